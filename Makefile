@@ -1,0 +1,38 @@
+# make demo: run the tool on its embedded graph.   make test: everything that CI checks.
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find src native -type f -not -path '*/__pycache__/*')
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/installed
+	@$(BIN)/bmpaudit priors demo
+
+test: $(VENV)/test-tools $(VENV)/installed
+	$(BIN)/bmpaudit data get cora citeseer pubmed
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pytest bmpaudit tests
+
+bench: $(VENV)/test-tools $(VENV)/installed
+	$(BIN)/python benchmarks/samplers.py
+
+clean:
+	rm -rf $(VENV) build
+
+$(VENV)/tools: constraints.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) cmake nanobind ninja scikit-build-core
+	touch $@
+
+# The build tools come from the environment itself, so that a second build only compiles what changed.
+$(VENV)/installed: $(VENV)/tools $(SOURCES)
+	$(PIP_INSTALL) --no-build-isolation .
+	touch $@
+
+$(VENV)/test-tools: $(VENV)/tools $(VENV)/installed
+	$(PIP_INSTALL) --no-build-isolation '.[test]'
+	touch $@

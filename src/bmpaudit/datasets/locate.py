@@ -1,0 +1,91 @@
+"""Where data files are looked for. Nothing here touches the network."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from bmpaudit.datasets.catalog import NAMED_DATASETS, FileSet, NamedDataset
+from bmpaudit.errors import DataError
+
+ENVIRONMENT_VARIABLE = "BMPAUDIT_DATA"
+
+
+def user_cache() -> Path:
+    """Where downloaded data sets are kept."""
+    return Path(platformdirs.user_cache_dir("bmpaudit", appauthor=False))
+
+
+def search_path(data_dir: str | Path | None = None) -> list[Path]:
+    """The folders that are searched, first to last: `data_dir`, `$BMPAUDIT_DATA`, the user's cache."""
+    named = os.environ.get(ENVIRONMENT_VARIABLE)
+    given = [Path(folder) for folder in (data_dir, named) if folder]
+    return [*given, user_cache()]
+
+
+@dataclass(frozen=True)
+class FoundFiles:
+    """A folder that holds a data set in one of its forms."""
+
+    folder: Path
+    form: FileSet
+
+    def verify(self) -> None:
+        """Raises `DataError` unless every file is there and has the published SHA-256."""
+        for file_name, wanted in self.form.sha256.items():
+            verify_file(self.folder / file_name, wanted)
+
+
+def verify_file(path: Path, wanted: str) -> None:
+    """Raises `DataError` unless the file is there and has this SHA-256."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file, though others of its data set are there") from None
+    got = hashlib.sha256(content).hexdigest()
+    if got != wanted:
+        raise DataError(
+            f"{path}: not the published file (SHA-256 {got[:12]}… of {len(content):,} bytes, wanted {wanted[:12]}…)"
+        )
+
+
+def find_files(dataset: NamedDataset, data_dir: str | Path | None = None) -> FoundFiles | None:
+    """The first folder of the search path that holds at least one file of the data set, or None.
+
+    A folder may hold the files itself or in a sub-folder `planetoid`.
+    """
+    for root in search_path(data_dir):
+        for folder in (root / "planetoid", root):
+            for form in dataset.forms:
+                if any((folder / file_name).is_file() for file_name in form.sha256):
+                    return FoundFiles(folder, form)
+    return None
+
+
+def find_archive(name: str, data_dir: str | Path | None = None) -> Path | None:
+    """The first `<name>.npz` on the search path, in a folder itself or in its sub-folder `npz`, or None."""
+    for root in search_path(data_dir):
+        for path in (root / "npz" / f"{name}.npz", root / f"{name}.npz"):
+            if path.is_file():
+                return path
+    return None
+
+
+def at_hand(data_dir: str | Path | None = None) -> list[str]:
+    """Names that `load` can read now, without a download: named data sets first, then archives.
+
+    >>> "demo" in at_hand()
+    True
+    """
+    named = [
+        name for name, dataset in NAMED_DATASETS.items() if not dataset.forms or find_files(dataset, data_dir)
+    ]
+    archives = {
+        path.stem
+        for root in search_path(data_dir)
+        for folder in (root / "npz", root)
+        for path in folder.glob("*.npz")
+    }
+    return named + sorted(archives - set(named))

@@ -1,0 +1,48 @@
+"""The Planetoid files of Yang, Cohen and Salakhutdinov (2016), in PyTorch Geometric's node order."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from bmpaudit.datasets.catalog import PLANETOID_PARTS
+from bmpaudit.datasets.safe_pickle import load_arrays_pickle
+from bmpaudit.errors import DataError
+from bmpaudit.graph import Graph
+
+
+def read_planetoid(folder: Path, name: str) -> Graph:
+    """Reads `ind.<name>.*` from a folder.
+
+    Nodes stand in the order of `allx`, then the test nodes at the places `test.index` gives them. Test ids that
+    are skipped there (15 in CiteSeer) are nodes without features and, as in PyTorch Geometric, of class 0.
+
+    Raises:
+        DataError: if a file is missing, damaged or refused.
+    """
+    files = {part: folder / f"ind.{name}.{part}" for part in PLANETOID_PARTS}
+    pickled: dict[str, Any] = {
+        part: load_arrays_pickle(path) for part, path in files.items() if part != "test.index"
+    }
+    try:
+        test_ids = np.array([int(line) for line in files["test.index"].read_text().split()])
+        first, last = test_ids.min(), test_ids.max()
+        if len(pickled["allx"].indptr) - 1 != first:
+            raise ValueError(f"test ids begin at {first}, but allx has {pickled['allx'].shape[0]} rows")
+        place = scipy.sparse.csr_array(
+            (np.ones(len(test_ids), dtype=np.float32), (test_ids - first, np.arange(len(test_ids)))),
+            shape=(last - first + 1, len(test_ids)),
+        )
+        features = scipy.sparse.vstack([pickled["allx"], place @ pickled["tx"]], format="csr")
+        one_hot: npt.NDArray[np.float32] = np.vstack([pickled["ally"], place @ pickled["ty"]])
+        neighbors: dict[int, list[int]] = pickled["graph"]
+        source = np.repeat(list(neighbors), [len(ends) for ends in neighbors.values()])
+        target = np.array([end for ends in neighbors.values() for end in ends])
+        pairs = np.column_stack([source, target])
+    except FileNotFoundError:
+        raise DataError(f"{files['test.index']}: no such file") from None
+    except (ValueError, TypeError, AttributeError, IndexError, KeyError) as mismatch:
+        raise DataError(f"{folder}: the files ind.{name}.* do not fit together: {mismatch}") from None
+    return Graph.from_edges(pairs, features, one_hot.argmax(axis=1))

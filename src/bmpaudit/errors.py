@@ -1,0 +1,9 @@
+"""What goes wrong because of what was given, told in one line."""
+
+
+class InputError(ValueError):
+    """Something the user gave cannot be used; the message names the thing, the bound and the value."""
+
+
+class DataError(InputError):
+    """A data file is missing, damaged, refused or not what its name says."""

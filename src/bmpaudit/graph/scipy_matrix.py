@@ -1,0 +1,26 @@
+"""Graphs from SciPy sparse matrices."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from bmpaudit.errors import InputError
+from bmpaudit.graph.graph import Graph
+
+
+def from_scipy(adjacency: Any, features: Any, labels: npt.ArrayLike) -> Graph:
+    """See `Graph.from_scipy`; the way back is `Graph.adjacency`."""
+    if not scipy.sparse.issparse(adjacency):
+        raise InputError(f"adjacency must be a SciPy sparse matrix, got {type(adjacency).__name__}")
+    rows, columns = adjacency.shape
+    if rows != columns or rows != len(np.asarray(labels)):
+        raise InputError(
+            f"adjacency must be square with one row for each of {len(np.asarray(labels))} labels, "
+            f"got {rows} x {columns}"
+        )
+    entries = scipy.sparse.coo_array(adjacency)
+    is_edge = entries.data != 0
+    pairs = np.column_stack([entries.row[is_edge], entries.col[is_edge]])
+    return Graph.from_edges(pairs, features, labels, both_ways_expected=True)

@@ -1,0 +1,44 @@
+"""The theory of Bayesian membership privacy; docs/theory.md maps the paper's statements to these names."""
+
+from bmpaudit.privacy.composition import (
+    compose_bmdp_with_mdp,
+    compose_bmp_with_conditional_mp,
+    compose_independent_samples,
+    compose_mdp,
+)
+from bmpaudit.privacy.conversions import bmp_to_mp, bmp_to_positive_pmp, mdp_to_mp, mp_to_bmp, prior_floor
+from bmpaudit.privacy.epsilon import EpsilonPair
+from bmpaudit.privacy.error_bounds import attained_cost_bound, bayes_decision, expected_cost_bound
+from bmpaudit.privacy.levels import PrivacyLevels, privacy_levels
+from bmpaudit.privacy.mechanism import ErrorPair, FiniteMechanism
+from bmpaudit.privacy.membership_law import (
+    fixed_size_memberships,
+    independent_memberships,
+    membership_distance,
+)
+from bmpaudit.privacy.region import Region, implied_epsilon
+
+__all__ = [
+    "EpsilonPair",
+    "ErrorPair",
+    "FiniteMechanism",
+    "PrivacyLevels",
+    "Region",
+    "attained_cost_bound",
+    "bayes_decision",
+    "bmp_to_mp",
+    "bmp_to_positive_pmp",
+    "compose_bmdp_with_mdp",
+    "compose_bmp_with_conditional_mp",
+    "compose_independent_samples",
+    "compose_mdp",
+    "expected_cost_bound",
+    "fixed_size_memberships",
+    "implied_epsilon",
+    "independent_memberships",
+    "mdp_to_mp",
+    "membership_distance",
+    "mp_to_bmp",
+    "prior_floor",
+    "privacy_levels",
+]

@@ -1,0 +1,158 @@
+"""The region of error rates that BMP allows (Theorem 6), its geometry, and the ε that one pair of rates implies."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from bmpaudit.privacy.epsilon import (
+    EpsilonPair,
+    Floats,
+    check_epsilon,
+    check_probability,
+    log_prior_odds,
+    log_ratio,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """R_η(ε_L, ε_R): the pairs (α, β) of type-I and type-II error rates that an attack on a node can have.
+
+    With a = η·e^{ε_L} and b = η·e^{-ε_R} it is {1 ≤ α + aβ ≤ a, b ≤ α + bβ ≤ 1}: both α/(1-β) and (1-α)/β lie in
+    [b, a]. It has positive area iff b < 1 < a, is the segment α + β = 1 if a = 1 or b = 1, and empty beyond that.
+    An infinite ε imposes nothing on its side, whatever η.
+
+    The three parameters may be arrays that broadcast: one region for each element.
+
+    Attributes:
+        prior_odds: η = γ(1)/γ(0), in [0, ∞].
+        epsilon_left: ε_L.
+        epsilon_right: ε_R.
+
+    >>> region = Region(prior_odds=1.0, epsilon_left=1.0, epsilon_right=1.0)
+    >>> float(region.area), float(np.tanh(0.5))
+    (0.46211715726000973, 0.46211715726000973)
+    >>> bool(region.contains(0.3, 0.6))
+    True
+    """
+
+    prior_odds: npt.ArrayLike
+    epsilon_left: npt.ArrayLike
+    epsilon_right: npt.ArrayLike
+
+    def __post_init__(self) -> None:
+        check_epsilon(epsilon_left=self.epsilon_left, epsilon_right=self.epsilon_right)
+        log_prior_odds(self.prior_odds)
+
+    @cached_property
+    def log_a(self) -> Floats:
+        """log a = log η + ε_L; ∞ where the left pair of inequalities is not imposed."""
+        epsilon = np.asarray(self.epsilon_left, dtype=np.float64)
+        return _add_with_infinite_epsilon(log_prior_odds(self.prior_odds), epsilon)
+
+    @cached_property
+    def log_b(self) -> Floats:
+        """log b = log η - ε_R; -∞ where the right pair of inequalities is not imposed."""
+        epsilon = np.asarray(self.epsilon_right, dtype=np.float64)
+        return -_add_with_infinite_epsilon(-log_prior_odds(self.prior_odds), epsilon)
+
+    @property
+    def is_empty(self) -> npt.NDArray[np.bool_]:
+        """Whether no pair of error rates is allowed: the prior alone breaks the bound (Prop. 1)."""
+        return (self.log_a < 0) | (self.log_b > 0)
+
+    def contains(self, alpha: npt.ArrayLike, beta: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Whether (α, β) is allowed; arrays broadcast against the region's."""
+        alpha, beta = check_probability(alpha=alpha, beta=beta)
+        with np.errstate(divide="ignore"):
+            log_a, log_b = self.log_a, self.log_b
+            log_alpha, log_one_minus_alpha = np.log(alpha), np.log1p(-alpha)
+            log_beta, log_one_minus_beta = np.log(beta), np.log1p(-beta)
+        with np.errstate(invalid="ignore"):  # ∞ - ∞ arises only where a side is not imposed
+            left = (log_one_minus_alpha <= log_a + log_beta) & (log_alpha <= log_a + log_one_minus_beta)
+            right = (log_alpha >= log_b + log_one_minus_beta) & (log_one_minus_alpha >= log_b + log_beta)
+        return (left | (log_a == np.inf)) & (right | (log_b == -np.inf))
+
+    @property
+    def area(self) -> Floats:
+        """|R| = (a-1)(1-b)/(a-b), and 0 where the region is empty or a segment.
+
+        ε_L = ∞ gives 1-b, ε_R = ∞ gives 1-1/a, and η = 1 with ε_L = ε_R = ε gives tanh(ε/2).
+        """
+        return np.exp(self.log_area)
+
+    @property
+    def log_area(self) -> Floats:
+        """log |R|, right also where |R| is tiny; -∞ where it is 0."""
+        log_a, log_b = np.broadcast_arrays(self.log_a, self.log_b)
+        has_area = (log_b < 0) & (log_a > 0)
+        # Divided by a, so that nothing overflows: (1 - 1/a)(1 - b)/(1 - b/a).
+        log_a, log_b = np.where(has_area, log_a, 1.0), np.where(has_area, log_b, -1.0)
+        value = _log1mexp(log_a) + _log1mexp(-log_b) - _log1mexp(log_a - log_b)
+        return np.where(has_area, value, -np.inf)[()]
+
+    @property
+    def vertices(self) -> Floats:
+        """Corners (α, β), shape (…, 4, 2), in order around the region from (0, 1) to (1, 0) and back.
+
+        In the coordinates (1-β, α) the region is the parallelogram on P1 = (1-b)/(a-b)·(1, a) and
+        P2 = (a-1)/(a-b)·(1, b). For a segment two corners coincide with the other two; an empty region has NaN.
+        """
+        log_a, log_b = np.broadcast_arrays(self.log_a, self.log_b)
+        is_flat = (log_a == 0) | (log_b == 0)
+        safe_a, safe_b = np.where(is_flat, 1.0, log_a), np.where(is_flat, -1.0, log_b)
+        scale = -np.expm1(safe_b - safe_a)
+        # P2 lies on the side where the attack does well (α + β ≤ 1), P1 on the other.
+        detected_2 = -np.expm1(-safe_a) / scale
+        alpha_2 = np.exp(safe_b) * detected_2
+        alpha_1 = -np.expm1(safe_b) / scale
+        detected_1 = np.exp(-safe_a) * alpha_1
+        zero, one = np.zeros_like(scale), np.ones_like(scale)
+        alpha = np.stack([zero, np.where(is_flat, 0, alpha_2), one, np.where(is_flat, 1, alpha_1)], axis=-1)
+        detected = np.stack(
+            [zero, np.where(is_flat, 0, detected_2), one, np.where(is_flat, 1, detected_1)], axis=-1
+        )
+        corners = np.stack([alpha, 1.0 - detected], axis=-1)
+        return np.where(self.is_empty[..., None, None], np.nan, corners)
+
+    @property
+    def boundary(self) -> Floats:
+        """The corners and the first one again, for plotting as a closed line, shape (…, 5, 2)."""
+        corners = self.vertices
+        return np.concatenate([corners, corners[..., :1, :]], axis=-2)
+
+
+def implied_epsilon(
+    alpha: npt.ArrayLike, beta: npt.ArrayLike, prior_odds: npt.ArrayLike
+) -> EpsilonPair[Floats]:
+    """The smallest (ε_L, ε_R) whose region holds (α, β): the leakage that one node's error rates imply.
+
+    e_R = log η + max{log((1-β)/α), log(β/(1-α))}, e_L = -log η + max{log((1-α)/β), log(α/(1-β))}, where 0/0 implies
+    nothing and x/0 implies ∞. Then (α, β) ∈ R_η(ε_L, ε_R) iff ε_L ≥ e_L and ε_R ≥ e_R.
+
+    >>> e = implied_epsilon(alpha=0.05, beta=0.5, prior_odds=1.0)
+    >>> round(float(e.left), 4), round(float(e.right), 4)
+    (0.6419, 2.3026)
+    """
+    alpha, beta = check_probability(alpha=alpha, beta=beta)
+    log_odds = log_prior_odds(prior_odds)
+    gain_right = np.fmax(log_ratio(1 - beta, alpha), log_ratio(beta, 1 - alpha))
+    gain_left = np.fmax(log_ratio(1 - alpha, beta), log_ratio(alpha, 1 - beta))
+    return EpsilonPair(
+        left=_add_with_infinite_epsilon(gain_left, -log_odds),
+        right=_add_with_infinite_epsilon(gain_right, log_odds),
+    )
+
+
+def _add_with_infinite_epsilon(term: Floats, decisive: Floats) -> Floats:
+    """term + decisive, where an infinite `decisive` wins over an opposite infinity."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isinf(decisive), decisive, term + decisive)[()]
+
+
+def _log1mexp(x: Floats) -> Floats:
+    """log(1 - e^{-x}) for x > 0, without loss of digits at either end (Mächler 2012)."""
+    with np.errstate(divide="ignore"):
+        return np.where(x > np.log(2), np.log1p(-np.exp(-x)), np.log(-np.expm1(-x)))

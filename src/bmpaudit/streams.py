@@ -1,0 +1,44 @@
+"""Random streams: one independent, counter-based stream for each (seed, purpose, index), and no global state."""
+
+from enum import IntEnum
+
+import numpy as np
+
+from bmpaudit.errors import InputError
+
+MAX_SEED = 2**63 - 1
+
+
+class Purpose(IntEnum):
+    """What a stream is used for; streams of different purpose never share a number."""
+
+    SAMPLE = 0
+    PRIOR = 1
+    DEMO_GRAPH = 2
+
+
+def check_seed(seed: int) -> int:
+    """Returns `seed` if it is a whole number from 0 to 2⁶³ - 1.
+
+    Raises:
+        InputError: otherwise.
+    """
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed <= MAX_SEED:
+        raise InputError(f"seed must be a whole number in [0, 2**63), got seed={seed!r}")
+    return int(seed)
+
+
+def stream(seed: int, index: int, purpose: Purpose = Purpose.SAMPLE) -> np.random.Generator:
+    """The random stream number `index` of a seed.
+
+    A Philox4x64-10 generator with key (seed, purpose) whose counter starts at (0, 0, index, 0): streams that differ
+    in any of the three are disjoint by construction. The native kernels produce the same bits.
+
+    >>> stream(1, 0).random() == stream(1, 0).random()
+    True
+    >>> stream(1, 0).random() == stream(1, 1).random()
+    False
+    """
+    key = np.array([check_seed(seed), int(purpose)], dtype=np.uint64)
+    counter = np.array([0, 0, index, 0], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))
