@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import rich.box
 from rich.console import Console
 from rich.table import Table
 
@@ -65,9 +67,7 @@ def data_list(as_json: bool) -> None:
     here = datasets.at_hand()
     folders = [str(folder) for folder in datasets.search_path()]
     if as_json:
-        click.echo(
-            json.dumps({"at_hand": here, "named": list(NAMED_DATASETS), "search_path": folders}, indent=2)
-        )
+        click.echo(json.dumps({"at_hand": here, "named": list(NAMED_DATASETS), "search_path": folders}, indent=2))
         return
     for name in [*NAMED_DATASETS, *(archive for archive in here if archive not in NAMED_DATASETS)]:
         click.echo(f"{name:<16}{'at hand' if name in here else f'to download it: bmpaudit data get {name}'}")
@@ -76,9 +76,7 @@ def data_list(as_json: bool) -> None:
 
 @data.command("get")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option(
-    "--to", "destination", type=click.Path(file_okay=False, path_type=Path), help="Folder [user cache]."
-)
+@click.option("--to", "destination", type=click.Path(file_okay=False, path_type=Path), help="Folder [user cache].")
 def data_get(names: tuple[str, ...], destination: Path | None) -> None:
     """Download data sets (cora, citeseer, pubmed), each file checked by its SHA-256."""
     for name in names:
@@ -92,9 +90,7 @@ def show_graph(graph: str, as_json: bool) -> None:
     """Show the size of a graph: a data set's name, an .npz archive, or a folder of tables."""
     loaded = datasets.load(graph)
     if as_json:
-        sizes = {
-            name: getattr(loaded, name) for name in ("num_nodes", "num_edges", "num_features", "num_classes")
-        }
+        sizes = {name: getattr(loaded, name) for name in ("num_nodes", "num_edges", "num_features", "num_classes")}
         click.echo(json.dumps({**sizes, "content_hash": loaded.content_hash}, indent=2))
     else:
         click.echo(loaded)
@@ -112,20 +108,12 @@ SAMPLERS = ("uniform", "snowball", "bernoulli", "stratified", "degree-weighted",
     multiple=True,
     help="May be repeated [uniform, snowball].",
 )
-@click.option(
-    "--train-fraction", type=float, default=0.25, show_default=True, help="Share of nodes to sample."
-)
-@click.option(
-    "--fan-out", type=int, default=5, show_default=True, help="snowball: neighbours drawn for one node."
-)
+@click.option("--train-fraction", type=float, default=0.25, show_default=True, help="Share of nodes to sample.")
+@click.option("--fan-out", type=int, default=5, show_default=True, help="snowball: neighbours drawn for one node.")
 @click.option("--restart", is_flag=True, help="snowball: go on from a new seed when the queue runs dry.")
-@click.option(
-    "--num-roots", type=int, help="random-walk: number of walks [as many as fit the train fraction]."
-)
+@click.option("--num-roots", type=int, help="random-walk: number of walks [as many as fit the train fraction].")
 @click.option("--walk-length", type=int, default=2, show_default=True, help="random-walk: steps of a walk.")
-@click.option(
-    "--draws", type=int, default=100_000, show_default=True, help="Samples, where no formula gives γ."
-)
+@click.option("--draws", type=int, default=100_000, show_default=True, help="Samples, where no formula gives γ.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random draws.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="CSV: γ and η of every node.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -149,9 +137,7 @@ def priors(
     for name in names or SAMPLERS[:2]:
         sampler = _make_sampler(name, loaded, **settings)
         with progress_bar(f"{name} samples", draws, quiet=quiet) as progress:
-            found = samplers.prior_probabilities(
-                loaded, sampler, num_draws=draws, seed=seed, progress=progress
-            )
+            found = samplers.prior_probabilities(loaded, sampler, num_draws=draws, seed=seed, progress=progress)
         rows.append((name, found))
     if output is not None:
         with atomic_write(output) as temporary:
@@ -176,12 +162,13 @@ def _make_sampler(
     if name == "random-walk":
         fitting = max(1, round(train_fraction * graph.num_nodes / (walk_length + 1)))
         return samplers.RandomWalk(fitting if num_roots is None else num_roots, walk_length)
-    return {
+    by_fraction: dict[str, Callable[[float], Sampler]] = {
         "uniform": samplers.Uniform,
         "bernoulli": samplers.Bernoulli,
         "stratified": samplers.Stratified,
         "degree-weighted": samplers.DegreeWeighted,
-    }[name](train_fraction)
+    }
+    return by_fraction[name](train_fraction)
 
 
 def _summary(name: str, found: Priors) -> dict[str, Any]:
@@ -197,17 +184,16 @@ def _summary(name: str, found: Priors) -> dict[str, Any]:
         },
         "num_never_drawn": found.num_never_drawn,
         # JSON has no infinity; null says that no ε is large enough.
-        "floor": {
-            side: value if abs(value) < float("inf") else None for side, value in vars(found.floor).items()
-        },
+        "floor": {side: value if abs(value) < float("inf") else None for side, value in vars(found.floor).items()},
     }
 
 
 def _print_priors(graph: Graph, rows: list[tuple[str, Priors]]) -> None:
-    table = Table(title=str(graph), title_justify="left", title_style="")
+    table = Table(title=str(graph), title_justify="left", title_style="", box=rich.box.SIMPLE)
     table.add_column("sampler")
-    for column in ("γ min", "γ mean", "γ max", "±", "floor ε_L", "floor ε_R", "from"):
-        table.add_column(column, justify="right")
+    for column in ("γ min", "γ mean", "γ max", "±", "ε_L ≥", "ε_R ≥"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("draws", justify="right", no_wrap=True)
     for name, found in rows:
         values = (found.prob.min(), found.prob.mean(), found.prob.max(), found.standard_error.max())
         table.add_row(
@@ -215,13 +201,11 @@ def _print_priors(graph: Graph, rows: list[tuple[str, Priors]]) -> None:
             *(f"{value:.4f}" for value in values),
             f"{found.floor.left:.2f}",
             f"{found.floor.right:.2f}",
-            "formula" if found.is_exact else f"{found.num_draws:,} draws",
+            "formula" if found.is_exact else f"{found.num_draws:,}",
         )
     stdout.print(table)
-    stdout.print(
-        "γ: probability that a node is in the training sample. Floor (Prop. 1): whatever is trained on such a\n"
-        "sample, its (ε_L, ε_R)-BMP cannot be below this; that much the sampler alone gives away."
-    )
+    stdout.print("γ: probability that a node is in the training sample.")
+    stdout.print("ε_L, ε_R: what the sampler alone gives away (Prop. 1); no training can bring BMP below it.")
 
 
 def _priors_of_nodes(graph: Graph, rows: list[tuple[str, Priors]]) -> pd.DataFrame:
@@ -242,6 +226,6 @@ def _priors_of_nodes(graph: Graph, rows: list[tuple[str, Priors]]) -> pd.DataFra
     )
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     prefix = "" if issubclass(category, GraphCleanedWarning) else f"{category.__name__}: "
     stderr.print(f"bmpaudit: {prefix}{message}", style="yellow")

@@ -34,12 +34,8 @@ def read_content(folder: Path, name: str) -> Graph:
     for number, fields in _rows(cites):
         unknown = [paper for paper in fields if paper not in row_of]
         if unknown or len(fields) != 2:
-            wrong = (
-                f"paper {unknown[0]!r} is not in {content.name}"
-                if unknown
-                else f"it has {len(fields)} fields"
-            )
-            raise DataError(f"{cites}: line {number}: {wrong}")
+            problem = f"paper {unknown[0]!r} is not in {content.name}" if unknown else f"it has {len(fields)} fields"
+            raise DataError(f"{cites}: line {number}: {problem}")
         pairs.append([row_of[paper] for paper in fields])
     class_names, labels = np.unique(classes, return_inverse=True)
     return Graph.from_edges(

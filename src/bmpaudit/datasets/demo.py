@@ -20,9 +20,9 @@ def make_demo() -> Graph:
     """A small world that looks like Cora: papers that mostly cite papers of their own field.
 
     Degree-corrected block model: every paper cites once, further citations come and all citations go in proportion
-    to a heavy-tailed attractiveness, within the citing paper's class with probability 0.8. Words follow Zipf's law; a third of a paper's words
-    come from the part of the vocabulary that belongs to its class. Only uniform doubles are drawn from one fixed
-    stream, so that the graph is the same with every NumPy.
+    to a heavy-tailed attractiveness, within the citing paper's class with probability 0.8. Words follow Zipf's law; a
+    third of a paper's words come from the part of the vocabulary that belongs to its class. Only uniform doubles are
+    drawn, from one fixed stream, so that the graph is the same with every NumPy.
     """
     random = stream(0, 0, Purpose.DEMO_GRAPH).random
     labels = (random(NUM_NODES) ** 1.3 * NUM_CLASSES).astype(np.int64)  # classes of unequal size

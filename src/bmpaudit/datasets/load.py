@@ -38,9 +38,7 @@ def load(name: str | Path, data_dir: str | Path | None = None) -> Graph:
         return Graph.from_npz(path)
     archive = find_archive(str(name), data_dir)
     if archive is None:
-        raise DataError(
-            f"no data set, archive or folder {str(name)!r}; at hand: {', '.join(at_hand(data_dir))}"
-        )
+        raise DataError(f"no data set, archive or folder {str(name)!r}; at hand: {', '.join(at_hand(data_dir))}")
     return Graph.from_npz(archive)
 
 
@@ -51,9 +49,7 @@ def _load_named(dataset: NamedDataset, data_dir: str | Path | None) -> Graph:
         found = find_files(dataset, data_dir)
         if found is None:
             searched = ", ".join(str(folder) for folder in search_path(data_dir))
-            raise DataError(
-                f"{dataset.name} is not in {searched}; to download it: bmpaudit data get {dataset.name}"
-            )
+            raise DataError(f"{dataset.name} is not in {searched}; to download it: bmpaudit data get {dataset.name}")
         found.verify()
         with warnings.catch_warnings():
             # The published files hold duplicates and self-loops; what must be left of them is checked below.

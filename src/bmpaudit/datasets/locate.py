@@ -79,13 +79,8 @@ def at_hand(data_dir: str | Path | None = None) -> list[str]:
     >>> "demo" in at_hand()
     True
     """
-    named = [
-        name for name, dataset in NAMED_DATASETS.items() if not dataset.forms or find_files(dataset, data_dir)
-    ]
+    named = [name for name, dataset in NAMED_DATASETS.items() if not dataset.forms or find_files(dataset, data_dir)]
     archives = {
-        path.stem
-        for root in search_path(data_dir)
-        for folder in (root / "npz", root)
-        for path in folder.glob("*.npz")
+        path.stem for root in search_path(data_dir) for folder in (root / "npz", root) for path in folder.glob("*.npz")
     }
     return named + sorted(archives - set(named))

@@ -23,9 +23,7 @@ def read_planetoid(folder: Path, name: str) -> Graph:
         DataError: if a file is missing, damaged or refused.
     """
     files = {part: folder / f"ind.{name}.{part}" for part in PLANETOID_PARTS}
-    pickled: dict[str, Any] = {
-        part: load_arrays_pickle(path) for part, path in files.items() if part != "test.index"
-    }
+    pickled: dict[str, Any] = {part: load_arrays_pickle(path) for part, path in files.items() if part != "test.index"}
     try:
         test_ids = np.array([int(line) for line in files["test.index"].read_text().split()])
         first, last = test_ids.min(), test_ids.max()

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import scipy.sparse
 
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import atomic_write
@@ -25,22 +25,16 @@ def read_folder(folder: Path) -> Graph:
     for path, table, columns in ((nodes_path, nodes, ["label"]), (edges_path, edges, ["source", "target"])):
         for column in columns:
             if column not in table:
-                raise DataError(
-                    f"{path}: column {column!r} is missing; found {', '.join(map(str, table.columns[:8]))}"
-                )
-    names = (
-        nodes["node"].astype(str) if "node" in nodes else pd.Series([str(row) for row in range(len(nodes))])
-    )
+                raise DataError(f"{path}: column {column!r} is missing; found {', '.join(map(str, table.columns[:8]))}")
+    names = nodes["node"].astype(str) if "node" in nodes else pd.Series([str(row) for row in range(len(nodes))])
     repeated = names[names.duplicated()]
     if len(repeated):
-        raise DataError(
-            f"{nodes_path}: row {repeated.index[0] + 2}: node {repeated.iloc[0]!r} was named before"
-        )
+        raise DataError(f"{nodes_path}: row {repeated.index[0] + 2}: node {repeated.iloc[0]!r} was named before")
     labels, class_names = _read_labels(nodes_path, nodes)
     features = nodes.drop(columns=[c for c in NOT_FEATURES if c in nodes])
-    for column in features:
-        if not pd.api.types.is_numeric_dtype(features[column]):
-            raise DataError(f"{nodes_path}: feature column {column!r} must hold numbers only")
+    for feature in features:
+        if not pd.api.types.is_numeric_dtype(features[feature]):
+            raise DataError(f"{nodes_path}: feature column {feature!r} must hold numbers only")
     row_of = pd.Series(np.arange(len(names)), index=pd.Index(names))
     ends = [_rows_of(edges_path, edges[column], row_of) for column in ("source", "target")]
     is_numbered = "node" not in nodes or list(names) == [str(row) for row in range(len(names))]
@@ -60,7 +54,6 @@ def write_folder(graph: Graph, folder: Path, table_format: str) -> None:
     """See `Graph.to_folder`."""
     if table_format not in FORMATS:
         raise InputError(f"format must be one of {', '.join(FORMATS)}, got {table_format!r}")
-    features = graph.features.toarray() if scipy.sparse.issparse(graph.features) else graph.features
     names = np.array(graph.node_names or range(graph.num_nodes))
     described = pd.DataFrame({"node": names, "label": graph.labels})
     if graph.class_names is not None:
@@ -68,7 +61,7 @@ def write_folder(graph: Graph, folder: Path, table_format: str) -> None:
     nodes = pd.concat(
         [
             described,
-            pd.DataFrame(features, columns=[f"feature_{i}" for i in range(graph.num_features)]),
+            pd.DataFrame(graph.dense_features, columns=[f"feature_{i}" for i in range(graph.num_features)]),
         ],
         axis=1,
     )
@@ -92,15 +85,13 @@ def _read_table(path: Path) -> pd.DataFrame:
         if path.suffix == ".parquet":
             return pd.read_parquet(path)
         # Names stay text, so that "007" is not node 7 and "NA" is not a missing value.
-        text_columns = {column: str for column in ("node", "source", "target")}
+        text_columns = dict.fromkeys(("node", "source", "target"), str)
         return pd.read_csv(path, dtype=text_columns, keep_default_na=False, na_values=[""])
     except (
         ValueError,
         OSError,
     ) as damage:  # pandas' and pyarrow's parsing errors are ValueErrors or OSErrors
-        raise DataError(
-            f"{path}: damaged or not a {path.suffix[1:]} table: {str(damage).splitlines()[0]}"
-        ) from None
+        raise DataError(f"{path}: damaged or not a {path.suffix[1:]} table: {str(damage).splitlines()[0]}") from None
 
 
 def _read_labels(path: Path, nodes: pd.DataFrame) -> tuple[npt.NDArray[np.int64], list[str] | None]:
@@ -120,7 +111,7 @@ def _read_labels(path: Path, nodes: pd.DataFrame) -> tuple[npt.NDArray[np.int64]
     return codes.astype(np.int64), None if is_numbered else [str(value) for value in values]
 
 
-def _rows_of(path: Path, ends: "pd.Series[object]", row_of: "pd.Series[int]") -> npt.NDArray[np.int64]:
+def _rows_of(path: Path, ends: "pd.Series[Any]", row_of: "pd.Series[int]") -> npt.NDArray[np.int64]:
     rows = row_of.reindex(ends.astype(str)).to_numpy()
     unknown = np.isnan(rows)
     if unknown.any():

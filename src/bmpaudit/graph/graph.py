@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from bmpaudit.graph.edges import EdgeCleaning, GraphCleanedWarning, clean_edges
 if TYPE_CHECKING:
     import networkx
 
-Features = npt.NDArray[np.float32] | scipy.sparse.csr_array
+Features: TypeAlias = npt.NDArray[np.float32] | scipy.sparse.csr_array
 
 # Below this share of non-zeros, compressed rows are smaller and faster than a dense matrix.
 SPARSE_BELOW = 0.25
@@ -91,15 +91,11 @@ class Graph:
         num_classes = int(label_array.max()) + 1
         if class_names is not None:
             if len(class_names) < num_classes:
-                raise InputError(
-                    f"labels go up to {num_classes - 1}, but there are {len(class_names)} class_names"
-                )
+                raise InputError(f"labels go up to {num_classes - 1}, but there are {len(class_names)} class_names")
             num_classes = len(class_names)
         if node_names is not None:
             if len(node_names) != num_nodes:
-                raise InputError(
-                    f"node_names must have one name for each of {num_nodes} nodes, got {len(node_names)}"
-                )
+                raise InputError(f"node_names must have one name for each of {num_nodes} nodes, got {len(node_names)}")
             if len(set(node_names)) != num_nodes:
                 raise InputError("node_names must be distinct")
         pairs = np.asarray(edges)
@@ -136,6 +132,11 @@ class Graph:
         return int(self.features.shape[1])
 
     @property
+    def dense_features(self) -> npt.NDArray[np.float32]:
+        """The features as a dense matrix, shape (num_nodes, num_features)."""
+        return self.features if isinstance(self.features, np.ndarray) else self.features.toarray()
+
+    @property
     def degrees(self) -> npt.NDArray[np.int64]:
         """Number of neighbours of each node, shape (num_nodes,)."""
         return np.diff(self.indptr)
@@ -144,9 +145,7 @@ class Graph:
     def adjacency(self) -> scipy.sparse.csr_array:
         """The symmetric 0/1 adjacency matrix, float32."""
         ones = np.ones(len(self.indices), dtype=np.float32)
-        return scipy.sparse.csr_array(
-            (ones, self.indices, self.indptr), shape=(self.num_nodes, self.num_nodes)
-        )
+        return scipy.sparse.csr_array((ones, self.indices, self.indptr), shape=(self.num_nodes, self.num_nodes))
 
     @property
     def edges(self) -> npt.NDArray[np.int64]:
@@ -253,9 +252,7 @@ def _validated_labels(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
         raise InputError(f"labels must be whole numbers, got {given.dtype}")
     if given.min() < 0:
         node = int(np.argmin(given))
-        raise InputError(
-            f"labels must not be negative (every node needs a class), got {given[node]} at node {node}"
-        )
+        raise InputError(f"labels must not be negative (every node needs a class), got {given[node]} at node {node}")
     if given.min() == given.max():
         raise InputError(f"labels must name at least two classes, got only class {given[0]}")
     return given.astype(np.int64)

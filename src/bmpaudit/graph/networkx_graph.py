@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
 
 from bmpaudit.errors import InputError
 from bmpaudit.graph.graph import Graph
@@ -24,9 +23,7 @@ def from_networkx(graph: networkx.Graph[Any], features: str, label: str) -> Grap
     rows = [np.atleast_1d(attributes[features]) for _, attributes in graph.nodes(data=True)]
     lengths = {len(row) for row in rows}
     if len(lengths) > 1:
-        raise InputError(
-            f"attribute {features!r} must have the same length on every node, got {sorted(lengths)}"
-        )
+        raise InputError(f"attribute {features!r} must have the same length on every node, got {sorted(lengths)}")
     pairs = [(order[u], order[v]) for u, v in graph.edges()]
     return Graph.from_edges(
         np.array(pairs, dtype=np.int64).reshape(-1, 2),
@@ -45,8 +42,7 @@ def to_networkx(graph: Graph) -> networkx.Graph[Any]:
         raise InputError("to_networkx needs networkx: pip install networkx") from None
     result: networkx.Graph[Any] = networkx.Graph()
     names = graph.node_names or range(graph.num_nodes)
-    features = graph.features.toarray() if scipy.sparse.issparse(graph.features) else graph.features
-    for name, x, y in zip(names, features, graph.labels, strict=True):
+    for name, x, y in zip(names, graph.dense_features, graph.labels, strict=True):
         result.add_node(name, x=x, y=int(y))
     result.add_edges_from((names[u], names[v]) for u, v in graph.edges)
     return result

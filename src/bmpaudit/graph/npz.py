@@ -66,19 +66,13 @@ def write_npz(graph: Graph, path: Path) -> None:
 def _load_arrays(path: Path) -> Arrays:
     try:
         with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise DataError(f"{path}: not an .npz archive")
             return {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as damage:
         if isinstance(damage, DataError):
             raise
-        reason = (
-            "it holds pickled objects, which are never loaded"
-            if "allow_pickle" in str(damage)
-            else str(damage)
-        )
+        reason = "it holds pickled objects, which are never loaded" if "allow_pickle" in str(damage) else str(damage)
         raise DataError(f"{path}: damaged or not an .npz archive: {reason}") from None
 
 

@@ -34,13 +34,10 @@ def to_pyg(graph: Graph) -> Any:
         import torch
         from torch_geometric.data import Data
     except ImportError as missing:
-        raise InputError(
-            f"to_pyg needs PyTorch Geometric: pip install 'bmpaudit[torch]' ({missing})"
-        ) from None
-    features = graph.features.toarray() if scipy.sparse.issparse(graph.features) else graph.features
+        raise InputError(f"to_pyg needs PyTorch Geometric: pip install 'bmpaudit[torch]' ({missing})") from None
     source = np.repeat(np.arange(graph.num_nodes), graph.degrees)
     return Data(
-        x=torch.tensor(features),
+        x=torch.tensor(graph.dense_features),
         edge_index=torch.tensor(np.stack([source, graph.indices.astype(np.int64)])),
         y=torch.tensor(graph.labels),
     )

@@ -18,9 +18,7 @@ def compose_mdp(epsilons: npt.ArrayLike) -> float:
     return _sum_of_non_negative(epsilons)
 
 
-def compose_bmdp_with_mdp(
-    epsilon_left: float, epsilon_right: float, epsilons: npt.ArrayLike
-) -> EpsilonPair[float]:
+def compose_bmdp_with_mdp(epsilon_left: float, epsilon_right: float, epsilons: npt.ArrayLike) -> EpsilonPair[float]:
     """An (ε_L, ε_R)-BMDP release, then releases on the same sample that are each ε_t-MDP whatever came before.
 
     Together they are (ε_L + Σε_t, ε_R + Σε_t)-BMDP, and therefore BMP. Always holds.
@@ -48,9 +46,7 @@ def compose_bmp_with_conditional_mp(
     return compose_bmdp_with_mdp(epsilon_left, epsilon_right, epsilons)
 
 
-def compose_independent_samples(
-    epsilon_left: npt.ArrayLike, epsilon_right: npt.ArrayLike
-) -> EpsilonPair[float]:
+def compose_independent_samples(epsilon_left: npt.ArrayLike, epsilon_right: npt.ArrayLike) -> EpsilonPair[float]:
     """Prop. 5: T mechanisms on independent samples; a node counts as in if it was in any of them.
 
     With μ_t = 1/(1 + e^{-ε_L,t}) and κ_t = 1/(1 + e^{-ε_R,t}) the bounds of the paper become
@@ -67,7 +63,7 @@ def compose_independent_samples(
     left, right = check_epsilon(epsilon_left=epsilon_left, epsilon_right=epsilon_right)
     if left.ndim != 1 or left.shape != right.shape or len(left) == 0:
         raise ValueError(
-            f"epsilon_left and epsilon_right must be lists of the same length ≥ 1, got shapes {left.shape}, {right.shape}"
+            f"epsilon_left and epsilon_right must be lists of one length ≥ 1, got shapes {left.shape}, {right.shape}"
         )
     return EpsilonPair(
         left=-_log_expm1(float(np.logaddexp(0, -left).sum())),

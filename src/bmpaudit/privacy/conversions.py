@@ -25,9 +25,7 @@ def mp_to_bmp(epsilon: float, prior_odds: npt.ArrayLike) -> EpsilonPair[float]:
     """
     check_epsilon(epsilon=epsilon)
     floor = prior_floor(prior_odds)
-    return EpsilonPair(
-        left=_certain_prior_wins(epsilon, floor.left), right=_certain_prior_wins(epsilon, floor.right)
-    )
+    return EpsilonPair(left=_certain_prior_wins(epsilon, floor.left), right=_certain_prior_wins(epsilon, floor.right))
 
 
 def bmp_to_mp(epsilon_left: float, epsilon_right: float, prior_odds: npt.ArrayLike) -> float:

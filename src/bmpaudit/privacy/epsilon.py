@@ -35,7 +35,7 @@ def check_epsilon(**parameters: npt.ArrayLike) -> list[Floats]:
     for name, given in parameters.items():
         array = np.asarray(given, dtype=np.float64)
         if np.isnan(array).any():
-            raise ValueError(f"{name} must be a number or infinite, got {name}={given}")
+            raise ValueError(f"{name} must be a number or infinite, got {name}={given!r}")
         arrays.append(array)
     return arrays
 
@@ -57,7 +57,7 @@ def check_probability(**parameters: npt.ArrayLike) -> list[Floats]:
 
 
 def log_prior_odds(prior_odds: npt.ArrayLike) -> Floats:
-    """log η, which is -∞ for a node that is never and ∞ for one that is always in the sample.
+    """Log η, which is -∞ for a node that is never and ∞ for one that is always in the sample.
 
     Raises:
         ValueError: if η is negative or NaN.

@@ -16,9 +16,7 @@ def bayes_decision(
     array([False,  True,  True])
     """
     _check_costs(cost_false_positive, cost_false_negative)
-    with np.errstate(
-        invalid="ignore"
-    ):  # the log-odds of an output that never comes are NaN; it decides nothing
+    with np.errstate(invalid="ignore"):  # the log-odds of an output that never comes are NaN; it decides nothing
         return np.asarray(posterior_log_odds) >= np.log(cost_false_positive) - np.log(cost_false_negative)
 
 
@@ -73,7 +71,7 @@ def attained_cost_bound(
     if ((log_odds < -left) | (log_odds > right)).any():
         raise ValueError(
             "no mechanism is (ε_L, ε_R)-BMP unless -ε_L ≤ log η ≤ ε_R (Prop. 1), "
-            f"got epsilon_left={epsilon_left}, epsilon_right={epsilon_right}, prior_odds={prior_odds}"
+            f"got epsilon_left={epsilon_left!r}, epsilon_right={epsilon_right!r}, prior_odds={prior_odds!r}"
         )
     with np.errstate(divide="ignore", invalid="ignore"):
         # σ(x) - σ(y) = σ(x)σ(-y)(1 - e^{y-x}): differences of logistic functions without cancellation.

@@ -37,9 +37,7 @@ def privacy_levels(mechanism: FiniteMechanism) -> PrivacyLevels:
     """
     seen = mechanism.output_prob > 0
     odds = mechanism.posterior_log_odds[:, seen]
-    log_prior_odds = np.log(
-        mechanism.prior_odds, where=mechanism.prior_odds > 0, out=np.full(len(odds), -np.inf)
-    )
+    log_prior_odds = np.log(mechanism.prior_odds, where=mechanism.prior_odds > 0, out=np.full(len(odds), -np.inf))
     is_uncertain = np.isfinite(log_prior_odds)
     likelihood_ratios = odds[is_uncertain] - log_prior_odds[is_uncertain, None]
 
@@ -58,9 +56,7 @@ def privacy_levels(mechanism: FiniteMechanism) -> PrivacyLevels:
 
 def _paired(values: Floats, rows_in: list[np.ndarray], rows_out: list[np.ndarray]) -> Floats:
     """Log-ratios of the rows that differ in one membership, for every node."""
-    return np.stack(
-        [log_ratio(values[m_in], values[m_out]) for m_in, m_out in zip(rows_in, rows_out, strict=True)]
-    )
+    return np.stack([log_ratio(values[m_in], values[m_out]) for m_in, m_out in zip(rows_in, rows_out, strict=True)])
 
 
 def _largest(values: Floats) -> float:

@@ -117,7 +117,7 @@ class FiniteMechanism:
 
     @property
     def posterior_log_odds(self) -> Floats:
-        """log π_i(1 | w)/π_i(0 | w), shape (N, num_outputs); NaN for outputs that never come."""
+        """Log π_i(1 | w)/π_i(0 | w), shape (N, num_outputs); NaN for outputs that never come."""
         return log_ratio(self._joint_in, self._joint_out)
 
     def error_pair(self, node: int, decision: npt.ArrayLike) -> ErrorPair:
@@ -134,9 +134,7 @@ class FiniteMechanism:
             beta=float(self.conditional_output_prob(node, 1) @ (1 - says_member)),
         )
 
-    def smallest_cost(
-        self, node: int, cost_false_positive: float = 1.0, cost_false_negative: float = 1.0
-    ) -> float:
+    def smallest_cost(self, node: int, cost_false_positive: float = 1.0, cost_false_negative: float = 1.0) -> float:
         """Expected cost of the best attack on a node; with unit costs, its probability of a wrong decision."""
         says_member = bayes_decision(self.posterior_log_odds[node], cost_false_positive, cost_false_negative)
         wrong = np.where(
@@ -160,9 +158,7 @@ class FiniteMechanism:
         second = np.asarray(likelihood, dtype=np.float64)
         if second.ndim == 2:
             second = second[:, None, :]
-        return FiniteMechanism(
-            self.law, _renormalise((self.table[:, :, None] * second).reshape(len(self.law), -1))
-        )
+        return FiniteMechanism(self.law, _renormalise((self.table[:, :, None] * second).reshape(len(self.law), -1)))
 
     def given_output(self, output: int) -> Floats:
         """Pr(M = m | W = w), shape (2^N,): the law that a later release on the same sample meets."""

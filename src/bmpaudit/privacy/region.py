@@ -48,13 +48,13 @@ class Region:
 
     @cached_property
     def log_a(self) -> Floats:
-        """log a = log η + ε_L; ∞ where the left pair of inequalities is not imposed."""
+        """Log a = log η + ε_L; ∞ where the left pair of inequalities is not imposed."""
         epsilon = np.asarray(self.epsilon_left, dtype=np.float64)
         return _add_with_infinite_epsilon(log_prior_odds(self.prior_odds), epsilon)
 
     @cached_property
     def log_b(self) -> Floats:
-        """log b = log η - ε_R; -∞ where the right pair of inequalities is not imposed."""
+        """Log b = log η - ε_R; -∞ where the right pair of inequalities is not imposed."""
         epsilon = np.asarray(self.epsilon_right, dtype=np.float64)
         return -_add_with_infinite_epsilon(-log_prior_odds(self.prior_odds), epsilon)
 
@@ -85,7 +85,7 @@ class Region:
 
     @property
     def log_area(self) -> Floats:
-        """log |R|, right also where |R| is tiny; -∞ where it is 0."""
+        """Log |R|, right also where |R| is tiny; -∞ where it is 0."""
         log_a, log_b = np.broadcast_arrays(self.log_a, self.log_b)
         has_area = (log_b < 0) & (log_a > 0)
         # Divided by a, so that nothing overflows: (1 - 1/a)(1 - b)/(1 - b/a).
@@ -111,9 +111,7 @@ class Region:
         detected_1 = np.exp(-safe_a) * alpha_1
         zero, one = np.zeros_like(scale), np.ones_like(scale)
         alpha = np.stack([zero, np.where(is_flat, 0, alpha_2), one, np.where(is_flat, 1, alpha_1)], axis=-1)
-        detected = np.stack(
-            [zero, np.where(is_flat, 0, detected_2), one, np.where(is_flat, 1, detected_1)], axis=-1
-        )
+        detected = np.stack([zero, np.where(is_flat, 0, detected_2), one, np.where(is_flat, 1, detected_1)], axis=-1)
         corners = np.stack([alpha, 1.0 - detected], axis=-1)
         return np.where(self.is_empty[..., None, None], np.nan, corners)
 
@@ -124,9 +122,7 @@ class Region:
         return np.concatenate([corners, corners[..., :1, :]], axis=-2)
 
 
-def implied_epsilon(
-    alpha: npt.ArrayLike, beta: npt.ArrayLike, prior_odds: npt.ArrayLike
-) -> EpsilonPair[Floats]:
+def implied_epsilon(alpha: npt.ArrayLike, beta: npt.ArrayLike, prior_odds: npt.ArrayLike) -> EpsilonPair[Floats]:
     """The smallest (ε_L, ε_R) whose region holds (α, β): the leakage that one node's error rates imply.
 
     e_R = log η + max{log((1-β)/α), log(β/(1-α))}, e_L = -log η + max{log((1-α)/β), log(α/(1-β))}, where 0/0 implies
@@ -147,7 +143,7 @@ def implied_epsilon(
 
 
 def _add_with_infinite_epsilon(term: Floats, decisive: Floats) -> Floats:
-    """term + decisive, where an infinite `decisive` wins over an opposite infinity."""
+    """Term + decisive, where an infinite `decisive` wins over an opposite infinity."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(decisive), decisive, term + decisive)[()]
 

@@ -81,9 +81,7 @@ def bayesian_dp_delta(mechanism: FiniteMechanism, epsilon: float) -> float:
                 continue
             loss = log_ratio(mechanism.table[pair], mechanism.table[pair[::-1]])
             exceeds = np.where(np.isnan(loss), -np.inf, loss) > epsilon
-            worst = max(
-                worst, float((weight[:, None] * mechanism.table[pair] * exceeds).sum() / weight.sum())
-            )
+            worst = max(worst, float((weight[:, None] * mechanism.table[pair] * exceeds).sum() / weight.sum()))
     return worst
 
 

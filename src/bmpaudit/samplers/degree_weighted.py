@@ -34,4 +34,4 @@ class DegreeWeighted(NativeSampler):
     def kernel(self, graph: Graph) -> _native.Sampler:
         """The compiled sampler for this graph."""
         size = positive_target_size(self.train_fraction, graph.num_nodes)
-        return _native.WeightedSubset(1.0 + graph.degrees, size)
+        return _native.WeightedSubset((1 + graph.degrees).astype(np.float64), size)

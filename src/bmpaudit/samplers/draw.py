@@ -42,9 +42,7 @@ def draw_memberships(
     check_seed(seed)
     check_num_samples(num_samples)
     if isinstance(sampler, NativeSampler):
-        flags = sampler.kernel(graph).memberships(
-            seed, Purpose.SAMPLE, first, num_samples, _threads(num_threads)
-        )
+        flags = sampler.kernel(graph).memberships(seed, Purpose.SAMPLE, first, num_samples, _threads(num_threads))
         return flags.view(np.bool_)
     memberships = np.zeros((num_samples, graph.num_nodes), dtype=np.bool_)
     for row in range(num_samples):

@@ -42,7 +42,7 @@ class Priors:
             return self.prob / (1.0 - self.prob)
 
     @property
-    def floor(self) -> EpsilonPair:
+    def floor(self) -> EpsilonPair[float]:
         """Prop. 1: what the sampler alone gives away; no training can go below it."""
         return prior_floor(self.odds)
 

@@ -24,7 +24,7 @@ class Sampler(Protocol):
 
 
 @runtime_checkable
-class ExactPriors(Protocol):
+class ExactPriors(Sampler, Protocol):
     """A sampler whose inclusion probabilities have a closed form."""
 
     def exact_priors(self, graph: Graph) -> npt.NDArray[np.float64]:
@@ -59,9 +59,7 @@ def sample_nodes(sampler: AnySampler, graph: Graph, rng: np.random.Generator) ->
     if drawn.size == 0:
         return np.empty(0, dtype=np.int64)
     if drawn.ndim != 1 or not np.issubdtype(drawn.dtype, np.integer):
-        raise InputError(
-            f"a sampler must return a list of node ids, got {drawn.dtype} of shape {drawn.shape}"
-        )
+        raise InputError(f"a sampler must return a list of node ids, got {drawn.dtype} of shape {drawn.shape}")
     nodes = np.unique(drawn)
     if nodes[0] < 0 or nodes[-1] >= graph.num_nodes:
         wrong = nodes[0] if nodes[0] < 0 else nodes[-1]

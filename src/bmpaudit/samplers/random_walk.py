@@ -43,9 +43,7 @@ class RandomWalk(NativeSampler):
 
     def exact_priors(self, graph: Graph) -> npt.NDArray[np.float64]:
         """1 - (1 - h_i)^num_roots, with h_i by first-step analysis in O(num_nodes · num_edges · walk_length) time."""
-        step = scipy.sparse.diags_array(1.0 / np.maximum(graph.degrees, 1)) @ graph.adjacency.astype(
-            np.float64
-        )
+        step = scipy.sparse.diags_array(1.0 / np.maximum(graph.degrees, 1)) @ graph.adjacency.astype(np.float64)
         visit = np.empty(graph.num_nodes)
         for first in range(0, graph.num_nodes, _TARGETS_AT_ONCE):
             targets = np.arange(first, min(first + _TARGETS_AT_ONCE, graph.num_nodes))
