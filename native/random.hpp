@@ -31,6 +31,28 @@ class RandomBits {
         }
         return static_cast<uint32_t>(product >> 32);
     }
+
+    // The choices of a partial Fisher-Yates shuffle of `size` things: picks[t] uniform on {t, ..., size - 1}.
+    // One word serves all of them while size·(size - 1)···, the number of outcomes, fits into it (Brackett-Rozinsky and
+    // Lemire 2024): each multiplication takes one choice off the top of the word and leaves the rest as a fraction.
+    void shuffle_picks(uint32_t size, uint32_t count, int32_t *picks) {
+        uint64_t outcomes = 1;
+        for (uint32_t t = 0; t < count; ++t) {
+            if (__builtin_mul_overflow(outcomes, static_cast<uint64_t>(size - t), &outcomes)) {
+                for (uint32_t u = 0; u < count; ++u) picks[u] = static_cast<int32_t>(u + below(size - u));
+                return;
+            }
+        }
+        uint64_t fraction;
+        do {
+            fraction = next();
+            for (uint32_t t = 0; t < count; ++t) {
+                const auto product = static_cast<unsigned __int128>(fraction) * (size - t);
+                picks[t] = static_cast<int32_t>(t + static_cast<uint64_t>(product >> 64));
+                fraction = static_cast<uint64_t>(product);
+            }
+        } while (fraction < outcomes && fraction < (0 - outcomes) % outcomes);
+    }
 };
 
 class NumpyBits final : public RandomBits {

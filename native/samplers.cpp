@@ -42,7 +42,7 @@ void WeightedSubset::draw(RandomBits &random, uint8_t *member) const {
     // one after another in proportion to weight.
     std::vector<std::pair<double, int32_t>> clocks(weights_.size());
     for (int32_t node = 0; node < num_nodes(); ++node)
-        clocks[node] = {-std::log1p(-random.unit()) / weights_[node], node};
+        clocks[node] = {-std::log(1.0 - random.unit()) / weights_[node], node};
     std::nth_element(clocks.begin(), clocks.begin() + take_ - 1, clocks.end());
     for (int32_t t = 0; t < take_; ++t) member[clocks[t].second] = 1;
 }
@@ -53,12 +53,13 @@ Snowball::Snowball(Adjacency graph, int32_t target, int32_t fan_out, bool restar
 }
 
 void Snowball::draw(RandomBits &random, uint8_t *member) const {
-    std::vector<int32_t> queue(target_);  // every sampled node, in the order it came in
+    std::vector<int32_t> queue(target_ + 1);  // every sampled node, in the order it came in, and a place to spare
     int32_t size = 0;
+    // Whether a node is in already is anybody's guess: no branch, so that none is mispredicted.
     const auto add = [&](int32_t node) {
-        if (member[node]) return;
+        queue[size] = node;
+        size += 1 - member[node];
         member[node] = 1;
-        queue[size++] = node;
     };
     // Kept as the identity between nodes: the few swaps of a partial shuffle are undone, so a hub costs no more than
     // its fan-out.
@@ -80,8 +81,8 @@ void Snowball::draw(RandomBits &random, uint8_t *member) const {
         const int32_t degree = graph_.degree(node);
         const int32_t *neighbors = graph_.neighbors(node);
         const int32_t draws = std::min(fan_out_, degree);
+        random.shuffle_picks(degree, draws, picks.data());
         for (int32_t t = 0; t < draws; ++t) {
-            picks[t] = t + static_cast<int32_t>(random.below(degree - t));
             std::swap(slots[t], slots[picks[t]]);
             if (size < target_) add(neighbors[slots[t]]);
         }

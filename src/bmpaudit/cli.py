@@ -205,7 +205,7 @@ def _print_priors(graph: Graph, rows: list[tuple[str, Priors]]) -> None:
         )
     stdout.print(table)
     stdout.print("γ: probability that a node is in the training sample.")
-    stdout.print("ε_L, ε_R: what the sampler alone gives away (Prop. 1); no training can bring BMP below it.")
+    stdout.print("ε_L, ε_R: what the sampler alone gives away, whatever is trained (Prop. 1).")
 
 
 def _priors_of_nodes(graph: Graph, rows: list[tuple[str, Priors]]) -> pd.DataFrame:

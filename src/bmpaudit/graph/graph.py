@@ -98,7 +98,7 @@ class Graph:
                 raise InputError(f"node_names must have one name for each of {num_nodes} nodes, got {len(node_names)}")
             if len(set(node_names)) != num_nodes:
                 raise InputError("node_names must be distinct")
-        pairs = np.asarray(edges)
+        pairs = _as_array("edges", edges)
         clean = clean_edges(pairs if pairs.size else np.empty((0, 2), dtype=np.int64), num_nodes)
         changes = clean.cleaning.changes(both_ways_expected=both_ways_expected)
         if changes:
@@ -242,8 +242,15 @@ class Graph:
         write_folder(self, Path(folder), format)
 
 
+def _as_array(what: str, given: npt.ArrayLike) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError) as wrong:  # rows of different length
+        raise InputError(f"{what} must be an array: {wrong}") from None
+
+
 def _validated_labels(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    given = np.asarray(labels)
+    given = _as_array("labels", labels)
     if given.ndim != 1:
         raise InputError(f"labels must have shape (num_nodes,), got {given.shape}")
     if len(given) == 0:
@@ -259,15 +266,9 @@ def _validated_labels(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def _validated_features(features: Any, num_nodes: int) -> Features:
-    dense: npt.NDArray[np.float32] | None = None
-    if scipy.sparse.issparse(features):
-        # A fresh matrix from copied parts: what the caller holds stays theirs to change.
-        sparse = scipy.sparse.csr_array(features).astype(np.float32, copy=True)
-    else:
-        dense = np.array(features, dtype=np.float32, order="C")
-        if dense.ndim != 2:
-            raise InputError(f"features must have shape (num_nodes, num_features), got {dense.shape}")
-        sparse = scipy.sparse.csr_array(dense)
+    dense = None if scipy.sparse.issparse(features) else _dense_float32(features)
+    sparse = _sparse_float32(features) if dense is None else scipy.sparse.csr_array(dense)
+    sparse.sum_duplicates()
     rows, columns = sparse.shape
     if rows != num_nodes:
         raise InputError(f"features must have one row for each of {num_nodes} labels, got {rows} rows")
@@ -277,7 +278,6 @@ def _validated_features(features: Any, num_nodes: int) -> Features:
         entry = int(np.argmin(np.isfinite(sparse.data)))
         node = int(np.searchsorted(sparse.indptr, entry, side="right")) - 1
         raise InputError(f"features must be finite, got {sparse.data[entry]} at node {node}")
-    sparse.sum_duplicates()
     sparse.eliminate_zeros()
     if sparse.nnz >= SPARSE_BELOW * rows * columns:
         dense = sparse.toarray() if dense is None else dense
@@ -286,3 +286,31 @@ def _validated_features(features: Any, num_nodes: int) -> Features:
     for part in (sparse.data, sparse.indices, sparse.indptr):
         part.setflags(write=False)
     return sparse
+
+
+def _dense_float32(features: Any) -> npt.NDArray[np.float32]:
+    given = _as_array("features", features)
+    if given.ndim != 2:
+        raise InputError(f"features must have shape (num_nodes, num_features), got {given.shape}")
+    return _float32(given, order="C")
+
+
+def _sparse_float32(features: Any) -> scipy.sparse.csr_array:
+    try:
+        if hasattr(features, "check_format"):
+            # An index that points outside would make compiled code read foreign memory.
+            features.check_format(full_check=True)
+    except ValueError as wrong:
+        raise InputError(f"features must be a valid sparse matrix: {wrong}") from None
+    return _float32(scipy.sparse.csr_array(features))
+
+
+def _float32(matrix: Any, **options: Any) -> Any:
+    """A copy, so that what the caller holds stays theirs to change."""
+    if np.iscomplexobj(matrix):
+        raise InputError("features must be real numbers, got complex ones")
+    try:
+        with np.errstate(over="ignore"):  # a number too large becomes infinite, which is refused
+            return matrix.astype(np.float32, copy=True, **options)
+    except (TypeError, ValueError) as wrong:
+        raise InputError(f"features must be numbers: {wrong}") from None

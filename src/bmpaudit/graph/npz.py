@@ -21,21 +21,19 @@ def read_npz(path: Path) -> Graph:
     try:
         features: npt.NDArray[np.generic] | scipy.sparse.csr_array
         features = arrays["x"] if "x" in arrays else _sparse_features(arrays)
-        edges, labels = arrays["edges"], arrays["y"]
-    except KeyError as missing:
-        raise DataError(f"{path}: key {missing} is missing; found {', '.join(sorted(arrays))}") from None
-    except ValueError as wrong:
-        raise DataError(f"{path}: the features are not valid compressed rows: {wrong}") from None
-    if "num_nodes" in arrays and int(arrays["num_nodes"]) != len(labels):
-        raise DataError(f"{path}: num_nodes is {int(arrays['num_nodes'])}, but y has {len(labels)} labels")
-    try:
+        labels = arrays["y"]
+        num_nodes = arrays.get("num_nodes", np.array(labels.size))
+        if num_nodes.shape != () or num_nodes != labels.size:
+            raise InputError(f"num_nodes is {num_nodes}, but y has {labels.size} labels")
         return Graph.from_edges(
-            edges,
+            arrays["edges"],
             features,
             labels,
             node_names=_names(arrays, "node_names"),
             class_names=_names(arrays, "class_names"),
         )
+    except KeyError as missing:
+        raise DataError(f"{path}: key {missing} is missing; found {', '.join(sorted(arrays))}") from None
     except InputError as wrong:
         raise DataError(f"{path}: {wrong}") from None
 
@@ -66,10 +64,10 @@ def write_npz(graph: Graph, path: Path) -> None:
 def _load_arrays(path: Path) -> Arrays:
     try:
         with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+            arrays = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as damage:
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError) as damage:
         if isinstance(damage, DataError):
             raise
         reason = "it holds pickled objects, which are never loaded" if "allow_pickle" in str(damage) else str(damage)
@@ -77,14 +75,19 @@ def _load_arrays(path: Path) -> Arrays:
 
 
 def _sparse_features(arrays: Arrays) -> scipy.sparse.csr_array:
-    indices, indptr = arrays["x_indices"], arrays["x_indptr"]
-    data = arrays.get("x_data", np.ones(len(indices), dtype=np.float32))
-    rows, columns = (int(extent) for extent in arrays["x_shape"])
-    features = scipy.sparse.csr_array((data, indices, indptr), shape=(rows, columns))
-    # An index that points outside would make compiled code read foreign memory.
-    features.check_format(full_check=True)
+    indices, indptr, shape = arrays["x_indices"], arrays["x_indptr"], arrays["x_shape"]
+    data = arrays.get("x_data", np.ones(indices.shape, dtype=np.float32))
+    for name, array in (("x_indices", indices), ("x_indptr", indptr), ("x_shape", shape)):
+        if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+            raise InputError(f"{name} must be a list of whole numbers, got {array.dtype} of shape {array.shape}")
+    try:
+        features = scipy.sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+        # An index that points outside would make compiled code read foreign memory.
+        features.check_format(full_check=True)
+    except ValueError as wrong:
+        raise InputError(f"the features are not valid compressed rows: {wrong}") from None
     return features
 
 
 def _names(arrays: Arrays, key: str) -> list[str] | None:
-    return [str(name) for name in arrays[key]] if key in arrays else None
+    return [str(name) for name in arrays[key].ravel()] if key in arrays else None

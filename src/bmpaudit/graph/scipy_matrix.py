@@ -15,10 +15,10 @@ def from_scipy(adjacency: Any, features: Any, labels: npt.ArrayLike) -> Graph:
     if not scipy.sparse.issparse(adjacency):
         raise InputError(f"adjacency must be a SciPy sparse matrix, got {type(adjacency).__name__}")
     rows, columns = adjacency.shape
-    if rows != columns or rows != len(np.asarray(labels)):
+    num_labels = np.size(labels)
+    if rows != columns or rows != num_labels:
         raise InputError(
-            f"adjacency must be square with one row for each of {len(np.asarray(labels))} labels, "
-            f"got {rows} x {columns}"
+            f"adjacency must be square with one row for each of {num_labels} labels, got {rows} x {columns}"
         )
     entries = scipy.sparse.coo_array(adjacency)
     is_edge = entries.data != 0

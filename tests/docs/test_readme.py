@@ -1,0 +1,69 @@
+"""The README tells the truth: its commands run and print what it shows, its code runs, its links lead somewhere."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[tuple[str, str]]:
+    """Each command of the console blocks with the output shown below it."""
+    found = []
+    for block in blocks("console"):
+        for part in block.split("$ ")[1:]:
+            command, _, output = part.partition("\n")
+            found.append((command, output))
+    return found
+
+
+def run(command: str) -> str:
+    beside_python = str(Path(sys.executable).parent)
+    environment = {**os.environ, "PATH": f"{beside_python}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80"}
+    done = subprocess.run(shlex.split(command), cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.rstrip().splitlines()]
+
+
+@pytest.mark.parametrize(("command", "shown"), commands(), ids=[command for command, _ in commands()])
+def test_command_prints_what_the_readme_shows(command: str, shown: str) -> None:
+    printed = run(command)
+    if shown.strip():
+        assert lines(printed) == lines(shown)
+
+
+def test_there_are_commands_and_code_to_check() -> None:
+    assert ("make demo" in dict(commands())) and len(commands()) >= 4
+    assert len(blocks("python")) >= 1
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_code_runs(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(code, "README.md", "exec"), {})
+    assert "no attack on it is wrong less often than" in capsys.readouterr().out
+
+
+def test_the_test_command_of_the_readme_is_what_ci_runs() -> None:
+    assert "`make test`" in README
+    assert "exec make test" in (ROOT / ".ci" / "run").read_text()
+
+
+@pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=lambda page: page.name)
+def test_links_to_files_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

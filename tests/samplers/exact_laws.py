@@ -1,0 +1,92 @@
+"""Slow, exact laws of the samplers on tiny graphs: every random choice is followed, with its probability."""
+
+from collections import defaultdict
+from fractions import Fraction
+from itertools import permutations
+
+from bmpaudit import Graph
+
+Law = dict[frozenset[int], Fraction]
+
+TINY_EDGES = [(0, 1), (0, 2), (0, 3), (1, 2), (3, 4)]  # a triangle with a tail; node 5 is isolated
+
+
+def tiny_graph() -> Graph:
+    return Graph.from_edges(TINY_EDGES, [[1.0]] * 6, [0, 1, 0, 1, 0, 2])
+
+
+def neighbors_of(graph: Graph) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {node: [] for node in range(graph.num_nodes)}
+    for u, v in graph.edges.tolist():
+        found[u].append(v)
+        found[v].append(u)
+    return found
+
+
+def snowball_law(graph: Graph, target: int, fan_out: int, restart: bool) -> Law:
+    neighbors = neighbors_of(graph)
+    law: Law = defaultdict(Fraction)
+
+    def grow(members: tuple[int, ...], taken: int, probability: Fraction) -> None:
+        """`members` in the order they came in; the first `taken` have left the queue."""
+        if len(members) >= target or (taken == len(members) and not restart):
+            law[frozenset(members)] += probability
+        elif taken == len(members):
+            outside = [node for node in range(graph.num_nodes) if node not in members]
+            for seed in outside:
+                grow((*members, seed), taken, probability / len(outside))
+        else:
+            around = neighbors[members[taken]]
+            draws = list(permutations(around, min(fan_out, len(around))))
+            for draw in draws:
+                new = [node for node in draw if node not in members][: target - len(members)]
+                grow((*members, *new), taken + 1, probability / len(draws))
+
+    for seed in range(graph.num_nodes):
+        grow((seed,), 0, Fraction(1, graph.num_nodes))
+    return dict(law)
+
+
+def degree_weighted_law(graph: Graph, size: int) -> Law:
+    weight = {node: 1 + len(around) for node, around in neighbors_of(graph).items()}
+    law: Law = defaultdict(Fraction)
+
+    def draw(members: frozenset[int], probability: Fraction) -> None:
+        if len(members) == size:
+            law[members] += probability
+            return
+        left = [node for node in weight if node not in members]
+        total = sum(weight[node] for node in left)
+        for node in left:
+            draw(members | {node}, probability * Fraction(weight[node], total))
+
+    draw(frozenset(), Fraction(1))
+    return dict(law)
+
+
+def random_walk_law(graph: Graph, num_roots: int, walk_length: int) -> Law:
+    neighbors = neighbors_of(graph)
+    one_walk: Law = defaultdict(Fraction)
+
+    def walk(path: tuple[int, ...], probability: Fraction) -> None:
+        around = neighbors[path[-1]]
+        if len(path) == walk_length + 1 or not around:
+            one_walk[frozenset(path)] += probability
+            return
+        for node in around:
+            walk((*path, node), probability / len(around))
+
+    for root in range(graph.num_nodes):
+        walk((root,), Fraction(1, graph.num_nodes))
+    law: Law = {frozenset(): Fraction(1)}
+    for _ in range(num_roots):
+        longer: Law = defaultdict(Fraction)
+        for members, probability in law.items():
+            for visited, step in one_walk.items():
+                longer[members | visited] += probability * step
+        law = dict(longer)
+    return law
+
+
+def inclusion_probabilities(law: Law, num_nodes: int) -> list[float]:
+    return [float(sum(p for members, p in law.items() if node in members)) for node in range(num_nodes)]
