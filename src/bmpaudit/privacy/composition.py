@@ -3,7 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.privacy.epsilon import EpsilonPair, check_epsilon
+from bmpaudit.privacy.epsilon import EpsilonPair, Floats, check_epsilon
+
+_TINY = 1e-17
 
 
 def compose_mdp(epsilons: npt.ArrayLike) -> float:
@@ -28,7 +30,11 @@ def compose_bmdp_with_mdp(epsilon_left: float, epsilon_right: float, epsilons: n
     """
     check_epsilon(epsilon_left=epsilon_left, epsilon_right=epsilon_right)
     spent = _sum_of_non_negative(epsilons)
-    return EpsilonPair(left=epsilon_left + spent, right=epsilon_right + spent)
+    # -∞ says that every membership is certain, which no release changes.
+    return EpsilonPair(
+        left=epsilon_left if np.isinf(epsilon_left) else epsilon_left + spent,
+        right=epsilon_right if np.isinf(epsilon_right) else epsilon_right + spent,
+    )
 
 
 def compose_bmp_with_conditional_mp(
@@ -65,10 +71,7 @@ def compose_independent_samples(epsilon_left: npt.ArrayLike, epsilon_right: npt.
         raise ValueError(
             f"epsilon_left and epsilon_right must be lists of one length ≥ 1, got shapes {left.shape}, {right.shape}"
         )
-    return EpsilonPair(
-        left=-_log_expm1(float(np.logaddexp(0, -left).sum())),
-        right=_log_expm1(float(np.logaddexp(0, right).sum())),
-    )
+    return EpsilonPair(left=-_log_expm1_of_sum(-left), right=_log_expm1_of_sum(right))
 
 
 def _sum_of_non_negative(epsilons: npt.ArrayLike) -> float:
@@ -78,7 +81,12 @@ def _sum_of_non_negative(epsilons: npt.ArrayLike) -> float:
     return float(values.sum())
 
 
-def _log_expm1(x: float) -> float:
-    """log(e^x - 1) for x ≥ 0, without overflow."""
-    with np.errstate(divide="ignore"):
-        return float(x + np.log1p(-np.exp(-x)) if x > 1 else np.log(np.expm1(x)))
+def _log_expm1_of_sum(x: Floats) -> float:
+    """log(e^S - 1) for S = Σ softplus(x), without overflow, and without underflow where S is tiny."""
+    total = float(np.logaddexp(0, x).sum())
+    if total > 1:
+        return total + float(np.log1p(-np.exp(-total)))
+    if total > _TINY:
+        return float(np.log(np.expm1(total)))
+    # softplus(x) = e^x and e^S - 1 = S, both up to a relative error of the order of S.
+    return float(np.logaddexp.reduce(x))

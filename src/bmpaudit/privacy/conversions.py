@@ -25,7 +25,7 @@ def mp_to_bmp(epsilon: float, prior_odds: npt.ArrayLike) -> EpsilonPair[float]:
     """
     check_epsilon(epsilon=epsilon)
     floor = prior_floor(prior_odds)
-    return EpsilonPair(left=_certain_prior_wins(epsilon, floor.left), right=_certain_prior_wins(epsilon, floor.right))
+    return EpsilonPair(left=_infinity_wins(epsilon, floor.left), right=_infinity_wins(epsilon, floor.right))
 
 
 def bmp_to_mp(epsilon_left: float, epsilon_right: float, prior_odds: npt.ArrayLike) -> float:
@@ -38,9 +38,7 @@ def bmp_to_mp(epsilon_left: float, epsilon_right: float, prior_odds: npt.ArrayLi
     """
     check_epsilon(epsilon_left=epsilon_left, epsilon_right=epsilon_right)
     floor = prior_floor(prior_odds)
-    if np.isinf([epsilon_left, epsilon_right]).any():
-        return float(max(epsilon_left, epsilon_right))
-    return max(epsilon_left + floor.right, epsilon_right + floor.left)
+    return max(_infinity_wins(floor.right, epsilon_left), _infinity_wins(floor.left, epsilon_right))
 
 
 def mdp_to_mp(epsilon: float, distance: int = 1) -> float:
@@ -81,5 +79,6 @@ def bmp_to_positive_pmp(epsilon_right: npt.ArrayLike, prior_odds: npt.ArrayLike)
     return np.maximum(factor, 1.0)
 
 
-def _certain_prior_wins(epsilon: float, floor: float) -> float:
-    return floor if np.isinf(floor) else epsilon + floor
+def _infinity_wins(term: float, decisive: float) -> float:
+    """Term + decisive, where an infinite `decisive` wins over an opposite infinity."""
+    return decisive if np.isinf(decisive) else term + decisive

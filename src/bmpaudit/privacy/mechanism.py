@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bmpaudit.privacy.epsilon import Floats, check_probability, log_ratio
 from bmpaudit.privacy.error_bounds import bayes_decision
-from bmpaudit.privacy.membership_law import membership_table
+from bmpaudit.privacy.membership_law import check_law, membership_table
 
 _SUM_TOLERANCE = 1e-9
 
@@ -46,13 +46,10 @@ class FiniteMechanism:
     likelihood: npt.ArrayLike
 
     def __post_init__(self) -> None:
-        law, table = check_probability(membership_prob=self.membership_prob, likelihood=self.likelihood)
-        if law.ndim != 1 or len(law) < 2 or len(law) & (len(law) - 1):
-            raise ValueError(f"membership_prob must have 2^N entries for N ≥ 1 nodes, got shape {law.shape}")
+        law = check_law(self.membership_prob)
+        (table,) = check_probability(likelihood=self.likelihood)
         if table.ndim != 2 or len(table) != len(law) or table.shape[1] == 0:
             raise ValueError(f"likelihood must have shape ({len(law)}, num_outputs), got {table.shape}")
-        if abs(law.sum() - 1) > _SUM_TOLERANCE:
-            raise ValueError(f"membership_prob must sum to 1, got {law.sum()}")
         if (np.abs(table.sum(axis=1) - 1) > _SUM_TOLERANCE).any():
             row = int(np.argmax(np.abs(table.sum(axis=1) - 1)))
             raise ValueError(f"every row of likelihood must sum to 1, row {row} sums to {table[row].sum()}")
@@ -121,7 +118,7 @@ class FiniteMechanism:
         return log_ratio(self._joint_in, self._joint_out)
 
     def error_pair(self, node: int, decision: npt.ArrayLike) -> ErrorPair:
-        """Error rates of a decision rule (Definition 6).
+        """Error rates of a decision rule (Definition 6); NaN given a membership of probability 0.
 
         Args:
             node: The node that is tested.
@@ -130,8 +127,8 @@ class FiniteMechanism:
         """
         (says_member,) = check_probability(decision=decision)
         return ErrorPair(
-            alpha=float(self.conditional_output_prob(node, 0) @ says_member),
-            beta=float(self.conditional_output_prob(node, 1) @ (1 - says_member)),
+            alpha=_share(self._joint_out[node], says_member),
+            beta=_share(self._joint_in[node], 1 - says_member),
         )
 
     def smallest_cost(self, node: int, cost_false_positive: float = 1.0, cost_false_negative: float = 1.0) -> float:
@@ -146,7 +143,8 @@ class FiniteMechanism:
 
     def post_process(self, channel: npt.ArrayLike) -> FiniteMechanism:
         """The mechanism whose output goes through a channel, rows Pr(z | w), shape (num_outputs, num_new_outputs)."""
-        return FiniteMechanism(self.law, _renormalise(self.table @ np.asarray(channel, dtype=np.float64)))
+        (rows,) = check_probability(channel=channel)
+        return FiniteMechanism(self.law, _renormalise(self.table @ rows))
 
     def then(self, likelihood: npt.ArrayLike) -> FiniteMechanism:
         """This release, and then another on the same sample; the output is the pair.
@@ -161,8 +159,15 @@ class FiniteMechanism:
         return FiniteMechanism(self.law, _renormalise((self.table[:, :, None] * second).reshape(len(self.law), -1)))
 
     def given_output(self, output: int) -> Floats:
-        """Pr(M = m | W = w), shape (2^N,): the law that a later release on the same sample meets."""
-        return self.joint[:, output] / self.joint[:, output].sum()
+        """Pr(M = m | W = w), shape (2^N,): the law that a later release on the same sample meets.
+
+        Raises:
+            ValueError: if that output never comes.
+        """
+        joint = self.joint[:, output]
+        if joint.sum() == 0:
+            raise ValueError(f"output must have positive probability, got output={output} of probability 0")
+        return _normalised(joint)
 
     @staticmethod
     def in_any_of(*mechanisms: FiniteMechanism) -> FiniteMechanism:
@@ -170,7 +175,13 @@ class FiniteMechanism:
 
         Vectors that no combination of samples gives have probability 0; their likelihood, on which no Bayesian
         definition depends, is set to the marginal law of the outputs.
+
+        Raises:
+            ValueError: if there is no mechanism, or they have different numbers of nodes.
         """
+        if len({mechanism.num_nodes for mechanism in mechanisms}) != 1:
+            counts = [mechanism.num_nodes for mechanism in mechanisms]
+            raise ValueError(f"mechanisms must be one or more with the same number of nodes, got {counts} nodes")
         return reduce(_union, mechanisms)
 
 
@@ -190,4 +201,20 @@ def _union(first: FiniteMechanism, second: FiniteMechanism) -> FiniteMechanism:
 def _renormalise(table: Floats) -> Floats:
     """Rows that sum to 1 up to rounding, made to do so; anything else is left for the constructor to refuse."""
     sums = table.sum(axis=1, keepdims=True)
-    return np.where(np.abs(sums - 1) < _SUM_TOLERANCE, np.minimum(table / sums, 1.0), table)
+    is_near = np.abs(sums - 1) < _SUM_TOLERANCE
+    return np.where(is_near, np.minimum(table / np.where(is_near, sums, 1.0), 1.0), table)
+
+
+def _share(masses: Floats, chosen: Floats) -> float:
+    """The chosen part of the total: never above 1, and exactly 0 or 1 if nothing or all is chosen.
+
+    A test that never varies has error rates 0 and 1; one rounding off would make it look infinitely informative.
+    """
+    taken, left = masses @ chosen, masses @ (1 - chosen)
+    with np.errstate(invalid="ignore"):
+        return float(np.divide(taken, taken + left))
+
+
+def _normalised(weights: Floats) -> Floats:
+    law: Floats = weights / weights.sum()
+    return law

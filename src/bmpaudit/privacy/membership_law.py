@@ -7,8 +7,10 @@ import scipy.sparse
 
 from bmpaudit.privacy.epsilon import Floats, check_probability
 
-# Transport that a distance leaves no room for shows as mass of the order of the probabilities, far above this.
+_SUM_TOLERANCE = 1e-9
+# The solver keeps the constraints of the transport up to its tolerance, so less mass than this cannot be told from 0.
 _NO_MASS = 1e-9
+_SOLVER_OPTIONS = {"primal_feasibility_tolerance": 1e-10}
 
 
 def membership_table(num_nodes: int) -> npt.NDArray[np.bool_]:
@@ -23,7 +25,8 @@ def independent_memberships(prior_prob: npt.ArrayLike) -> Floats:
     array([0.375, 0.375, 0.125, 0.125])
     """
     (prob,) = check_probability(prior_prob=prior_prob)
-    return np.where(membership_table(len(prob)), prob, 1 - prob).prod(axis=1)
+    law: Floats = np.where(membership_table(len(prob)), prob, 1 - prob).prod(axis=1)
+    return law
 
 
 def fixed_size_memberships(num_nodes: int, size: int) -> Floats:
@@ -35,7 +38,22 @@ def fixed_size_memberships(num_nodes: int, size: int) -> Floats:
     if not 0 <= size <= num_nodes:
         raise ValueError(f"size must be in [0, {num_nodes}], got size={size}")
     allowed = membership_table(num_nodes).sum(axis=1) == size
-    return allowed / allowed.sum()
+    law: Floats = allowed / allowed.sum()
+    return law
+
+
+def check_law(membership_prob: npt.ArrayLike) -> Floats:
+    """A law of the membership vector as an array, shape (2^N,).
+
+    Raises:
+        ValueError: if it is not one.
+    """
+    (law,) = check_probability(membership_prob=membership_prob)
+    if law.ndim != 1 or len(law) < 2 or len(law) & (len(law) - 1):
+        raise ValueError(f"membership_prob must have 2^N entries for N ≥ 1 nodes, got shape {law.shape}")
+    if abs(law.sum() - 1) > _SUM_TOLERANCE:
+        raise ValueError(f"membership_prob must sum to 1, got {law.sum()}")
+    return law
 
 
 def membership_distance(membership_prob: npt.ArrayLike) -> int:
@@ -45,13 +63,14 @@ def membership_distance(membership_prob: npt.ArrayLike) -> int:
     mass can be moved from one to the other without any of it going further than D. It is 1 for independent
     memberships and 2 for uniform sampling without replacement. ε-MDP implies D·ε-MP.
 
-    Nodes whose membership is certain have no such pair of laws and do not count.
+    Nodes whose membership is certain have no such pair of laws and do not count; nor does conditional probability
+    below 1e-9, which cannot be told from rounding.
 
     >>> membership_distance(independent_memberships([0.3, 0.6, 0.5])), membership_distance(fixed_size_memberships(4, 2))
     (1, 2)
     """
-    (law,) = check_probability(membership_prob=membership_prob)
-    table = membership_table(int(np.log2(len(law))))
+    law = check_law(membership_prob)
+    table = membership_table(len(law).bit_length() - 1)
     distance = 1
     for is_in in table.T:
         given_in, given_out = np.where(is_in, law, 0.0), np.where(is_in, 0.0, law)
@@ -71,8 +90,9 @@ def _infinite_wasserstein(table: npt.NDArray[np.bool_], first: Floats, second: F
     marginals = scipy.sparse.vstack([sends, receives])
     masses = np.concatenate([first[rows], second[columns]])
     for distance in np.unique(hamming):
-        too_far = (hamming > distance).ravel().astype(np.float64)
-        plan = scipy.optimize.linprog(too_far, A_eq=marginals, b_eq=masses, method="highs")
-        if plan.fun < _NO_MASS:
+        # The most that can be moved within reach; at most `masses`, not exactly, so that there always is a plan.
+        gain = -(hamming <= distance).ravel().astype(np.float64)
+        plan = scipy.optimize.linprog(gain, A_ub=marginals, b_ub=masses, method="highs", options=_SOLVER_OPTIONS)
+        if 1 + plan.fun < _NO_MASS:
             return int(distance)
     raise AssertionError("the largest distance leaves nothing out of reach")

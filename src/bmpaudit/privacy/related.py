@@ -15,15 +15,14 @@ from bmpaudit.privacy.membership_law import membership_table
 
 def positive_pmp_factor(mechanism: FiniteMechanism) -> float:
     """Positive membership privacy (Li et al. 2013): the smallest c with Pr(in|w) ≤ c·Pr(in), Pr(out|w) ≥ Pr(out)/c."""
-    posterior, prior = _posterior_and_prior(mechanism)
-    return float(max(np.max(posterior / prior), np.max((1 - prior) / _complement(mechanism))))
+    member, non_member = _log_belief_changes(mechanism)
+    return float(np.exp(np.max(np.fmax(member, -non_member))))
 
 
 def negative_pmp_factor(mechanism: FiniteMechanism) -> float:
     """Negative membership privacy (Li et al. 2013): the same with in and out exchanged."""
-    posterior, prior = _posterior_and_prior(mechanism)
-    with np.errstate(divide="ignore"):
-        return float(max(np.max(_complement(mechanism) / (1 - prior)), np.max(prior / posterior)))
+    member, non_member = _log_belief_changes(mechanism)
+    return float(np.exp(np.max(np.fmax(-member, non_member))))
 
 
 def differential_identifiability(mechanism: FiniteMechanism) -> float:
@@ -93,13 +92,12 @@ def pac_membership_success(mechanism: FiniteMechanism) -> float:
     return 1.0 - min(mechanism.smallest_cost(node) for node in range(mechanism.num_nodes))
 
 
-def _posterior_and_prior(mechanism: FiniteMechanism) -> tuple[Floats, Floats]:
+def _log_belief_changes(mechanism: FiniteMechanism) -> tuple[Floats, Floats]:
+    """Log π_i(1|w)/γ_i(1) and log π_i(0|w)/γ_i(0) for the outputs that come; NaN for a membership that cannot be."""
+    is_in = membership_table(mechanism.num_nodes)
     seen = mechanism.output_prob > 0
-    return mechanism.posterior_prob[:, seen], mechanism.prior_prob[:, None]
-
-
-def _complement(mechanism: FiniteMechanism) -> Floats:
-    """π_i(0 | w), from its own sum: 1 - π_i(1 | w) would lose the digits of a posterior near 1."""
-    seen = mechanism.output_prob > 0
-    out = (~membership_table(mechanism.num_nodes)).T @ mechanism.joint[:, seen]
-    return out / mechanism.output_prob[seen]
+    member, non_member = (
+        log_ratio((rows.T @ mechanism.joint[:, seen]) / mechanism.output_prob[seen], (mechanism.law @ rows)[:, None])
+        for rows in (is_in, ~is_in)
+    )
+    return member, non_member
