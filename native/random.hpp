@@ -1,6 +1,8 @@
 // Random bits: a counter-based stream per sample, bit for bit the one numpy.random.Philox gives in Python.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace bmpaudit {
@@ -101,6 +103,62 @@ class PhiloxBits final : public RandomBits {
     uint64_t counter_[4];
     uint64_t buffer_[4] = {};
     int used_ = 4;
+};
+
+// Independent coins, sixteen at a time. The probability is rounded to 16 binary digits; a digit costs one word for 64
+// coins, so a fair coin costs one bit.
+class CoinFlips {
+  public:
+    CoinFlips(RandomBits &random, double probability) : random_(random) {
+        digits_ = static_cast<uint32_t>(std::lround(probability * 65536.0));
+        digits_ = std::min(std::max(digits_, 1u), 65535u);
+    }
+    // The probability after rounding.
+    double probability() const { return digits_ / 65536.0; }
+
+    uint32_t next_sixteen() {
+        if (left_ == 0) refill();
+        --left_;
+        const uint32_t coins = static_cast<uint32_t>(word_ & 0xFFFF);
+        word_ >>= 16;
+        return coins;
+    }
+
+  private:
+    void refill() {
+        // From the last digit to the first: a one adds heads, a zero takes them away, each halving what came before.
+        int digit = __builtin_ctz(digits_);
+        word_ = random_.next();
+        while (++digit < 16) word_ = (digits_ >> digit & 1) ? (word_ | random_.next()) : (word_ & random_.next());
+        left_ = 4;
+    }
+
+    RandomBits &random_;
+    uint32_t digits_;
+    uint64_t word_ = 0;
+    int left_ = 0;
+};
+
+// Standard normal numbers by the Box-Muller transform, in pairs.
+class Normals {
+  public:
+    explicit Normals(RandomBits &random) : random_(random) {}
+    double next() {
+        if (has_spare_) {
+            has_spare_ = false;
+            return spare_;
+        }
+        const double radius = std::sqrt(-2.0 * std::log(1.0 - random_.unit()));
+        const double angle = 6.283185307179586 * random_.unit();
+        spare_ = radius * std::sin(angle);
+        has_spare_ = true;
+        return radius * std::cos(angle);
+    }
+
+  private:
+    RandomBits &random_;
+    double spare_ = 0;
+    bool has_spare_ = false;
 };
 
 }  // namespace bmpaudit

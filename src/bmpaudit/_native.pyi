@@ -1,5 +1,6 @@
 """C++ kernels of bmpaudit."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,3 +38,75 @@ class RandomWalks(Sampler):
     def __init__(
         self, indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32], num_roots: int, walk_length: int
     ) -> None: ...
+
+class Architecture:
+    mlp: Architecture
+    gcn: Architecture
+    gat: Architecture
+
+class Activation:
+    relu: Activation
+    elu: Activation
+
+class Optimizer:
+    adam: Optimizer
+    sgd: Optimizer
+
+class ModelSettings:
+    def __init__(
+        self,
+        architecture: Architecture,
+        hidden: int,
+        heads: int,
+        layers: int,
+        activation: Activation,
+        dropout: float,
+        drops_input: bool,
+        drops_attention: bool,
+        drops_hidden: bool,
+    ) -> None: ...
+
+class TrainingSettings:
+    def __init__(self, epochs: int, learning_rate: float, weight_decay: float, optimizer: Optimizer) -> None: ...
+
+class ShadowEngine:
+    """Trains shadow models on one graph, whose arrays it keeps alive."""
+
+    def __init__(
+        self,
+        indptr: npt.NDArray[np.int64],
+        indices: npt.NDArray[np.int32],
+        x_indptr: npt.NDArray[np.int64] | None,
+        x_indices: npt.NDArray[np.int32] | None,
+        x_values: npt.NDArray[np.float32] | None,
+        x_dense: npt.NDArray[np.float32] | None,
+        num_features: int,
+        labels: npt.NDArray[np.int32],
+        num_classes: int,
+        model: ModelSettings,
+        training: TrainingSettings,
+    ) -> None: ...
+    def run(
+        self,
+        member: npt.NDArray[np.uint8],
+        indices: npt.NDArray[np.int64],
+        seed: int,
+        views: list[tuple[bool, bool]],
+        noise_std: float,
+        num_threads: int,
+        statistics: npt.NDArray[np.float32],
+        logits: npt.NDArray[np.float32] | None,
+        state: npt.NDArray[np.uint8],
+        train_accuracy: npt.NDArray[np.float32],
+        held_out_accuracy: npt.NDArray[np.float32],
+        progress: Callable[[int], object],
+    ) -> None: ...
+    @property
+    def num_parameters(self) -> int: ...
+    def initial_parameters(self, seed: int, index: int) -> npt.NDArray[np.float32]: ...
+    def gradient(
+        self, parameters: npt.NDArray[np.float32], member: npt.NDArray[np.uint8]
+    ) -> npt.NDArray[np.float32]: ...
+    def trained_parameters(
+        self, parameters: npt.NDArray[np.float32], member: npt.NDArray[np.uint8]
+    ) -> npt.NDArray[np.float32]: ...

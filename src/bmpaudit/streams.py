@@ -15,6 +15,9 @@ class Purpose(IntEnum):
     SAMPLE = 0
     PRIOR = 1
     DEMO_GRAPH = 2
+    WEIGHTS = 3
+    DROPOUT = 4
+    NOISE = 5
 
 
 def check_seed(seed: int) -> int:

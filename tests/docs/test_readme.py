@@ -47,7 +47,8 @@ def test_command_prints_what_the_readme_shows(command: str, shown: str) -> None:
 
 
 def test_there_are_commands_and_code_to_check() -> None:
-    assert ("make demo" in dict(commands())) and len(commands()) >= 4
+    assert "make demo" in dict(commands())
+    assert len(commands()) >= 4
     assert len(blocks("python")) >= 1
 
 

@@ -1,0 +1,242 @@
+"""Training shadow models: the native engine against a plain PyTorch Geometric loop, side by side.
+
+python benchmarks/shadow_training.py [--quick]
+
+Both do the same work for a model (sample, 100 epochs with dropout, margins of all nodes for four views), on one thread,
+in turn; ratios are of medians.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GATConv, GCNConv
+
+from bmpaudit import Graph, datasets
+from bmpaudit.samplers import Uniform, draw_memberships
+from bmpaudit.shadow import GAT, GCN, ShadowPlan, Training, train_shadows
+from bmpaudit.shadow.batch import ShadowBatch
+from bmpaudit.shadow.native_engine import NativeEngine
+
+
+class PlainGCN(nn.Module):
+    """As in PyTorch Geometric's introduction."""
+
+    def __init__(self, data: Data, num_classes: int) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = GCNConv(data.num_features, 16), GCNConv(16, num_classes)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        """Logits."""
+        x = F.dropout(F.relu(self.conv1(x, edge_index)), 0.5, self.training)
+        out: torch.Tensor = self.conv2(x, edge_index)
+        return out
+
+
+class PlainGAT(nn.Module):
+    """As in PyTorch Geometric's examples."""
+
+    def __init__(self, data: Data, num_classes: int) -> None:
+        super().__init__()
+        self.conv1 = GATConv(data.num_features, 4, heads=8, dropout=0.5)
+        self.conv2 = GATConv(32, num_classes, dropout=0.5)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        """Logits."""
+        x = F.elu(self.conv1(F.dropout(x, 0.5, self.training), edge_index))
+        out: torch.Tensor = self.conv2(F.dropout(x, 0.5, self.training), edge_index)
+        return out
+
+
+def plain_model(data: Data, kind: type[PlainGCN] | type[PlainGAT], num_classes: int, fraction: float) -> None:
+    """One shadow model, from sample to margins."""
+    nodes = torch.randperm(data.num_nodes)[: int(fraction * data.num_nodes)]
+    sample = data.subgraph(nodes)
+    model = kind(data, num_classes)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
+    for _ in range(100):
+        optimizer.zero_grad()
+        F.cross_entropy(model(sample.x, sample.edge_index), sample.y).backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        for _ in ("clean", "noisy"):
+            for edge_index in (data.edge_index, torch.empty((2, 0), dtype=torch.long)):
+                logits = model(data.x, edge_index)
+                own = logits.gather(1, data.y[:, None])[:, 0]
+                others = logits.scatter(1, data.y[:, None], -torch.inf)
+                _ = own - others.logsumexp(1)
+            for parameter in model.conv2.parameters():
+                parameter.add_(0.25 * torch.randn_like(parameter))
+
+
+def native_models(graph: Graph, plan: ShadowPlan, count: int, num_threads: int = 1) -> None:
+    """Shadow models from samples to margins, in memory."""
+    memberships = draw_memberships(graph, plan.sampler, count, plan.seed)
+    batch = ShadowBatch.empty(graph, plan, np.arange(count), memberships)
+    NativeEngine(graph, plan).fill(batch, num_threads, lambda _: None)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Time of one run."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def compare(name: str, fraction: float, model: GCN | GAT, wanted: str, repeats: int) -> None:
+    """Prints the ratio for one configuration."""
+    graph = datasets.load(name)
+    data = graph.to_pyg()
+    plan = ShadowPlan(Uniform(fraction), model)
+    kind = PlainGAT if isinstance(model, GAT) else PlainGCN
+    native_times, plain_times = [], []
+    per_turn = 10
+    for _ in range(repeats):
+        native_times.append(seconds(lambda: native_models(graph, plan, per_turn)) / per_turn)
+        plain_times.append(seconds(lambda: plain_model(data, kind, graph.num_classes, fraction)))
+    native, plain = statistics.median(native_times), statistics.median(plain_times)
+    label = f"{type(model).__name__}, {name} {fraction:.0%}"
+    print(f"{label:<22}{native * 1e3:8.1f} ms {plain * 1e3:9.0f} ms {plain / native:8.1f}x   (wanted {wanted})")
+
+
+def thread_scaling(graph: Graph, count: int) -> None:
+    """Prints the gain of a second thread."""
+    plan = ShadowPlan(Uniform(0.25))
+    one, two = (
+        statistics.median(seconds(lambda t=t: native_models(graph, plan, count, t)) for _ in range(3))  # type: ignore[misc]
+        for t in (1, 2)
+    )
+    print(f"2 threads against 1, {count} models: {one:.2f} s / {two:.2f} s = {one / two:.2f}x   (wanted 1.8x)")
+
+
+def cost_against_models(graph: Graph) -> None:
+    """Prints the time of a whole run for several J."""
+    for count in (100, 200, 400):
+        with tempfile.TemporaryDirectory() as folder:
+            spent = seconds(lambda: train_shadows(graph, ShadowPlan(Uniform(0.25)), count, folder, num_threads=1))  # noqa: B023
+        print(f"J = {count}: {spent:.2f} s, {spent / count * 1e3:.1f} ms a model")
+
+
+def cost_against_size(names: list[str]) -> None:
+    """Prints the time of a model for graphs of several sizes."""
+    for name in names:
+        graph = datasets.load(name)
+        plan = ShadowPlan(Uniform(0.25))
+        spent = statistics.median(seconds(lambda: native_models(graph, plan, 3)) for _ in range(3)) / 3  # noqa: B023
+        entries = (
+            int(np.count_nonzero(graph.features)) if isinstance(graph.features, np.ndarray) else graph.features.nnz
+        )
+        print(f"{name}: {graph}, {entries:,} non-zero features: {spent * 1e3:.1f} ms a model")
+
+
+def share_outside_training(graph: Graph, count: int) -> None:
+    """Prints how much of a run is not spent in epochs; one epoch's time comes from runs of 100 and 200 epochs."""
+    plan = ShadowPlan(Uniform(0.25))
+    longer = replace(plan, training=Training(epochs=200))
+    short, long = (
+        statistics.median(seconds(lambda p=p: native_models(graph, p, count)) for _ in range(3))  # type: ignore[misc]
+        for p in (plan, longer)
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        whole = seconds(lambda: train_shadows(graph, plan, count, folder, num_threads=1))
+    training = long - short
+    print(
+        f"{count} models: {whole:.2f} s in all, {training:.2f} s of it in training; "
+        f"sampling, scoring and storing take {1 - training / whole:.0%}   (wanted under 15%)"
+    )
+
+
+MEMORY_SCRIPT = """
+import sys, tempfile
+from pathlib import Path
+from bmpaudit import datasets
+from bmpaudit.samplers import Uniform
+from bmpaudit.shadow import ShadowPlan, train_shadows
+
+def peak():
+    told = Path("/proc/self/status").read_text()
+    return int(told.split("VmHWM:")[1].split()[0]) / 1024
+
+Path("/proc/self/clear_refs").write_text("5")  # forget the peak of the imports
+before = peak()
+with tempfile.TemporaryDirectory() as folder:
+    train_shadows(datasets.load("cora"), ShadowPlan(Uniform(0.25)), int(sys.argv[1]), folder)
+print(peak() - before)
+"""
+
+
+def peak_memory(count: int) -> None:
+    """Prints the peak memory of a whole run, in a process of its own."""
+    command = [sys.executable, "-c", MEMORY_SCRIPT, str(count)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    print(f"peak memory, J = {count}: {float(done.stdout):.0f} MB above import   (wanted under 400 MB)")
+
+
+def fraction_of_limit(graph: Graph) -> None:
+    """Prints the time of an epoch against what its arithmetic would take at the speed of a bare sparse product."""
+    hidden, classes = 16, graph.num_classes
+    plan = ShadowPlan(Uniform(0.25))
+    nodes = np.flatnonzero(draw_memberships(graph, plan.sampler, 1, 0)[0])
+    features = scipy.sparse.csr_array(graph.features)[nodes]
+    adjacency = graph.adjacency[nodes][:, nodes]
+    weight = np.ones((graph.num_features, hidden), dtype=np.float32)
+    bare = min(seconds(lambda: [features @ weight for _ in range(200)]) for _ in range(5)) / 200
+    rate = 2 * features.nnz * hidden / bare
+    parameters = graph.num_features * hidden + hidden + hidden * classes + classes
+    flops = {
+        "features": 2 * 2 * features.nnz * hidden,
+        "edges": 2 * 2 * (adjacency.nnz + len(nodes)) * (hidden + classes),
+        "dense": 3 * 2 * len(nodes) * hidden * classes,
+        "optimiser": 12 * parameters,
+    }
+    moved = 2 * features.nnz * (4 * hidden + 4) + 7 * 4 * parameters
+    longer = replace(plan, training=Training(epochs=200))
+    epoch = statistics.median(
+        (seconds(lambda: native_models(graph, longer, 20)) - seconds(lambda: native_models(graph, plan, 20))) / 2_000
+        for _ in range(5)
+    )
+    ideal = sum(flops.values()) / rate
+    print(
+        f"one epoch: {sum(flops.values()) / 1e6:.2f} Mflop, {moved / 1e6:.2f} MB moved, {epoch * 1e6:.0f} µs "
+        f"({sum(flops.values()) / epoch / 1e9:.1f} Gflop/s); SciPy's sparse product of the same features runs at "
+        f"{rate / 1e9:.1f} Gflop/s, which would take {ideal * 1e6:.0f} µs: {ideal / epoch:.1f} times that speed"
+    )
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer repeats, the small graphs only")
+    quick = parser.parse_args().quick
+    torch.set_num_threads(1)
+    repeats = 3 if quick else 7
+    print(f"{'':<22}{'native':>11}{'plain PyG':>13}{'ratio':>8}")
+    compare("cora", 0.25, GCN(), "20x", repeats)
+    compare("cora", 0.5, GCN(), "16x", repeats)
+    compare("cora", 0.25, GAT(), "15x", repeats)
+    compare("cora", 0.5, GAT(), "15x", repeats)
+    compare("citeseer", 0.25, GCN(), "20x", repeats)
+    compare("pubmed", 0.25, GCN(), "8x", repeats)
+    cora = datasets.load("cora")
+    thread_scaling(cora, 50 if quick else 200)
+    cost_against_models(cora)
+    cost_against_size([name for name in ("cora", "pubmed", "coauthor_cs") if name in datasets.at_hand()])
+    share_outside_training(cora, 100)
+    peak_memory(200 if quick else 1_000)
+    fraction_of_limit(cora)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+// The graph as the engine sees it: the whole one, and the part that a sample induces, both with self-loops.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "samplers.hpp"
+
+namespace bmpaudit {
+
+// Features of the whole graph, compressed rows or dense; the arrays belong to the caller.
+struct FeatureView {
+    int32_t num_features;
+    const int64_t *indptr;   // compressed rows ...
+    const int32_t *indices;
+    const float *values;     // ... null where every value is 1
+    const float *dense;      // null for compressed rows
+
+    bool is_sparse() const { return dense == nullptr; }
+    const float *dense_row(int32_t node) const { return dense + static_cast<int64_t>(node) * num_features; }
+};
+
+struct TrainingGraph {
+    std::vector<int32_t> nodes;        // ids in the whole graph, ascending
+    std::vector<int64_t> start;        // row starts
+    std::vector<int32_t> neighbors;    // places in `nodes`, each node's own first
+    std::vector<float> inverse_root;   // 1/√(degree + 1)
+
+    int32_t size() const { return static_cast<int32_t>(nodes.size()); }
+
+    // All edges of the graph between sampled nodes. `place` is scratch of num_nodes entries.
+    void induce(const Adjacency &graph, const uint8_t *member, std::vector<int32_t> &place) {
+        nodes.clear();
+        start.clear();
+        neighbors.clear();
+        inverse_root.clear();
+        place.assign(graph.num_nodes, -1);
+        for (int32_t node = 0; node < graph.num_nodes; ++node) {
+            if (!member[node]) continue;
+            place[node] = size();
+            nodes.push_back(node);
+        }
+        start.push_back(0);
+        for (const int32_t node : nodes) {
+            neighbors.push_back(place[node]);
+            const int32_t *around = graph.neighbors(node);
+            for (int32_t k = 0; k < graph.degree(node); ++k)
+                if (place[around[k]] >= 0) neighbors.push_back(place[around[k]]);
+            inverse_root.push_back(1.0f / std::sqrt(static_cast<float>(neighbors.size() - start.back())));
+            start.push_back(static_cast<int64_t>(neighbors.size()));
+        }
+    }
+};
+
+}  // namespace bmpaudit

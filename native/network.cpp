@@ -1,0 +1,651 @@
+#include "network.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace bmpaudit {
+
+namespace {
+
+constexpr double kBeta1 = 0.9, kBeta2 = 0.999;
+constexpr float kAdamEpsilon = 1e-8f;
+constexpr float kLeakySlope = 0.2f;
+constexpr float kSoftmaxFloor = 1e-16f;  // as in torch_geometric.utils.softmax
+
+int head_stride_for(int heads) {
+    if (heads > kLanes) return blocks_for(heads) * kLanes;
+    int stride = 1;
+    while (stride < heads) stride *= 2;
+    return stride;
+}
+
+// Calls kernel with the number of blocks as a compile-time constant, at most four at a time from `first` on, so that
+// accumulators stay in registers.
+template <typename Kernel> void for_block_groups(int blocks, Kernel kernel) {
+    for (int first = 0; first < blocks; first += 4) {
+        switch (blocks - first) {
+        case 1: kernel(std::integral_constant<int, 1>{}, first); break;
+        case 2: kernel(std::integral_constant<int, 2>{}, first); break;
+        case 3: kernel(std::integral_constant<int, 3>{}, first); break;
+        default: kernel(std::integral_constant<int, 4>{}, first);
+        }
+    }
+}
+
+// result[i] = Σ_k row(i)[k] · weight[k], several rows at a time to use each weight row several times.
+template <typename Row> void rows_times_weight(int64_t num_rows, int inputs, Row row, const Matrix &weight, Matrix &result) {
+    result.reshape(num_rows, weight.blocks());
+    for_block_groups(weight.blocks(), [&](auto width, int first) {
+        constexpr int B = decltype(width)::value, R = B == 1 ? 8 : 4;
+        for (int64_t i = 0; i < num_rows; i += R) {
+            const int64_t count = std::min<int64_t>(R, num_rows - i);
+            const float *rows[R];
+            for (int64_t q = 0; q < R; ++q) rows[q] = row(i + std::min(q, count - 1));
+            Lanes sums[R][B] = {};
+            for (int k = 0; k < inputs; ++k) {
+                const Lanes *w = weight.row(k) + first;
+                for (int q = 0; q < R; ++q)
+                    for (int b = 0; b < B; ++b) sums[q][b] += rows[q][k] * w[b];
+            }
+            for (int64_t q = 0; q < count; ++q)
+                for (int b = 0; b < B; ++b) result.row(i + q)[first + b] = sums[q][b];
+        }
+    });
+}
+
+// result[k] = Σ_i row(i)[k] · gradient[i], several inputs k at a time.
+template <typename Row>
+void transposed_rows_times(int64_t num_rows, int inputs, Row row, const Matrix &gradient, Matrix &result) {
+    for_block_groups(gradient.blocks(), [&](auto width, int first) {
+        constexpr int B = decltype(width)::value;
+        const auto inputs_from = [&](int k, auto together) {
+            constexpr int Q = decltype(together)::value;
+            Lanes sums[Q][B] = {};
+            for (int64_t i = 0; i < num_rows; ++i) {
+                const float *x = row(i) + k;
+                const Lanes *g = gradient.row(i) + first;
+                for (int q = 0; q < Q; ++q)
+                    for (int b = 0; b < B; ++b) sums[q][b] += x[q] * g[b];
+            }
+            for (int q = 0; q < Q; ++q)
+                for (int b = 0; b < B; ++b) result.row(k + q)[first + b] = sums[q][b];
+        };
+        constexpr int Q = 16 / B;
+        int k = 0;
+        for (; k + Q <= inputs; k += Q) inputs_from(k, std::integral_constant<int, Q>{});
+        for (; k < inputs; ++k) inputs_from(k, std::integral_constant<int, 1>{});
+    });
+}
+
+// Σ over entries [begin, end) of value · rows[index], for B blocks from `first` on; `values` null where all are 1.
+// Several sums run side by side, so that one addition need not wait for the one before.
+template <int B>
+inline void sum_of_rows(int64_t begin, int64_t end, const int32_t *indices, const float *values, const Matrix &rows, int first,
+                        Lanes *sum) {
+    constexpr int U = B == 1 ? 4 : 2;
+    Lanes parts[U][B] = {};
+    const auto add = [&](int64_t entry, Lanes *part) {
+        const Lanes *row = rows.row(indices[entry]) + first;
+        for (int b = 0; b < B; ++b) part[b] += values == nullptr ? row[b] : values[entry] * row[b];
+    };
+    int64_t e = begin;
+    for (; e + U <= end; e += U)
+        for (int u = 0; u < U; ++u) add(e + u, parts[u]);
+    for (; e < end; ++e) add(e, parts[0]);
+    for (int b = 0; b < B; ++b) {
+        sum[b] = parts[0][b];
+        for (int u = 1; u < U; ++u) sum[b] += parts[u][b];
+    }
+}
+
+// result[i] = scale · Σ over the entries of row i of value · weight[index].
+template <typename Range>
+void sparse_times_weight(int64_t num_rows, Range range, const int32_t *indices, const float *values, const Matrix &weight,
+                         float scale, Matrix &result) {
+    result.reshape(num_rows, weight.blocks());
+    for_block_groups(weight.blocks(), [&](auto width, int first) {
+        constexpr int B = decltype(width)::value;
+        for (int64_t i = 0; i < num_rows; ++i) {
+            const auto [begin, end] = range(i);
+            Lanes sum[B];
+            sum_of_rows<B>(begin, end, indices, values, weight, first, sum);
+            for (int b = 0; b < B; ++b) result.row(i)[first + b] = scale * sum[b];
+        }
+    });
+}
+
+// result[i] = c_i Σ_j c_j · values[j] over the neighbours j of i and i itself: the symmetric normalisation of a GCN.
+void normalised_sum(const TrainingGraph &graph, const Matrix &values, Matrix &result) {
+    result.reshape(graph.size(), values.blocks());
+    for_block_groups(values.blocks(), [&](auto width, int first) {
+        constexpr int B = decltype(width)::value;
+        for (int32_t i = 0; i < graph.size(); ++i) {
+            Lanes sums[B] = {};
+            for (int64_t e = graph.start[i]; e < graph.start[i + 1]; ++e) {
+                const int32_t j = graph.neighbors[e];
+                for (int b = 0; b < B; ++b) sums[b] += graph.inverse_root[j] * values.row(j)[first + b];
+            }
+            for (int b = 0; b < B; ++b) result.row(i)[first + b] = graph.inverse_root[i] * sums[b];
+        }
+    });
+}
+
+void add_to_rows(Matrix &rows, const Lanes *bias) {
+    for (int64_t i = 0; i < rows.rows(); ++i)
+        for (int b = 0; b < rows.blocks(); ++b) rows.row(i)[b] += bias[b];
+}
+
+// How the blocks of a layer's units and of its tiles (one value a head, repeated) go together; with numbers other than
+// 0, known to the compiler.
+template <int B, int T> struct HeadLayout {
+    const LayerShape &shape;
+
+    int blocks() const { return B != 0 ? B : shape.blocks; }
+    int tiles() const { return T != 0 ? T : shape.tile_blocks; }
+    int tile_of(int block) const { return T == 1 ? 0 : block % tiles(); }
+
+    // Sums over the channels of each head, repeated so that lane l holds the sum of head l mod stride.
+    void fold(const Lanes *x, const Lanes *y, Lanes *tile) const {
+        for (int t = 0; t < tiles(); ++t) tile[t] = Lanes{};
+        for (int b = 0; b < blocks(); ++b) tile[tile_of(b)] += x[b] * y[b];
+        for (int by = kLanes / 2; by >= shape.head_stride; by /= 2) tile[0] += rotate(tile[0], by);
+    }
+};
+
+template <typename Kernel> void with_head_layout(const LayerShape &shape, Kernel kernel) {
+    if (shape.tile_blocks == 1 && shape.blocks == 1) kernel(HeadLayout<1, 1>{shape});
+    else if (shape.tile_blocks == 1 && shape.blocks == 2) kernel(HeadLayout<2, 1>{shape});
+    else kernel(HeadLayout<0, 0>{shape});
+}
+
+// One coin a head, repeated like a tile.
+uint32_t repeat_heads(uint32_t coins, int head_stride) {
+    if (head_stride >= kLanes) return coins;
+    coins &= (1u << head_stride) - 1;
+    for (int filled = head_stride; filled < kLanes; filled *= 2) coins |= coins << filled;
+    return coins;
+}
+
+}  // namespace
+
+LayerShape::LayerShape(int inputs, int channels, int heads)
+    : inputs(inputs), channels(channels), heads(heads), head_stride(head_stride_for(heads)),
+      blocks(blocks_for(channels * head_stride)), tile_blocks(blocks_for(head_stride)) {}
+
+void Parameter::reshape(int64_t rows, int blocks) {
+    for (Matrix *matrix : {&value, &gradient, &first_moment, &second_moment}) {
+        matrix->reshape(rows, blocks);
+        matrix->fill_zero();
+    }
+}
+
+Layer::Layer(LayerShape layer_shape, int true_inputs, std::vector<int> input_row, bool has_attention)
+    : shape(layer_shape), true_inputs(true_inputs), input_row(std::move(input_row)) {
+    weight.reshape(shape.inputs, shape.blocks);
+    bias.reshape(1, shape.blocks);
+    if (has_attention) {
+        attention_source.reshape(1, shape.blocks);
+        attention_target.reshape(1, shape.blocks);
+    }
+}
+
+Network::Network(const FeatureView &features, int num_classes, const ModelSettings &model, const TrainingSettings &training)
+    : features_(features), num_classes_(num_classes), model_(model), training_(training), passes_(model.layers) {
+    const bool is_gat = model.architecture == Architecture::gat;
+    int inputs = features.num_features, true_inputs = features.num_features;
+    std::vector<int> input_row(true_inputs);
+    for (int k = 0; k < true_inputs; ++k) input_row[k] = k;
+    for (int l = 0; l < model.layers; ++l) {
+        const bool is_last = l + 1 == model.layers;
+        const LayerShape shape(inputs, is_last ? num_classes : model.hidden, is_last ? 1 : model.heads);
+        layers_.emplace_back(shape, true_inputs, input_row, is_gat);
+        inputs = shape.blocks * kLanes;
+        true_inputs = shape.units();
+        input_row.resize(true_inputs);
+        for (int unit = 0; unit < true_inputs; ++unit) input_row[unit] = shape.lane(unit);
+    }
+}
+
+// Visits every parameter in PyTorch Geometric's order: visit(parameter, row, lane).
+template <typename Layers, typename Visit> static void visit_parameters(Layers &layers, Visit visit) {
+    for (auto &layer : layers) {
+        const int units = layer.shape.units();
+        for (int unit = 0; unit < units; ++unit)
+            for (const int row : layer.input_row) visit(layer.weight, row, layer.shape.lane(unit));
+        if (layer.attention_source.value.rows() > 0)
+            for (auto *attention : {&layer.attention_source, &layer.attention_target})
+                for (int unit = 0; unit < units; ++unit) visit(*attention, 0, layer.shape.lane(unit));
+        for (int unit = 0; unit < units; ++unit) visit(layer.bias, 0, layer.shape.lane(unit));
+    }
+}
+
+int64_t Network::num_parameters() const {
+    int64_t count = 0;
+    visit_parameters(layers_, [&](const Parameter &, int, int) { ++count; });
+    return count;
+}
+
+void Network::load(const float *flat) {
+    for (Layer &layer : layers_)
+        for (Parameter *parameter : {&layer.weight, &layer.bias, &layer.attention_source, &layer.attention_target})
+            parameter->reshape(parameter->value.rows(), parameter->value.blocks());
+    visit_parameters(layers_, [&](Parameter &parameter, int row, int lane) { parameter.value.floats(row)[lane] = *flat++; });
+}
+
+void Network::save(float *flat) const {
+    visit_parameters(layers_, [&](const Parameter &p, int row, int lane) { *flat++ = p.value.floats(row)[lane]; });
+}
+
+void Network::save_gradient(float *flat) const {
+    visit_parameters(layers_, [&](const Parameter &p, int row, int lane) { *flat++ = p.gradient.floats(row)[lane]; });
+}
+
+void Network::initialise(RandomBits &random) {
+    std::vector<float> flat;
+    flat.reserve(num_parameters());
+    for (const Layer &layer : layers_) {
+        const int units = layer.shape.units();
+        const auto glorot = [&](int count, double fan_sum) {
+            const double bound = std::sqrt(6.0 / fan_sum);
+            for (int k = 0; k < count; ++k) flat.push_back(static_cast<float>((2.0 * random.unit() - 1.0) * bound));
+        };
+        glorot(units * layer.true_inputs, units + layer.true_inputs);
+        if (layer.attention_source.value.rows() > 0) glorot(2 * units, layer.shape.heads + layer.shape.channels);
+        flat.insert(flat.end(), units, 0.0f);
+    }
+    load(flat.data());
+}
+
+bool Network::is_finite() const {
+    bool finite = true;
+    visit_parameters(layers_, [&](const Parameter &p, int row, int lane) { finite &= std::isfinite(p.value.floats(row)[lane]); });
+    return finite;
+}
+
+Layer Network::noisy_last_layer(RandomBits &random, double noise_std) const {
+    std::vector<Layer> noisy(1, layers_.back());
+    Normals normals(random);
+    visit_parameters(noisy, [&](Parameter &parameter, int row, int lane) {
+        parameter.value.floats(row)[lane] += static_cast<float>(noise_std * normals.next());
+    });
+    return std::move(noisy[0]);
+}
+
+void Network::begin(const TrainingGraph &graph) {
+    if (!features_.is_sparse() || drops(model_.drops_input)) return;
+    const bool has_values = features_.values != nullptr;
+    // The sample's rows, next to each other: read once an epoch, they should come in one stream.
+    kept_scale_ = 1.0f;
+    kept_start_.assign(1, 0);
+    kept_index_.clear();
+    kept_value_.clear();
+    column_start_.assign(features_.num_features + 1, 0);
+    for (const int32_t node : graph.nodes) {
+        const int64_t begin = features_.indptr[node], end = features_.indptr[node + 1];
+        kept_index_.insert(kept_index_.end(), features_.indices + begin, features_.indices + end);
+        if (has_values) kept_value_.insert(kept_value_.end(), features_.values + begin, features_.values + end);
+        for (int64_t e = begin; e < end; ++e) ++column_start_[features_.indices[e] + 1];
+        kept_start_.push_back(static_cast<int64_t>(kept_index_.size()));
+    }
+    // The same by column.
+    for (int32_t f = 0; f < features_.num_features; ++f) column_start_[f + 1] += column_start_[f];
+    column_node_.resize(kept_index_.size());
+    column_value_.resize(kept_value_.size());
+    std::vector<int64_t> next(column_start_.begin(), column_start_.end() - 1);
+    for (int32_t i = 0; i < graph.size(); ++i) {
+        for (int64_t e = kept_start_[i]; e < kept_start_[i + 1]; ++e) {
+            const int64_t at = next[kept_index_[e]]++;
+            column_node_[at] = i;
+            if (has_values) column_value_[at] = kept_value_[e];
+        }
+    }
+}
+
+void Network::drop_inputs(const TrainingGraph &graph, RandomBits &random) {
+    CoinFlips keep(random, 1.0 - model_.dropout);
+    kept_scale_ = static_cast<float>(1.0 / keep.probability());
+    if (!features_.is_sparse()) {
+        const int width = features_.num_features;
+        dense_rows_.resize(static_cast<size_t>(graph.size()) * width);
+        for (int32_t i = 0; i < graph.size(); ++i) {
+            const float *from = features_.dense_row(graph.nodes[i]);
+            float *to = dense_rows_.data() + static_cast<int64_t>(i) * width;
+            for (int k = 0; k < width; k += kLanes) {
+                const uint32_t coins = keep.next_sixteen();
+                for (int q = 0; q < std::min(kLanes, width - k); ++q) to[k + q] = (coins >> q & 1) ? from[k + q] * kept_scale_ : 0;
+            }
+        }
+        return;
+    }
+    // Only non-zero features need a coin: dropping a zero changes nothing.
+    kept_start_.assign(1, 0);
+    int64_t most = 0;
+    for (const int32_t node : graph.nodes) most += features_.indptr[node + 1] - features_.indptr[node];
+    kept_index_.resize(most + 1);
+    kept_value_.resize(features_.values == nullptr ? 0 : most + 1);
+    int64_t kept = 0;
+    for (const int32_t node : graph.nodes) {
+        for (int64_t e = features_.indptr[node]; e < features_.indptr[node + 1]; e += kLanes) {
+            const uint32_t coins = keep.next_sixteen();
+            const int64_t count = std::min<int64_t>(kLanes, features_.indptr[node + 1] - e);
+            for (int64_t q = 0; q < count; ++q) {
+                kept_index_[kept] = features_.indices[e + q];
+                if (features_.values != nullptr) kept_value_[kept] = features_.values[e + q];
+                kept += coins >> q & 1;
+            }
+        }
+        kept_start_.push_back(kept);
+    }
+}
+
+void Network::sample_times_weight(const TrainingGraph &graph, Matrix &result) const {
+    const Matrix &weight = layers_[0].weight.value;
+    if (!features_.is_sparse()) {
+        rows_times_weight(graph.size(), features_.num_features, [&](int64_t i) { return sample_row(graph, i); }, weight,
+                          result);
+        return;
+    }
+    sparse_times_weight(graph.size(), [&](int64_t i) { return std::pair(kept_start_[i], kept_start_[i + 1]); },
+                        kept_index_.data(), kept_value_.empty() ? nullptr : kept_value_.data(), weight, kept_scale_, result);
+}
+
+void Network::features_times_weight(const TrainingGraph &whole, const Layer &layer, Matrix &result) const {
+    const Matrix &weight = layer.weight.value;
+    if (!features_.is_sparse()) {
+        rows_times_weight(whole.size(), features_.num_features, [&](int64_t i) { return features_.dense_row(whole.nodes[i]); },
+                          weight, result);
+        return;
+    }
+    sparse_times_weight(whole.size(), [&](int64_t i) {
+        return std::pair(features_.indptr[whole.nodes[i]], features_.indptr[whole.nodes[i] + 1]);
+    }, features_.indices, features_.values, weight, 1.0f, result);
+}
+
+void Network::input_times_weight(const Matrix &input, const Layer &layer, Matrix &result) const {
+    rows_times_weight(input.rows(), layer.shape.inputs, [&](int64_t i) { return input.floats(i); }, layer.weight.value, result);
+}
+
+void Network::activate(const Matrix &output, Pass &next, RandomBits *dropout) const {
+    const bool drops_here = dropout != nullptr && drops(model_.drops_hidden);
+    next.input.reshape(output.rows(), output.blocks());
+    if (dropout != nullptr) next.input_slope.reshape(output.rows(), output.blocks());
+    PhiloxBits unused(0, 0, 0);
+    CoinFlips keep(drops_here ? *dropout : unused, 1.0 - model_.dropout);
+    const float scale = drops_here ? static_cast<float>(1.0 / keep.probability()) : 1.0f;
+    const bool is_relu = model_.activation == Activation::relu;
+    for (int64_t i = 0; i < output.rows(); ++i) {
+        for (int b = 0; b < output.blocks(); ++b) {
+            const Lanes z = output.row(i)[b];
+            const Lanes below = is_relu ? Lanes{} : exp_lanes(z);  // derivative where z is not positive
+            const Lanes kept = drops_here ? scale * lanes_of_bits(keep.next_sixteen()) : splat(1.0f);
+            const Lanes value = z > 0.0f ? z : (is_relu ? Lanes{} : below - 1.0f);
+            next.input.row(i)[b] = (z == z ? value : z) * kept;
+            if (dropout != nullptr) next.input_slope.row(i)[b] = (z > 0.0f ? splat(1.0f) : below) * kept;
+        }
+    }
+}
+
+void Network::attend(const TrainingGraph &graph, const Layer &layer, Pass &pass, RandomBits *dropout) const {
+    const bool drops_here = dropout != nullptr && drops(model_.drops_attention);
+    const auto num_edges = static_cast<int64_t>(graph.neighbors.size());
+    pass.source_score.reshape(graph.size(), layer.shape.tile_blocks);
+    pass.target_score.reshape(graph.size(), layer.shape.tile_blocks);
+    pass.attention.reshape(num_edges, layer.shape.tile_blocks);
+    pass.output.reshape(graph.size(), layer.shape.blocks);
+    if (drops_here) pass.attention_keep.reshape(num_edges, layer.shape.tile_blocks);
+    PhiloxBits unused(0, 0, 0);
+    CoinFlips keep(drops_here ? *dropout : unused, 1.0 - model_.dropout);
+    const float scale = static_cast<float>(1.0 / keep.probability());
+
+    with_head_layout(layer.shape, [&](auto heads) {
+        for (int32_t j = 0; j < graph.size(); ++j) {
+            heads.fold(pass.linear.row(j), layer.attention_source.value.row(0), pass.source_score.row(j));
+            heads.fold(pass.linear.row(j), layer.attention_target.value.row(0), pass.target_score.row(j));
+        }
+        for (int32_t i = 0; i < graph.size(); ++i) {
+            const int64_t begin = graph.start[i], end = graph.start[i + 1];
+            for (int t = 0; t < heads.tiles(); ++t) {
+                Lanes largest = splat(-INFINITY), total = splat(kSoftmaxFloor);
+                for (int64_t e = begin; e < end; ++e) {
+                    const Lanes raw = pass.source_score.row(graph.neighbors[e])[t] + pass.target_score.row(i)[t];
+                    const Lanes score = raw > 0.0f ? raw : kLeakySlope * raw;
+                    pass.attention.row(e)[t] = score;
+                    largest = max_lanes(largest, score);
+                }
+                for (int64_t e = begin; e < end; ++e) {
+                    const Lanes weight = exp_lanes(pass.attention.row(e)[t] - largest);
+                    pass.attention.row(e)[t] = weight;
+                    total += weight;
+                }
+                const Lanes share = 1.0f / total;
+                for (int64_t e = begin; e < end; ++e) pass.attention.row(e)[t] *= share;
+                if (!drops_here) continue;
+                for (int64_t e = begin; e < end; ++e) {
+                    const uint32_t coins = repeat_heads(keep.next_sixteen(), layer.shape.head_stride);
+                    pass.attention_keep.row(e)[t] = scale * lanes_of_bits(coins);
+                }
+            }
+            Lanes *out = pass.output.row(i);
+            for (int b = 0; b < heads.blocks(); ++b) out[b] = Lanes{};
+            for (int64_t e = begin; e < end; ++e) {
+                const Lanes *linear = pass.linear.row(graph.neighbors[e]);
+                for (int b = 0; b < heads.blocks(); ++b) {
+                    Lanes weight = pass.attention.row(e)[heads.tile_of(b)];
+                    if (drops_here) weight *= pass.attention_keep.row(e)[heads.tile_of(b)];
+                    out[b] += weight * linear[b];
+                }
+            }
+        }
+    });
+}
+
+void Network::attend_backward(const TrainingGraph &graph, Layer &layer, Pass &pass, const Matrix &output_gradient) const {
+    const bool dropped = drops(model_.drops_attention);
+    pass.linear_gradient.reshape(graph.size(), layer.shape.blocks);
+    pass.source_gradient.reshape(graph.size(), layer.shape.tile_blocks);
+    pass.target_gradient.reshape(graph.size(), layer.shape.tile_blocks);
+    pass.linear_gradient.fill_zero();
+    pass.source_gradient.fill_zero();
+    layer.attention_source.gradient.fill_zero();
+    layer.attention_target.gradient.fill_zero();
+    std::vector<Lanes> weight_gradient;
+
+    with_head_layout(layer.shape, [&](auto heads) {
+        const int tiles = heads.tiles();
+        for (int32_t i = 0; i < graph.size(); ++i) {
+            const int64_t begin = graph.start[i], end = graph.start[i + 1];
+            const Lanes *g = output_gradient.row(i);
+            weight_gradient.resize((end - begin) * tiles);
+            for (int64_t e = begin; e < end; ++e) {
+                const int32_t j = graph.neighbors[e];
+                heads.fold(g, pass.linear.row(j), &weight_gradient[(e - begin) * tiles]);
+                for (int b = 0; b < heads.blocks(); ++b) {
+                    Lanes weight = pass.attention.row(e)[heads.tile_of(b)];
+                    if (dropped) weight *= pass.attention_keep.row(e)[heads.tile_of(b)];
+                    pass.linear_gradient.row(j)[b] += weight * g[b];
+                }
+            }
+            for (int t = 0; t < tiles; ++t) {
+                Lanes mean = {};
+                for (int64_t e = begin; e < end; ++e) {
+                    Lanes &gradient = weight_gradient[(e - begin) * tiles + t];
+                    if (dropped) gradient *= pass.attention_keep.row(e)[t];
+                    mean += pass.attention.row(e)[t] * gradient;
+                }
+                Lanes target = {};
+                for (int64_t e = begin; e < end; ++e) {
+                    const int32_t j = graph.neighbors[e];
+                    const Lanes raw = pass.source_score.row(j)[t] + pass.target_score.row(i)[t];
+                    const Lanes slope = raw > 0.0f ? splat(1.0f) : splat(kLeakySlope);
+                    const Lanes score =
+                        pass.attention.row(e)[t] * (weight_gradient[(e - begin) * tiles + t] - mean) * slope;
+                    pass.source_gradient.row(j)[t] += score;
+                    target += score;
+                }
+                pass.target_gradient.row(i)[t] = target;
+            }
+        }
+        const Lanes *source = layer.attention_source.value.row(0), *target = layer.attention_target.value.row(0);
+        Lanes *source_sum = layer.attention_source.gradient.row(0), *target_sum = layer.attention_target.gradient.row(0);
+        for (int32_t j = 0; j < graph.size(); ++j) {
+            for (int b = 0; b < heads.blocks(); ++b) {
+                const Lanes by_source = pass.source_gradient.row(j)[heads.tile_of(b)];
+                const Lanes by_target = pass.target_gradient.row(j)[heads.tile_of(b)];
+                pass.linear_gradient.row(j)[b] += by_source * source[b] + by_target * target[b];
+                source_sum[b] += by_source * pass.linear.row(j)[b];
+                target_sum[b] += by_target * pass.linear.row(j)[b];
+            }
+        }
+    });
+}
+
+void Network::propagate(const TrainingGraph &graph, const Layer &layer, Pass &pass, bool use_edges, RandomBits *dropout) const {
+    // Without edges each node has only its self-loop, whose weight is 1 in a GCN and in a GAT alike.
+    if (!use_edges || model_.architecture == Architecture::mlp) pass.output = pass.linear;
+    else if (model_.architecture == Architecture::gcn) normalised_sum(graph, pass.linear, pass.output);
+    else attend(graph, layer, pass, dropout);
+    add_to_rows(pass.output, layer.bias.value.row(0));
+}
+
+void Network::forward(const TrainingGraph &graph, RandomBits *dropout) {
+    if (drops(model_.drops_input)) drop_inputs(graph, *dropout);
+    for (size_t l = 0; l < layers_.size(); ++l) {
+        Pass &pass = passes_[l];
+        if (l == 0) sample_times_weight(graph, pass.linear);
+        else input_times_weight(pass.input, layers_[l], pass.linear);
+        propagate(graph, layers_[l], pass, true, dropout);
+        if (l + 1 < layers_.size()) activate(pass.output, passes_[l + 1], dropout);
+    }
+}
+
+void Network::output_gradient(const TrainingGraph &graph, const int32_t *labels) {
+    const Matrix &logits = passes_.back().output;
+    const int blocks = logits.blocks();
+    output_gradient_.reshape(graph.size(), blocks);
+    const float share = 1.0f / static_cast<float>(graph.size());
+    for (int32_t i = 0; i < graph.size(); ++i) {
+        Lanes largest = splat(-INFINITY), total = {};
+        for (int b = 0; b < blocks; ++b) {
+            const IntLanes is_class = kLaneNumber + b * kLanes < num_classes_;
+            largest = max_lanes(largest, is_class ? logits.row(i)[b] : splat(-INFINITY));
+        }
+        const float top = largest_lane(largest);
+        for (int b = 0; b < blocks; ++b) {
+            const IntLanes is_class = kLaneNumber + b * kLanes < num_classes_;
+            const Lanes weight = is_class ? exp_lanes(logits.row(i)[b] - top) : Lanes{};
+            output_gradient_.row(i)[b] = weight;
+            total += weight;
+        }
+        const float scale = share / sum_lanes(total);
+        for (int b = 0; b < blocks; ++b) output_gradient_.row(i)[b] *= scale;
+        output_gradient_.floats(i)[labels[graph.nodes[i]]] -= share;
+    }
+}
+
+void Network::backward(const TrainingGraph &graph, int epoch) {
+    const bool takes_step = epoch > 0;
+    if (takes_step) begin_step(epoch);
+    for (size_t l = layers_.size(); l-- > 0;) {
+        Layer &layer = layers_[l];
+        Pass &pass = passes_[l];
+        layer.bias.gradient.fill_zero();
+        for (int32_t i = 0; i < graph.size(); ++i)
+            for (int b = 0; b < layer.shape.blocks; ++b) layer.bias.gradient.row(0)[b] += output_gradient_.row(i)[b];
+        switch (model_.architecture) {
+        case Architecture::mlp: std::swap(pass.linear_gradient, output_gradient_); break;
+        case Architecture::gcn: normalised_sum(graph, output_gradient_, pass.linear_gradient); break;
+        case Architecture::gat: attend_backward(graph, layer, pass, output_gradient_); break;
+        }
+        if (l == 0) {
+            first_weight_backward(graph, pass.linear_gradient, takes_step);
+        } else {
+            const auto input_row = [&](int64_t i) { return pass.input.floats(i); };
+            transposed_rows_times(graph.size(), layer.shape.inputs, input_row, pass.linear_gradient, layer.weight.gradient);
+            // The gradient of the input, with the weights as they were in the forward pass.
+            const int lanes = layer.shape.blocks * kLanes;
+            transposed_weight_.reshape(lanes, blocks_for(layer.shape.inputs));
+            for (int k = 0; k < layer.shape.inputs; ++k)
+                for (int lane = 0; lane < lanes; ++lane)
+                    transposed_weight_.floats(lane)[k] = layer.weight.value.floats(k)[lane];
+            const int used = (layer.shape.channels - 1) * layer.shape.head_stride + layer.shape.heads;
+            rows_times_weight(graph.size(), used, [&](int64_t i) { return pass.linear_gradient.floats(i); },
+                              transposed_weight_, output_gradient_);
+            for (int32_t i = 0; i < graph.size(); ++i)
+                for (int b = 0; b < output_gradient_.blocks(); ++b) output_gradient_.row(i)[b] *= pass.input_slope.row(i)[b];
+            if (takes_step) step(layer.weight);
+        }
+        if (takes_step) {
+            step(layer.bias);
+            step(layer.attention_source);
+            step(layer.attention_target);
+        }
+    }
+}
+
+void Network::first_weight_backward(const TrainingGraph &graph, const Matrix &gradient, bool takes_step) {
+    Parameter &weight = layers_[0].weight;
+    const int blocks = gradient.blocks();
+    if (!features_.is_sparse()) {
+        transposed_rows_times(graph.size(), features_.num_features, [&](int64_t i) { return sample_row(graph, i); },
+                              gradient, weight.gradient);
+        if (takes_step) step(weight);
+    } else if (drops(model_.drops_input)) {
+        weight.gradient.fill_zero();
+        for (int32_t i = 0; i < graph.size(); ++i) {
+            const Lanes *g = gradient.row(i);
+            for (int64_t e = kept_start_[i]; e < kept_start_[i + 1]; ++e) {
+                const float value = kept_value_.empty() ? kept_scale_ : kept_scale_ * kept_value_[e];
+                Lanes *sum = weight.gradient.row(kept_index_[e]);
+                for (int b = 0; b < blocks; ++b) sum[b] += value * g[b];
+            }
+        }
+        if (takes_step) step(weight);
+    } else {
+        const float *values = column_value_.empty() ? nullptr : column_value_.data();
+        for_block_groups(blocks, [&](auto width, int first) {
+            for (int32_t f = 0; f < features_.num_features; ++f)
+                sum_of_rows<decltype(width)::value>(column_start_[f], column_start_[f + 1], column_node_.data(), values,
+                                                    gradient, first, weight.gradient.row(f) + first);
+        });
+        if (takes_step) step(weight);
+    }
+}
+
+void Network::gradient_without_dropout(const TrainingGraph &graph, const int32_t *labels) {
+    PhiloxBits unused(0, 0, 0);
+    begin(graph);
+    forward(graph, &unused);
+    output_gradient(graph, labels);
+    backward(graph, 0);
+}
+
+void Network::begin_step(int epoch) {
+    if (training_.optimizer == Optimizer::sgd) {
+        step_size_ = static_cast<float>(training_.learning_rate);
+        return;
+    }
+    step_size_ = static_cast<float>(training_.learning_rate / (1.0 - std::pow(kBeta1, epoch)));
+    inverse_root_correction_ = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(kBeta2, epoch)));
+}
+
+void Network::step(Parameter &parameter) const {
+    const int64_t size = parameter.value.rows() * parameter.value.blocks();
+    if (size == 0) return;
+    const float decay = static_cast<float>(training_.weight_decay);
+    Lanes *value = parameter.value.row(0);
+    const Lanes *gradient = parameter.gradient.row(0);
+    if (training_.optimizer == Optimizer::sgd) {
+        for (int64_t k = 0; k < size; ++k) value[k] -= step_size_ * (gradient[k] + decay * value[k]);
+        return;
+    }
+    Lanes *first = parameter.first_moment.row(0), *second = parameter.second_moment.row(0);
+    for (int64_t k = 0; k < size; ++k) {
+        const Lanes g = gradient[k] + decay * value[k];
+        // 1 - β is rounded once, from double: 1.0f - 0.999f would be off by 5e-5.
+        first[k] += static_cast<float>(1.0 - kBeta1) * (g - first[k]);
+        second[k] = static_cast<float>(kBeta2) * second[k] + static_cast<float>(1.0 - kBeta2) * (g * g);
+        value[k] -= step_size_ * first[k] / (sqrt_lanes(second[k]) * inverse_root_correction_ + kAdamEpsilon);
+    }
+}
+
+}  // namespace bmpaudit

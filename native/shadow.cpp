@@ -1,0 +1,184 @@
+#include "shadow.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+namespace bmpaudit {
+
+namespace {
+
+PhiloxBits stream(uint64_t seed, Purpose purpose, uint64_t index) {
+    return PhiloxBits(seed, static_cast<uint64_t>(purpose), index);
+}
+
+// z = o_y - log Σ_{c≠y} e^{o_c}, the label margin of Algorithm 2.
+float label_margin(const Lanes *logits, int num_classes, int label) {
+    const float *o = reinterpret_cast<const float *>(logits);
+    float top = -INFINITY;
+    for (int c = 0; c < num_classes; ++c)
+        if (c != label) top = std::max(top, o[c]);
+    float total = 0;
+    for (int b = 0; b < blocks_for(num_classes); ++b) {
+        const IntLanes lane = kLaneNumber + b * kLanes;
+        const Lanes weight = exp_lanes(logits[b] - top);
+        total += sum_lanes((lane < num_classes) & (lane != label) ? weight : Lanes{});
+    }
+    return o[label] - (top + std::log(total));
+}
+
+int predicted_class(const float *logits, int num_classes) {
+    return static_cast<int>(std::max_element(logits, logits + num_classes) - logits);
+}
+
+}  // namespace
+
+// One thread's network and scratch memory.
+class ShadowEngine::Worker {
+  public:
+    explicit Worker(const ShadowEngine &engine)
+        : engine_(engine), network_(engine.features_, engine.num_classes_, engine.model_, engine.training_) {}
+
+    void run(const ShadowBatch &batch, const ShadowResults &results, int64_t model, const std::atomic<bool> &stop) {
+        const auto index = static_cast<uint64_t>(batch.indices[model]);
+        const uint8_t *member = batch.member + model * engine_.num_nodes();
+        sample_.induce(engine_.graph_, member, place_);
+        results.state[model] = static_cast<uint8_t>(ModelState::failed);
+        if (sample_.size() == 0) return;
+        PhiloxBits weights = stream(batch.seed, Purpose::weights, index);
+        PhiloxBits dropout = stream(batch.seed, Purpose::dropout, index);
+        network_.initialise(weights);
+        if (!network_.train(sample_, engine_.labels_, dropout, [&] { return stop.load(std::memory_order_relaxed); })) {
+            results.state[model] = static_cast<uint8_t>(ModelState::untrained);
+            return;
+        }
+        if (!network_.is_finite()) return;
+        score(batch, results, model, member);
+        results.state[model] = static_cast<uint8_t>(ModelState::trained);
+    }
+
+  private:
+    void score(const ShadowBatch &batch, const ShadowResults &results, int64_t model, const uint8_t *member) {
+        PhiloxBits noise = stream(batch.seed, Purpose::noise, static_cast<uint64_t>(batch.indices[model]));
+        const Layer noisy = network_.noisy_last_layer(noise, batch.noise_std);
+        const auto wants = [&](auto condition) { return std::any_of(batch.views.begin(), batch.views.end(), condition); };
+        std::vector<const Layer *> lasts = {&network_.last_layer()};
+        if (wants([](const QueryView &view) { return view.noisy; })) lasts.push_back(&noisy);
+        std::vector<bool> edge_settings = {true};  // always: accuracy is that of the full graph
+        if (wants([](const QueryView &view) { return !view.full_edges; })) edge_settings.push_back(false);
+
+        network_.score(engine_.whole_, edge_settings, lasts, [&](bool full_edges, size_t which, const Matrix &logits) {
+            if (full_edges && which == 0) keep_accuracy(results, model, member, logits);
+            for (size_t v = 0; v < batch.views.size(); ++v)
+                if (batch.views[v].full_edges == full_edges && batch.views[v].noisy == (which == 1))
+                    keep_view(results, static_cast<int64_t>(v) * batch.num_models + model, logits);
+        });
+    }
+
+    void keep_view(const ShadowResults &results, int64_t slot, const Matrix &logits) const {
+        const int32_t num_nodes = engine_.num_nodes();
+        const int num_classes = engine_.num_classes_;
+        float *statistics = results.statistics + slot * num_nodes;
+        for (int32_t node = 0; node < num_nodes; ++node)
+            statistics[node] = label_margin(logits.row(node), num_classes, engine_.labels_[node]);
+        if (results.logits == nullptr) return;
+        float *kept = results.logits + slot * num_nodes * num_classes;
+        for (int32_t node = 0; node < num_nodes; ++node)
+            std::copy_n(logits.floats(node), num_classes, kept + static_cast<int64_t>(node) * num_classes);
+    }
+
+    void keep_accuracy(const ShadowResults &results, int64_t model, const uint8_t *member, const Matrix &logits) const {
+        int64_t right[2] = {0, 0}, total[2] = {0, 0};
+        for (int32_t node = 0; node < engine_.num_nodes(); ++node) {
+            ++total[member[node]];
+            right[member[node]] += predicted_class(logits.floats(node), engine_.num_classes_) == engine_.labels_[node];
+        }
+        const float undefined = std::numeric_limits<float>::quiet_NaN();
+        results.train_accuracy[model] = total[1] > 0 ? static_cast<float>(right[1]) / total[1] : undefined;
+        results.held_out_accuracy[model] = total[0] > 0 ? static_cast<float>(right[0]) / total[0] : undefined;
+    }
+
+    const ShadowEngine &engine_;
+    Network network_;
+    TrainingGraph sample_;
+    std::vector<int32_t> place_;
+};
+
+ShadowEngine::ShadowEngine(Adjacency graph, FeatureView features, const int32_t *labels, int num_classes,
+                           ModelSettings model, TrainingSettings training)
+    : graph_(graph), features_(features), labels_(labels), num_classes_(num_classes), model_(model), training_(training) {
+    const std::vector<uint8_t> everyone(graph.num_nodes, 1);
+    std::vector<int32_t> place;
+    whole_.induce(graph, everyone.data(), place);
+}
+
+void ShadowEngine::run(const ShadowBatch &batch, const ShadowResults &results, int num_threads,
+                       const std::function<bool(int64_t)> &poll) const {
+    std::atomic<int64_t> next{0}, done{0};
+    std::atomic<bool> stop{false};
+    std::mutex mutex;
+    std::condition_variable finished;
+    int working = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(num_threads, batch.num_models)));
+    std::vector<std::thread> threads;
+    const auto work = [&] {
+        Worker worker(*this);
+        for (int64_t model = next++; model < batch.num_models && !stop; model = next++) {
+            worker.run(batch, results, model, stop);
+            ++done;
+        }
+        const std::lock_guard<std::mutex> lock(mutex);
+        --working;
+        finished.notify_one();
+    };
+    for (int t = working; t > 0; --t) threads.emplace_back(work);
+    std::unique_lock<std::mutex> lock(mutex);
+    while (!finished.wait_for(lock, std::chrono::milliseconds(100), [&] { return working == 0; })) {
+        lock.unlock();
+        if (poll(done)) stop = true;
+        lock.lock();
+    }
+    lock.unlock();
+    for (auto &thread : threads) thread.join();
+}
+
+int64_t ShadowEngine::num_parameters() const { return Network(features_, num_classes_, model_, training_).num_parameters(); }
+
+std::vector<float> ShadowEngine::initial_parameters(uint64_t seed, uint64_t index) const {
+    Network network(features_, num_classes_, model_, training_);
+    PhiloxBits weights = stream(seed, Purpose::weights, index);
+    network.initialise(weights);
+    std::vector<float> flat(network.num_parameters());
+    network.save(flat.data());
+    return flat;
+}
+
+std::vector<float> ShadowEngine::gradient(const float *parameters, const uint8_t *member) const {
+    Network network(features_, num_classes_, model_, training_);
+    TrainingGraph sample;
+    std::vector<int32_t> place;
+    sample.induce(graph_, member, place);
+    network.load(parameters);
+    network.gradient_without_dropout(sample, labels_);
+    std::vector<float> flat(network.num_parameters());
+    network.save_gradient(flat.data());
+    return flat;
+}
+
+std::vector<float> ShadowEngine::trained_parameters(const float *parameters, const uint8_t *member) const {
+    Network network(features_, num_classes_, model_, training_);
+    TrainingGraph sample;
+    std::vector<int32_t> place;
+    sample.induce(graph_, member, place);
+    network.load(parameters);
+    PhiloxBits unused(0, 0, 0);
+    network.train(sample, labels_, unused, [] { return false; });
+    std::vector<float> flat(network.num_parameters());
+    network.save(flat.data());
+    return flat;
+}
+
+}  // namespace bmpaudit

@@ -1,0 +1,73 @@
+// Shadow models: many small networks, each trained on its own sample and asked about every node of the whole graph.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "network.hpp"
+
+namespace bmpaudit {
+
+// Streams of random numbers of one shadow model; bmpaudit.streams.Purpose has the same numbers.
+enum class Purpose : uint64_t { weights = 3, dropout = 4, noise = 5 };
+
+// How a trained model is asked: with or without the graph's edges, with or without noise on its last layer.
+struct QueryView {
+    bool full_edges;
+    bool noisy;
+};
+
+enum class ModelState : uint8_t { untrained = 0, trained = 1, failed = 2 };
+
+// Where results go; the arrays belong to the caller.
+struct ShadowResults {
+    float *statistics;         // views x models x nodes
+    float *logits;             // views x models x nodes x classes, or null
+    uint8_t *state;            // models
+    float *train_accuracy;     // models
+    float *held_out_accuracy;  // models
+};
+
+struct ShadowBatch {
+    const uint8_t *member;   // models x nodes
+    const int64_t *indices;  // number of each model in the plan, models
+    int64_t num_models;
+    uint64_t seed;
+    std::vector<QueryView> views;
+    double noise_std;
+};
+
+class ShadowEngine {
+  public:
+    ShadowEngine(Adjacency graph, FeatureView features, const int32_t *labels, int num_classes, ModelSettings model,
+                 TrainingSettings training);
+    ShadowEngine(const ShadowEngine &) = delete;
+    ShadowEngine &operator=(const ShadowEngine &) = delete;
+
+    // Trains and scores on several threads. Calls poll(models done) every tenth of a second from the calling thread;
+    // when it returns true, training stops and models not finished stay untrained.
+    void run(const ShadowBatch &batch, const ShadowResults &results, int num_threads,
+             const std::function<bool(int64_t)> &poll) const;
+
+    int32_t num_nodes() const { return graph_.num_nodes; }
+    int num_classes() const { return num_classes_; }
+    int64_t num_parameters() const;
+    std::vector<float> initial_parameters(uint64_t seed, uint64_t index) const;
+    // For checks against other implementations, with dropout 0: from given parameters on one sample.
+    std::vector<float> gradient(const float *parameters, const uint8_t *member) const;
+    std::vector<float> trained_parameters(const float *parameters, const uint8_t *member) const;
+
+  private:
+    class Worker;
+
+    Adjacency graph_;
+    FeatureView features_;
+    const int32_t *labels_;
+    int num_classes_;
+    ModelSettings model_;
+    TrainingSettings training_;
+    TrainingGraph whole_;
+};
+
+}  // namespace bmpaudit

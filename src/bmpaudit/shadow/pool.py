@@ -1,0 +1,125 @@
+"""Training shadow models into a folder, or into memory, and going on where one left off."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from bmpaudit.errors import InputError
+from bmpaudit.graph import Graph
+from bmpaudit.samplers import draw_memberships
+from bmpaudit.shadow.batch import Engine, Progress, ShadowBatch
+from bmpaudit.shadow.native_engine import NativeEngine
+from bmpaudit.shadow.plan import ShadowPlan
+from bmpaudit.shadow.runs import ShadowRuns
+from bmpaudit.shadow.store import MODELS_PER_CHUNK, ShadowStore
+
+
+def make_engine(graph: Graph, plan: ShadowPlan) -> Engine:
+    """The engine that a plan names."""
+    if plan.engine == "native":
+        return NativeEngine(graph, plan)
+    try:
+        from bmpaudit.shadow.torch_engine import TorchEngine
+    except ImportError as missing:
+        raise InputError(f"engine='torch' needs PyTorch Geometric: pip install 'bmpaudit[torch]' ({missing})") from None
+    return TorchEngine(graph, plan)
+
+
+def train_shadows(
+    graph: Graph,
+    plan: ShadowPlan,
+    num_models: int,
+    folder: str | Path,
+    *,
+    num_threads: int | None = None,
+    keep_logits: bool = False,
+    progress: Progress = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
+) -> ShadowRuns:
+    """Makes sure that a folder holds the first `num_models` shadow models of a plan, and returns them.
+
+    Models already there are kept; damaged ones are reported and trained again. A stop (Ctrl-C, kill -9, a full disk)
+    loses at most the models in work, and the next call goes on; the result is the same as without the stop.
+
+    Args:
+        graph: The whole graph.
+        plan: What to train; a folder made for another plan or graph is refused.
+        num_models: J; may be raised later.
+        folder: Where to keep them (see `ShadowStore`).
+        num_threads: Threads to train on; all cores if not given.
+        keep_logits: Whether to keep full logits beside the margins.
+        progress: Is told how many of the models are done.
+        report: Is told of damage that was found.
+    """
+    if not isinstance(num_models, int) or isinstance(num_models, bool) or num_models < 1:
+        raise InputError(f"num_models must be a whole number of at least 1, got num_models={num_models}")
+    threads = check_threads(num_threads)
+    with ShadowStore(folder, graph, plan, keep_logits) as store:
+        store.extend(num_models)
+        store.discard_damaged(report)
+        done = store.is_done[:num_models]
+        num_done = int(done.sum())
+        progress(num_done)
+        if num_done < num_models:
+            engine = make_engine(graph, plan)
+            with _Writer(store) as writer:
+                for start in range(0, num_models, MODELS_PER_CHUNK):
+                    todo = np.flatnonzero(~done[start : start + MODELS_PER_CHUNK]) + start
+                    if len(todo) == 0:
+                        continue
+                    batch = _new_batch(graph, plan, todo, keep_logits)
+                    try:
+                        engine.fill(batch, threads, lambda k, before=num_done: progress(before + k))  # type: ignore[misc]
+                    finally:
+                        writer.submit(batch)
+                    num_done += len(todo)
+                    progress(num_done)
+        return store.read(num_models)
+
+
+def check_threads(num_threads: int | None) -> int:
+    """The number of threads to use; more than cores is allowed, and no faster."""
+    if num_threads is None:
+        return os.cpu_count() or 1
+    if not isinstance(num_threads, int) or isinstance(num_threads, bool) or num_threads < 1:
+        raise InputError(f"num_threads must be a whole number of at least 1, got num_threads={num_threads}")
+    return num_threads
+
+
+def _new_batch(graph: Graph, plan: ShadowPlan, indices: np.ndarray, keep_logits: bool) -> ShadowBatch:
+    span = int(indices[-1] - indices[0]) + 1
+    drawn = draw_memberships(graph, plan.sampler, span, plan.seed, first=int(indices[0]))
+    memberships = np.ascontiguousarray(drawn[indices - indices[0]])
+    return ShadowBatch.empty(graph, plan, indices.astype(np.int64), memberships, keep_logits)
+
+
+class _Writer:
+    """Writes one batch while the next is trained."""
+
+    def __init__(self, store: ShadowStore) -> None:
+        self._store = store
+        self._pool = ThreadPoolExecutor(max_workers=1)
+        self._pending: Future[None] | None = None
+
+    def __enter__(self) -> _Writer:
+        return self
+
+    def submit(self, batch: ShadowBatch) -> None:
+        self.wait()
+        self._pending = self._pool.submit(self._store.write, batch)
+
+    def wait(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.wait()
+        finally:
+            self._pool.shutdown()

@@ -1,0 +1,223 @@
+"""Shadow models on disk: Zarr arrays that survive a kill at any moment, and the plan they belong to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import filelock
+import numpy as np
+import numpy.typing as npt
+import zarr
+from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
+
+from bmpaudit.errors import DataError, InputError
+from bmpaudit.files import atomic_write
+from bmpaudit.graph import Graph
+from bmpaudit.samplers import draw_memberships
+from bmpaudit.shadow.batch import ModelState, ShadowBatch
+from bmpaudit.shadow.plan import ShadowPlan
+from bmpaudit.shadow.runs import ShadowRuns
+
+MODELS_PER_CHUNK = 32
+
+
+class ShadowStore:
+    """One folder of shadow models, open in one process at a time; use it in a `with` block.
+
+    The folder holds `plan.json` (the plan and the graph's hash) and `shadows/`, a Zarr v3 group with arrays over the
+    dimensions model and node: `memberships`, `margin_<view>` (NaN where there is none), `logits_<view>` if kept,
+    `train_accuracy`, `held_out_accuracy`, `failed`, and `done`. A missing Zarr chunk reads as the fill value without a
+    word, so only `done` says what is there; it is written last, and every file takes its place in one step.
+    """
+
+    def __init__(self, folder: str | Path, graph: Graph, plan: ShadowPlan, keep_logits: bool = False) -> None:
+        self.folder = Path(folder)
+        self.graph = graph
+        self.plan = plan
+        self.keep_logits = keep_logits
+        self._lock = filelock.FileLock(self.folder / ".lock")
+
+    def __enter__(self) -> ShadowStore:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._lock.acquire(timeout=0)
+        except filelock.Timeout:
+            raise InputError(f"{self.folder} is in use by another process") from None
+        try:
+            self._check_plan()
+            self.group = zarr.open_group(self.folder / "shadows", mode="a")
+            self._create_arrays()
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release()
+
+    @property
+    def num_models(self) -> int:
+        """How many models there is room for."""
+        return int(self._array("done").shape[0])
+
+    @property
+    def is_done(self) -> npt.NDArray[np.bool_]:
+        """Which models are there, shape (num_models,)."""
+        return np.asarray(self._array("done")[:])
+
+    def extend(self, num_models: int) -> None:
+        """Makes room for at least so many models; those already there stay."""
+        if num_models <= self.num_models:
+            return
+        for name in self.group.array_keys():
+            array = self._array(name)
+            array.resize((num_models, *array.shape[1:]))
+
+    def write(self, batch: ShadowBatch) -> None:
+        """Stores the finished models of a batch whose models lie in one chunk."""
+        rows = batch.indices[batch.is_done]
+        if len(rows) == 0:
+            return
+        where = slice(int(rows[0]), int(rows[-1]) + 1)
+        finished = batch.is_done
+
+        def put(name: str, values: npt.NDArray[Any]) -> None:
+            array = self._array(name)
+            kept = np.asarray(array[where])
+            kept[rows - where.start] = values[finished]
+            array[where] = kept
+
+        put("memberships", batch.memberships)
+        for number, view in enumerate(self.plan.views):
+            put(f"margin_{view.name}", batch.statistics[number])
+            if batch.logits is not None:
+                put(f"logits_{view.name}", batch.logits[number])
+        put("train_accuracy", batch.train_accuracy)
+        put("held_out_accuracy", batch.held_out_accuracy)
+        put("failed", batch.state == ModelState.FAILED)
+        put("done", finished)
+
+    def discard_damaged(self, report: Callable[[str], None]) -> None:
+        """Reads everything that is said to be there and forgets models whose data is damaged or missing."""
+        done = self.is_done
+        for start in range(0, len(done), MODELS_PER_CHUNK):
+            rows = np.flatnonzero(done[start : start + MODELS_PER_CHUNK]) + start
+            if len(rows) == 0:
+                continue
+            problem = self._problem(rows, slice(start, min(start + MODELS_PER_CHUNK, len(done))))
+            if problem is not None:
+                report(f"models {rows[0]} to {rows[-1]}: {problem}; they are trained again")
+                self._forget(start, len(done))
+
+    def read(self, num_models: int) -> ShadowRuns:
+        """The finished ones of the first `num_models` models.
+
+        Raises:
+            DataError: if data is damaged.
+        """
+        try:
+            done = self.is_done[:num_models]
+            failed = np.asarray(self._array("failed")[:num_models]) & done
+            usable = done & ~failed
+
+            def get(name: str) -> npt.NDArray[Any]:
+                return np.asarray(self._array(name)[:num_models])[usable]
+
+            return ShadowRuns(
+                indices=np.flatnonzero(usable),
+                memberships=get("memberships"),
+                statistics={view.name: get(f"margin_{view.name}") for view in self.plan.views},
+                train_accuracy=get("train_accuracy"),
+                held_out_accuracy=get("held_out_accuracy"),
+                failed=tuple(np.flatnonzero(failed).tolist()),
+            )
+        except (ValueError, RuntimeError) as damage:  # Zarr's codecs raise either
+            raise DataError(f"{self.folder}: damaged: {damage}") from None
+
+    def _check_plan(self) -> None:
+        path = self.folder / "plan.json"
+        # Through JSON and back, so that both sides have its types.
+        wanted = json.loads(json.dumps(self.plan.describe(self.graph)))
+        if not path.exists():
+            with atomic_write(path) as temporary:
+                temporary.write_text(json.dumps(wanted, indent=2) + "\n")
+            return
+        try:
+            found = json.loads(path.read_text())
+        except ValueError as damage:
+            raise DataError(f"{path}: not readable: {damage}") from None
+        difference = _first_difference(found, wanted, "")
+        if difference is not None:
+            raise InputError(f"{self.folder} holds shadow models of another plan: {difference}")
+
+    def _create_arrays(self) -> None:
+        num_nodes, num_classes = self.graph.num_nodes, self.graph.num_classes
+        wanted: dict[str, tuple[str, tuple[int, ...], Any]] = {"memberships": ("bool", (num_nodes,), False)}
+        for view in self.plan.views:
+            wanted[f"margin_{view.name}"] = ("float32", (num_nodes,), np.nan)
+            if self.keep_logits:
+                wanted[f"logits_{view.name}"] = ("float32", (num_nodes, num_classes), np.nan)
+        wanted |= {name: ("float32", (), np.nan) for name in ("train_accuracy", "held_out_accuracy")}
+        wanted |= {name: ("bool", (), False) for name in ("failed", "done")}
+        for name, (dtype, extent, fill) in wanted.items():
+            if name in self.group:
+                continue
+            if "done" in self.group and self.is_done.any():
+                raise InputError(f"{self.folder} holds shadow models without {name}; use a new folder to keep them")
+            self.group.create_array(
+                name,
+                shape=(0, *extent),
+                chunks=(MODELS_PER_CHUNK, *extent),
+                dtype=dtype,
+                fill_value=fill,
+                serializer=BytesCodec(),
+                compressors=[ZstdCodec(level=1), Crc32cCodec()],
+                dimension_names=("model", "node", "class")[: 1 + len(extent)],
+            )
+
+    def _problem(self, rows: npt.NDArray[np.int64], chunk: slice) -> str | None:
+        """What is wrong with the data of some finished models of one chunk, or None."""
+        try:
+            within = rows - chunk.start
+            values = {name: np.asarray(self._array(name)[chunk])[within] for name in self.group.array_keys()}
+        except Exception as damage:  # a damaged file can raise nearly anything on the way through the codecs
+            return f"damaged ({damage})"
+        trained = ~values["failed"]
+        for view in self.plan.views:
+            if np.isnan(values[f"margin_{view.name}"][trained]).any():
+                return f"margin_{view.name} is missing"
+        span = int(rows[-1] - rows[0]) + 1
+        drawn = draw_memberships(self.graph, self.plan.sampler, span, self.plan.seed, first=int(rows[0]))
+        if not np.array_equal(values["memberships"], drawn[rows - rows[0]]):
+            return "memberships are not those of the plan"
+        return None
+
+    def _forget(self, start: int, num_models: int) -> None:
+        where = slice(start, min(start + MODELS_PER_CHUNK, num_models))
+        for name in self.group.array_keys():
+            array = self._array(name)
+            # The whole chunk is written: a partial write would have to read the damaged one.
+            array[where] = np.full((where.stop - where.start, *array.shape[1:]), array.fill_value, dtype=array.dtype)
+
+    def _array(self, name: str) -> zarr.Array[Any]:
+        array = self.group[name]
+        assert isinstance(array, zarr.Array)  # noqa: S101 - created as one above
+        return array
+
+
+def _first_difference(found: Any, wanted: Any, path: str) -> str | None:
+    """Names the first place where two nested values differ."""
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        for key in [*wanted, *(key for key in found if key not in wanted)]:
+            place = f"{path}.{key}" if path else key
+            difference = _first_difference(found.get(key), wanted.get(key), place)
+            if difference is not None:
+                return difference
+        return None
+    return None if found == wanted else f"{path} is {found!r} there and {wanted!r} here"

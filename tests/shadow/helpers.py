@@ -1,0 +1,74 @@
+"""Small graphs and PyTorch counterparts for the tests of the engines."""
+
+import numpy as np
+import scipy.sparse
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from bmpaudit import Graph
+from bmpaudit.samplers import Uniform, draw_memberships
+from bmpaudit.shadow import ShadowPlan, Training
+from bmpaudit.shadow.batch import Engine, ShadowBatch
+from bmpaudit.shadow.models import BuiltInModel
+from bmpaudit.shadow.torch_engine import BuiltInModule, train_full_batch
+
+
+def random_graph(num_nodes: int = 60, num_classes: int = 3, kind: str = "binary", seed: int = 0) -> Graph:
+    """A random graph with isolated nodes; `kind` of features: binary, weighted or dense."""
+    rng = np.random.default_rng(seed)
+    pairs = rng.integers(0, num_nodes - 3, size=(2 * num_nodes, 2))  # the last three nodes are isolated
+    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+    density = 0.8 if kind == "dense" else 0.1
+    features = scipy.sparse.random_array((num_nodes, 37), density=density, rng=rng, dtype=np.float32)
+    if kind == "binary":
+        features.data[:] = 1.0
+    labels = np.concatenate([np.arange(num_classes), rng.integers(0, num_classes, num_nodes - num_classes)])
+    return Graph.from_edges(pairs, features, labels)
+
+
+def sample_flags(graph: Graph, index: int, fraction: float = 0.5) -> np.ndarray:
+    flags: np.ndarray = draw_memberships(graph, Uniform(fraction), 1, seed=5, first=index)[0].view(np.uint8)
+    return flags
+
+
+def flat_parameters(module: BuiltInModule) -> np.ndarray:
+    return np.concatenate([parameter.detach().numpy().ravel() for parameter in module.ordered_parameters()])
+
+
+def torch_module(graph: Graph, model: BuiltInModel, parameters: np.ndarray) -> BuiltInModule:
+    module = BuiltInModule(model, graph.num_features, graph.num_classes)
+    module.load_flat(parameters)
+    return module
+
+
+def torch_gradient(graph: Graph, model: BuiltInModel, parameters: np.ndarray, flags: np.ndarray) -> np.ndarray:
+    module = torch_module(graph, model, parameters)
+    sample = graph.to_pyg().subgraph(torch.from_numpy(np.flatnonzero(flags)))
+    F.cross_entropy(module(sample.x, sample.edge_index), sample.y).backward()
+    gradients = [parameter.grad for parameter in module.ordered_parameters()]
+    return np.concatenate([gradient.numpy().ravel() for gradient in gradients if gradient is not None])
+
+
+def torch_trained(
+    graph: Graph, model: BuiltInModel, training: Training, parameters: np.ndarray, flags: np.ndarray
+) -> BuiltInModule:
+    module = torch_module(graph, model, parameters)
+    sample = graph.to_pyg().subgraph(torch.from_numpy(np.flatnonzero(flags)))
+    train_full_batch(module, sample, training)
+    return module.eval()
+
+
+@torch.no_grad()
+def torch_logits(graph: Graph, module: BuiltInModule) -> np.ndarray:
+    data = graph.to_pyg()
+    logits: np.ndarray = module.eval()(data.x, data.edge_index).numpy()
+    return logits
+
+
+def fill(
+    engine: Engine, graph: Graph, plan: ShadowPlan, indices: list[int], num_threads: int = 1, keep_logits: bool = False
+) -> ShadowBatch:
+    memberships = np.stack([draw_memberships(graph, plan.sampler, 1, plan.seed, first=j)[0] for j in indices])
+    batch = ShadowBatch.empty(graph, plan, np.array(indices, dtype=np.int64), memberships, keep_logits)
+    engine.fill(batch, num_threads, lambda _: None)
+    return batch

@@ -1,0 +1,43 @@
+from collections.abc import Callable
+
+import pytest
+
+from bmpaudit import InputError
+from bmpaudit.shadow import GAT, GCN, MLP, Training
+
+
+def test_defaults_are_the_papers_settings() -> None:
+    gcn, gat, training = GCN(), GAT(), Training()
+    assert (gcn.hidden, gcn.layers, gcn.dropout, gcn.dropout_on, gcn.activation) == (16, 2, 0.5, ("hidden",), "relu")
+    assert (gat.hidden, gat.heads, gat.layers, gat.dropout, gat.activation) == (4, 8, 2, 0.5, "elu")
+    assert gat.dropout_on == ("input", "attention", "hidden")
+    assert (training.epochs, training.learning_rate, training.weight_decay) == (100, 0.01, 5e-4)
+
+
+def test_specifications_are_values() -> None:
+    assert len({GCN(), GCN(hidden=16), GCN(hidden=8), GAT(), MLP(), MLP()}) == 4
+    with pytest.raises(AttributeError):
+        GCN().hidden = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: GCN(hidden=0), "hidden must be a whole number of at least 1, got hidden=0"),
+        (lambda: GAT(heads=-1), "heads must be a whole number of at least 1, got heads=-1"),
+        (lambda: MLP(layers=0), "layers must be a whole number of at least 1, got layers=0"),
+        (lambda: GCN(dropout=1.0), r"dropout must be in \[0, 1\), got dropout=1.0"),
+        (lambda: GAT(dropout=-0.1), r"dropout must be in \[0, 1\), got dropout=-0.1"),
+        (lambda: GCN(dropout_on=("attention",)), "dropout_on must be one of input, hidden, got dropout_on='attention'"),
+        (lambda: GAT(activation="tanh"), "activation must be one of relu, elu, got activation='tanh'"),  # type: ignore[arg-type]
+        (lambda: Training(epochs=0), "epochs must be a whole number of at least 1, got epochs=0"),
+        (lambda: Training(learning_rate=0.0), "learning_rate must be positive, got learning_rate=0.0"),
+        (lambda: Training(learning_rate=-1.0), "learning_rate must be positive, got learning_rate=-1.0"),
+        (lambda: Training(learning_rate=float("nan")), "learning_rate must be positive, got learning_rate=nan"),
+        (lambda: Training(weight_decay=-1e-4), "weight_decay must be at least 0, got weight_decay=-0.0001"),
+        (lambda: Training(optimizer="adamw"), "optimizer must be one of adam, sgd, got optimizer='adamw'"),  # type: ignore[arg-type]
+    ],
+)
+def test_settings_out_of_bounds_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()

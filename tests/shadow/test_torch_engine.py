@@ -1,0 +1,121 @@
+"""Any model through PyTorch Geometric."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers import fill, random_graph
+from torch import nn
+from torch_geometric.nn import GCNConv, SAGEConv
+
+from bmpaudit import InputError, datasets
+from bmpaudit.samplers import Bernoulli, Uniform, draw_memberships
+from bmpaudit.shadow import GAT, GCN, MLP, ModelState, QueryView, ShadowPlan, TorchModel, Training, train_shadows
+from bmpaudit.shadow.models import BuiltInModel
+from bmpaudit.shadow.native_engine import NativeEngine
+from bmpaudit.shadow.torch_engine import TorchEngine, box_muller, last_layer
+
+
+class Sage(nn.Module):
+    def __init__(self, num_features: int, num_classes: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([SAGEConv(num_features, 8), SAGEConv(8, num_classes)])
+        self.norm = nn.Identity()
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        x = nn.functional.dropout(self.layers[0](x, edge_index).relu(), 0.5, self.training)
+        out: torch.Tensor = self.layers[1](x, edge_index)
+        return out
+
+
+def train_by_hand(module: nn.Module, data: Any, seed: int) -> None:
+    assert seed >= 0
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
+    for _ in range(3):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(module(data.x, data.edge_index), data.y).backward()
+        optimizer.step()
+
+
+def unstable(module: nn.Module, data: Any, seed: int) -> None:  # noqa: ARG001
+    with torch.no_grad():
+        next(module.parameters()).fill_(float("nan"))
+
+
+@pytest.mark.parametrize("model", [GCN(dropout=0.0), GAT(dropout=0.0), MLP(dropout=0.0)], ids=str)
+def test_without_dropout_both_engines_give_the_same_margins_in_every_view(model: BuiltInModel) -> None:
+    graph = random_graph(num_classes=4)
+    plan = ShadowPlan(Uniform(0.5), model, Training(epochs=30), seed=2)
+    native = fill(NativeEngine(graph, plan), graph, plan, [0, 5], keep_logits=True)
+    other = fill(TorchEngine(graph, replace(plan, engine="torch")), graph, plan, [0, 5], keep_logits=True)
+    assert native.statistics == pytest.approx(other.statistics, abs=1e-3)
+    assert native.logits == pytest.approx(other.logits, abs=1e-3)
+    assert native.train_accuracy == pytest.approx(other.train_accuracy)
+    assert native.held_out_accuracy == pytest.approx(other.held_out_accuracy)
+
+
+@pytest.mark.parametrize("train", [None, train_by_hand])
+def test_a_users_model_and_training(train: Any) -> None:
+    graph = random_graph()
+    plan = ShadowPlan(Uniform(0.5), TorchModel(Sage, train), Training(epochs=5), engine="torch")
+    first, second = (fill(TorchEngine(graph, plan), graph, plan, [0, 3]) for _ in range(2))
+    assert (first.state == ModelState.TRAINED).all()
+    assert np.isfinite(first.statistics).all()
+    assert first.statistics.tobytes() == second.statistics.tobytes()
+    alone = fill(TorchEngine(graph, plan), graph, plan, [3])
+    assert alone.statistics[:, 0].tobytes() == first.statistics[:, 1].tobytes()
+    clean, noisy = first.statistics[0, 0], first.statistics[1, 0]
+    assert not np.allclose(clean, noisy)
+
+
+def test_the_global_generator_is_left_as_it_was() -> None:
+    graph = random_graph()
+    plan = ShadowPlan(Uniform(0.5), TorchModel(Sage), Training(epochs=2), engine="torch")
+    torch.manual_seed(17)
+    expected = torch.rand(3)
+    torch.manual_seed(17)
+    fill(TorchEngine(graph, plan), graph, plan, [0])
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_model_that_is_not_finite_and_an_empty_sample_fail() -> None:
+    graph = random_graph()
+    plan = ShadowPlan(Uniform(0.5), TorchModel(Sage, unstable), engine="torch")
+    assert fill(TorchEngine(graph, plan), graph, plan, [0]).state.tolist() == [ModelState.FAILED]
+    sparse = ShadowPlan(Bernoulli(0.01), TorchModel(Sage), Training(epochs=1), engine="torch")
+    sizes = draw_memberships(graph, sparse.sampler, 6, 0).sum(axis=1)
+    batch = fill(TorchEngine(graph, sparse), graph, sparse, list(range(6)))
+    assert 0 in sizes
+    assert ((batch.state == ModelState.FAILED) == (sizes == 0)).all()
+
+
+def test_noise_goes_on_the_last_layer_with_parameters() -> None:
+    sage = Sage(5, 3)
+    assert last_layer(sage) is sage.layers[1]
+    assert isinstance(last_layer(nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 3), nn.ReLU())), nn.Linear)
+    named = Sage(5, 3)
+    named.last_layer = named.layers[0]
+    assert last_layer(named) is named.layers[0]
+    convolution = GCNConv(4, 2)
+    assert last_layer(nn.Sequential(nn.Linear(2, 4), convolution)) is convolution
+
+
+def test_box_muller_numbers_are_standard_normal() -> None:
+    numbers = box_muller(np.random.default_rng(0), 100_001)
+    assert len(numbers) == 100_001
+    assert abs(numbers.mean()) < 5 / np.sqrt(1e5)
+    assert abs(numbers.std() - 1) < 5 / np.sqrt(2e5)
+
+
+def test_a_users_model_is_stored_and_resumed(tmp_path: Any) -> None:
+    graph = datasets.load("demo")
+    plan = ShadowPlan(Uniform(0.1), TorchModel(Sage), Training(epochs=2), views=(QueryView(),), engine="torch")
+    first = train_shadows(graph, plan, 3, tmp_path)
+    assert (
+        train_shadows(graph, plan, 5, tmp_path).statistics["full_clean"][:3].tobytes()
+        == first.statistics["full_clean"].tobytes()
+    )
+    with pytest.raises(InputError, match=r"another plan: model.version is '' there and '2' here"):
+        train_shadows(graph, replace(plan, model=TorchModel(Sage, version="2")), 5, tmp_path)
