@@ -39,7 +39,12 @@ class Cost:
 
 
 def estimate_cost(
-    graph: Graph, plan: ShadowPlan, num_models: int = 1_000, *, num_threads: int | None = None, keep_logits: bool = False
+    graph: Graph,
+    plan: ShadowPlan,
+    num_models: int = 1_000,
+    *,
+    num_threads: int | None = None,
+    keep_logits: bool = False,
 ) -> Cost:
     """Trains a handful of models of the plan, keeps nothing, and scales up."""
     threads = check_threads(num_threads)

@@ -7,7 +7,7 @@ from bmpaudit.errors import InputError
 
 
 def label_margin(logits: npt.ArrayLike, labels: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """z = o_y - log Σ_{c≠y} e^{o_c}, without overflow.
+    """Z = o_y - log Σ_{c≠y} e^{o_c}, without overflow.
 
     Args:
         logits: Shape (…, num_nodes, num_classes), at least two classes.

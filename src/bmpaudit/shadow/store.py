@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -105,15 +106,15 @@ class ShadowStore:
 
     def discard_damaged(self, report: Callable[[str], None]) -> None:
         """Reads everything that is said to be there and forgets models whose data is damaged or missing."""
-        done = self.is_done
-        for start in range(0, len(done), MODELS_PER_CHUNK):
-            rows = np.flatnonzero(done[start : start + MODELS_PER_CHUNK]) + start
-            if len(rows) == 0:
-                continue
-            problem = self._problem(rows, slice(start, min(start + MODELS_PER_CHUNK, len(done))))
+        starts = np.arange(0, self.num_models, MODELS_PER_CHUNK)
+        with suppress(ValueError, RuntimeError):  # if that record is damaged itself, every chunk is looked at
+            starts = np.unique(np.flatnonzero(self.is_done) // MODELS_PER_CHUNK) * MODELS_PER_CHUNK
+        for start in starts.tolist():
+            chunk = slice(start, min(start + MODELS_PER_CHUNK, self.num_models))
+            problem = self._problem(chunk)
             if problem is not None:
-                report(f"models {rows[0]} to {rows[-1]}: {problem}; they are trained again")
-                self._forget(start, len(done))
+                report(f"models {chunk.start} to {chunk.stop - 1}: {problem}; they are trained again")
+                self._forget(chunk)
 
     def read(self, num_models: int) -> ShadowRuns:
         """The finished ones of the first `num_models` models.
@@ -163,8 +164,8 @@ class ShadowStore:
             wanted[f"margin_{view.name}"] = ("float32", (num_nodes,), np.nan)
             if self.keep_logits:
                 wanted[f"logits_{view.name}"] = ("float32", (num_nodes, num_classes), np.nan)
-        wanted |= {name: ("float32", (), np.nan) for name in ("train_accuracy", "held_out_accuracy")}
-        wanted |= {name: ("bool", (), False) for name in ("failed", "done")}
+        wanted |= dict.fromkeys(("train_accuracy", "held_out_accuracy"), ("float32", (), np.nan))
+        wanted |= dict.fromkeys(("failed", "done"), ("bool", (), False))
         for name, (dtype, extent, fill) in wanted.items():
             if name in self.group:
                 continue
@@ -181,29 +182,29 @@ class ShadowStore:
                 dimension_names=("model", "node", "class")[: 1 + len(extent)],
             )
 
-    def _problem(self, rows: npt.NDArray[np.int64], chunk: slice) -> str | None:
-        """What is wrong with the data of some finished models of one chunk, or None."""
+    def _problem(self, chunk: slice) -> str | None:
+        """What is wrong with the finished models of one chunk, or None."""
         try:
-            within = rows - chunk.start
-            values = {name: np.asarray(self._array(name)[chunk])[within] for name in self.group.array_keys()}
+            done = np.asarray(self._array("done")[chunk])
+            if not done.any():
+                return None
+            values = {name: np.asarray(self._array(name)[chunk])[done] for name in self.group.array_keys()}
         except Exception as damage:  # a damaged file can raise nearly anything on the way through the codecs
             return f"damaged ({damage})"
         trained = ~values["failed"]
         for view in self.plan.views:
             if np.isnan(values[f"margin_{view.name}"][trained]).any():
                 return f"margin_{view.name} is missing"
-        span = int(rows[-1] - rows[0]) + 1
-        drawn = draw_memberships(self.graph, self.plan.sampler, span, self.plan.seed, first=int(rows[0]))
-        if not np.array_equal(values["memberships"], drawn[rows - rows[0]]):
+        drawn = draw_memberships(self.graph, self.plan.sampler, len(done), self.plan.seed, first=chunk.start)
+        if not np.array_equal(values["memberships"], drawn[done]):
             return "memberships are not those of the plan"
         return None
 
-    def _forget(self, start: int, num_models: int) -> None:
-        where = slice(start, min(start + MODELS_PER_CHUNK, num_models))
+    def _forget(self, chunk: slice) -> None:
         for name in self.group.array_keys():
             array = self._array(name)
             # The whole chunk is written: a partial write would have to read the damaged one.
-            array[where] = np.full((where.stop - where.start, *array.shape[1:]), array.fill_value, dtype=array.dtype)
+            array[chunk] = np.full((chunk.stop - chunk.start, *array.shape[1:]), array.fill_value, dtype=array.dtype)
 
     def _array(self, name: str) -> zarr.Array[Any]:
         array = self.group[name]

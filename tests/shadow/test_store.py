@@ -1,0 +1,293 @@
+"""Nothing is lost: kills, damage, full disks, two processes at once."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray
+import zarr
+
+from bmpaudit import DataError, Graph, InputError, datasets
+from bmpaudit.samplers import Snowball, Uniform, draw_memberships
+from bmpaudit.shadow import GAT, GCN, QueryView, ShadowPlan, ShadowRuns, ShadowStore, Training, train_shadows
+
+PLAN = ShadowPlan(Snowball(0.25), GCN(), Training(epochs=40), seed=6)
+NUM_MODELS = 300
+
+TRAIN = """
+import sys
+from bmpaudit import datasets
+from bmpaudit.samplers import Snowball
+from bmpaudit.shadow import GCN, ShadowPlan, Training, train_shadows
+
+plan = ShadowPlan(Snowball(0.25), GCN(), Training(epochs={epochs}), seed=6)
+train_shadows(datasets.load("demo"), plan, {num_models}, sys.argv[1], progress=lambda k: print(k, flush=True))
+"""
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return datasets.load("demo")
+
+
+@pytest.fixture(scope="module")
+def whole(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that was filled without a stop."""
+    folder = tmp_path_factory.mktemp("whole")
+    train_shadows(graph, PLAN, NUM_MODELS, folder)
+    return folder
+
+
+@pytest.fixture
+def copy(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "copy"))
+
+
+def arrays(folder: Path) -> dict[str, bytes]:
+    group = zarr.open_group(folder / "shadows", mode="r")
+    return {name: np.asarray(array[:]).tobytes() for name, array in group.arrays()}
+
+
+def start_training(folder: Path, num_models: int = NUM_MODELS, epochs: int = 40) -> "subprocess.Popen[str]":
+    code = TRAIN.format(num_models=num_models, epochs=epochs)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_for(process: "subprocess.Popen[str]", done: int) -> None:
+    """Waits until the process says that so many models are done."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if int(line) >= done:
+            return
+    raise AssertionError(process.communicate()[1])
+
+
+def test_models_are_where_they_belong(graph: Graph, whole: Path) -> None:
+    runs = train_shadows(graph, PLAN, NUM_MODELS, whole)
+    assert runs.num_models == NUM_MODELS
+    assert np.array_equal(runs.memberships, draw_memberships(graph, PLAN.sampler, NUM_MODELS, PLAN.seed))
+    assert list(runs.statistics) == ["full_clean", "full_noisy", "none_clean", "none_noisy"]
+    assert all(np.isfinite(margins).all() for margins in runs.statistics.values())
+    assert runs.train_accuracy.mean() > runs.held_out_accuracy.mean() > 0.5
+
+
+@pytest.mark.parametrize("after", [1, 40, 200])
+def test_kill_9_at_any_moment_and_go_on(after: int, graph: Graph, whole: Path, tmp_path: Path) -> None:
+    for _ in range(2):  # twice, so that a folder that was resumed is killed too
+        with start_training(tmp_path) as process:
+            wait_for(process, after)
+            process.kill()
+    with ShadowStore(tmp_path, graph, PLAN) as store:
+        already = int(store.is_done.sum())
+    assert already < NUM_MODELS
+    told: list[int] = []
+    train_shadows(graph, PLAN, NUM_MODELS, tmp_path, progress=told.append)
+    assert told[0] == already
+    assert told[-1] == NUM_MODELS
+    assert arrays(tmp_path) == arrays(whole)
+
+
+def test_control_c_is_heard_within_a_second_and_keeps_what_is_finished(graph: Graph, tmp_path: Path) -> None:
+    with start_training(tmp_path, num_models=100_000, epochs=2_000) as process:  # about 30 models a second
+        wait_for(process, 3)
+        asked = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
+        assert time.monotonic() - asked < 5  # the promise is a second; a loaded machine gets more
+        assert "KeyboardInterrupt" in process.communicate()[1]
+    with ShadowStore(tmp_path, graph, replace(PLAN, training=Training(epochs=2_000))) as store:
+        done = store.is_done
+    assert 3 <= done.sum() < 1_000
+
+
+def test_raising_the_number_keeps_what_is_there(graph: Graph, whole: Path, tmp_path: Path) -> None:
+    first = train_shadows(graph, PLAN, 45, tmp_path)
+    told: list[int] = []
+    runs = train_shadows(graph, PLAN, NUM_MODELS, tmp_path, progress=told.append)
+    assert told[0] == 45
+    assert arrays(tmp_path) == arrays(whole)
+    assert runs.statistics["full_clean"][:45].tobytes() == first.statistics["full_clean"].tobytes()
+    assert train_shadows(graph, PLAN, 10, tmp_path).num_models == 10, "fewer may be asked for"
+    assert arrays(tmp_path) == arrays(whole)
+
+
+def flip_a_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("margin_full_noisy/c/3/0", flip_a_byte),
+        ("margin_full_noisy/c/3/0", lambda path: path.write_bytes(path.read_bytes()[:100])),
+        ("margin_none_clean/c/3/0", Path.unlink),
+        ("memberships/c/3/0", flip_a_byte),
+        ("memberships/c/3/0", Path.unlink),
+        ("train_accuracy/c/3", flip_a_byte),
+    ],
+)
+def test_damage_is_found_reported_and_mended(
+    name: str, damage: Callable[[Path], object], graph: Graph, whole: Path, copy: Path
+) -> None:
+    damage(copy / "shadows" / name)
+    told: list[str] = []
+    train_shadows(graph, PLAN, NUM_MODELS, copy, report=told.append)
+    assert len(told) == 1
+    assert told[0].startswith("models 96 to 127: ")
+    assert arrays(copy) == arrays(whole)
+
+
+def test_damaged_record_of_what_is_done_is_mended(graph: Graph, whole: Path, copy: Path) -> None:
+    flip_a_byte(copy / "shadows" / "done" / "c" / "3")
+    told: list[str] = []
+    train_shadows(graph, PLAN, NUM_MODELS, copy, report=told.append)
+    assert len(told) == 1
+    assert arrays(copy) == arrays(whole)
+
+
+def test_reading_damaged_data_says_so(graph: Graph, copy: Path) -> None:
+    flip_a_byte(copy / "shadows" / "margin_full_clean" / "c" / "3" / "0")
+    with ShadowStore(copy, graph, PLAN) as store, pytest.raises(DataError, match="damaged"):
+        store.read(NUM_MODELS)
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        (replace(PLAN, seed=7), "another plan: seed is 6 there and 7 here"),
+        (replace(PLAN, model=GAT()), "another plan: model.kind is 'GCN' there and 'GAT' here"),
+        (replace(PLAN, model=GCN(hidden=8)), "another plan: model.hidden is 16 there and 8 here"),
+        (replace(PLAN, sampler=Uniform(0.25)), "another plan: sampler.kind is 'Snowball' there and 'Uniform' here"),
+        (replace(PLAN, noise_std=0.5), "another plan: noise_std is 0.25 there and 0.5 here"),
+        (replace(PLAN, views=(QueryView(),)), "another plan: views is"),
+    ],
+)
+def test_a_folder_of_another_plan_is_refused(plan: ShadowPlan, message: str, graph: Graph, whole: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        train_shadows(graph, plan, NUM_MODELS, whole)
+
+
+def test_a_folder_of_another_graph_is_refused(graph: Graph, whole: Path) -> None:
+    other = Graph.from_edges(graph.edges[1:], graph.features, graph.labels)
+    with pytest.raises(InputError, match=r"another plan: graph.content_hash is '\w+' there and '\w+' here"):
+        train_shadows(other, PLAN, NUM_MODELS, whole)
+
+
+def test_a_plan_that_cannot_be_read_is_refused(graph: Graph, copy: Path) -> None:
+    (copy / "plan.json").write_text("{")
+    with pytest.raises(DataError, match=r"plan.json: not readable"):
+        train_shadows(graph, PLAN, NUM_MODELS, copy)
+
+
+def test_a_second_process_is_refused_at_once(graph: Graph, tmp_path: Path) -> None:
+    with start_training(tmp_path, num_models=100_000) as process:
+        wait_for(process, 1)
+        with pytest.raises(InputError, match="is in use by another process"):
+            train_shadows(graph, PLAN, 10, tmp_path)
+        process.kill()
+    assert train_shadows(graph, PLAN, 3, tmp_path).num_models == 3, "a killed process holds nothing"
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_error(graph: Graph, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        train_shadows(graph, PLAN, 3, tmp_path / "file" / "folder")
+
+
+FULL_DISK = """
+import resource, sys
+from bmpaudit import datasets
+from bmpaudit.samplers import Snowball
+from bmpaudit.shadow import GCN, ShadowPlan, Training, train_shadows
+
+plan = ShadowPlan(Snowball(0.25), GCN(), Training(epochs=40), seed=6)
+graph = datasets.load("demo")
+train_shadows(graph, plan, 64, sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))  # a chunk of margins is larger than this
+try:
+    train_shadows(graph, plan, 128, sys.argv[1])
+except OSError as failure:
+    print(f"refused: {failure}")
+"""
+
+
+def test_a_write_that_fails_damages_nothing(graph: Graph, whole: Path, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FULL_DISK, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert "refused: [Errno 27] File too large" in done.stdout
+    told: list[str] = []
+    train_shadows(graph, PLAN, NUM_MODELS, tmp_path, report=told.append)
+    assert told == []
+    assert arrays(tmp_path) == arrays(whole)
+
+
+def test_opens_in_xarray(whole: Path) -> None:
+    with xarray.open_zarr(whole / "shadows", consolidated=False) as data:
+        assert data["margin_full_clean"].dims == ("model", "node")
+        assert data["margin_full_clean"].shape == (NUM_MODELS, 1_000)
+        members = data["memberships"].values
+        assert float(data["margin_none_clean"].values[members].mean()) > float(
+            data["margin_none_clean"].values[~members].mean()
+        )
+
+
+def test_arrays_are_compressed_and_checksummed_and_the_plan_is_readable(whole: Path) -> None:
+    about = json.loads((whole / "shadows" / "margin_full_clean" / "zarr.json").read_text())
+    assert [codec["name"] for codec in about["codecs"]] == ["bytes", "zstd", "crc32c"]
+    assert about["zarr_format"] == 3
+    assert about["fill_value"] == "NaN"
+    assert json.loads((whole / "plan.json").read_text())["sampler"]["fan_out"] == 5
+
+
+def test_failed_models_are_kept_apart_and_not_trained_again(graph: Graph, tmp_path: Path) -> None:
+    def sometimes_nobody(graph: Graph, rng: np.random.Generator) -> Any:
+        return np.arange(graph.num_nodes // 4) if rng.random() < 0.5 else []
+
+    plan = ShadowPlan(sometimes_nobody, GCN(), Training(epochs=2))
+    empty = ~draw_memberships(graph, sometimes_nobody, 20, plan.seed).any(axis=1)
+    assert 0 < empty.sum() < 20
+    told: list[int] = []
+    for _ in range(2):
+        runs = train_shadows(graph, plan, 20, tmp_path, progress=told.append)
+        assert runs.failed == tuple(np.flatnonzero(empty).tolist())
+        assert runs.indices.tolist() == np.flatnonzero(~empty).tolist()
+        assert f"{len(runs.failed)} failed" in str(runs)
+    assert told[-1] == 20
+
+
+def test_logits_are_kept_if_asked_for(graph: Graph, tmp_path: Path) -> None:
+    train_shadows(graph, PLAN, 5, tmp_path / "with", keep_logits=True)
+    group = zarr.open_group(tmp_path / "with" / "shadows", mode="r")
+    assert group["logits_none_noisy"].shape == (5, 1_000, 5)  # type: ignore[union-attr]
+    train_shadows(graph, PLAN, 5, tmp_path / "without")
+    with pytest.raises(InputError, match="holds shadow models without logits_full_clean"):
+        train_shadows(graph, PLAN, 5, tmp_path / "without", keep_logits=True)
+
+
+@pytest.mark.parametrize("num_models", [0, -3, 1.5])
+def test_number_of_models_must_be_positive(num_models: int, graph: Graph, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=f"num_models must be a whole number of at least 1, got num_models={num_models}"
+    ):
+        train_shadows(graph, PLAN, num_models, tmp_path)
+
+
+def test_more_threads_than_cores_is_allowed_and_none_is_not(graph: Graph, whole: Path, tmp_path: Path) -> None:
+    runs = train_shadows(graph, PLAN, 20, tmp_path, num_threads=10 * (os.cpu_count() or 1))
+    first: ShadowRuns = train_shadows(graph, PLAN, 20, whole)
+    assert runs.statistics["full_noisy"].tobytes() == first.statistics["full_noisy"].tobytes()
+    with pytest.raises(InputError, match="num_threads must be a whole number of at least 1, got num_threads=0"):
+        train_shadows(graph, PLAN, 20, tmp_path, num_threads=0)
