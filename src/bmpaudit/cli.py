@@ -21,6 +21,7 @@ from bmpaudit.files import atomic_write
 from bmpaudit.graph import Graph, GraphCleanedWarning
 from bmpaudit.progress import progress_bar
 from bmpaudit.samplers import Priors, Sampler
+from bmpaudit.samplers.fraction import check_at_least_one, check_fraction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,7 +129,7 @@ def priors(
     quiet: bool,
     **settings: Any,
 ) -> None:
-    """Show what the sampler alone gives away: prior probabilities γ and the floor of Prop. 1.
+    """Show what the sampler alone gives away: prior probabilities γ and the floor they set (Proposition 1).
 
     GRAPH is a data set's name, an .npz archive, or a folder with nodes and edges tables.
     """
@@ -160,8 +161,8 @@ def _make_sampler(
     if name == "snowball":
         return samplers.Snowball(train_fraction, fan_out, restart)
     if name == "random-walk":
-        fitting = max(1, round(train_fraction * graph.num_nodes / (walk_length + 1)))
-        return samplers.RandomWalk(fitting if num_roots is None else num_roots, walk_length)
+        fitting = _fitting_roots(graph, train_fraction, walk_length) if num_roots is None else num_roots
+        return samplers.RandomWalk(fitting, walk_length)
     by_fraction: dict[str, Callable[[float], Sampler]] = {
         "uniform": samplers.Uniform,
         "bernoulli": samplers.Bernoulli,
@@ -169,6 +170,12 @@ def _make_sampler(
         "degree-weighted": samplers.DegreeWeighted,
     }
     return by_fraction[name](train_fraction)
+
+
+def _fitting_roots(graph: Graph, train_fraction: float, walk_length: int) -> int:
+    check_fraction(train_fraction)
+    check_at_least_one(walk_length=walk_length)
+    return max(1, round(train_fraction * graph.num_nodes / (walk_length + 1)))
 
 
 def _summary(name: str, found: Priors) -> dict[str, Any]:
@@ -228,4 +235,5 @@ def _priors_of_nodes(graph: Graph, rows: list[tuple[str, Priors]]) -> pd.DataFra
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     prefix = "" if issubclass(category, GraphCleanedWarning) else f"{category.__name__}: "
-    stderr.print(f"bmpaudit: {prefix}{message}", style="yellow")
+    # One line, as it is: neither folded at the width of the terminal, nor read as Rich's markup.
+    stderr.print(f"bmpaudit: {prefix}{message}", style="yellow", soft_wrap=True, markup=False)

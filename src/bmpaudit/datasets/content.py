@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bmpaudit.errors import DataError
+from bmpaudit.errors import DataError, InputError
 from bmpaudit.graph import Graph
 
 
@@ -37,19 +37,26 @@ def read_content(folder: Path, name: str) -> Graph:
             problem = f"paper {unknown[0]!r} is not in {content.name}" if unknown else f"it has {len(fields)} fields"
             raise DataError(f"{cites}: line {number}: {problem}")
         pairs.append([row_of[paper] for paper in fields])
+    if not papers:
+        raise DataError(f"{content}: truncated, it is empty")
     class_names, labels = np.unique(classes, return_inverse=True)
-    return Graph.from_edges(
-        pairs,
-        np.stack(words),
-        labels,
-        node_names=papers,
-        class_names=[str(class_name) for class_name in class_names],
-    )
+    try:
+        return Graph.from_edges(
+            pairs,
+            np.stack(words),
+            labels,
+            node_names=papers,
+            class_names=[str(class_name) for class_name in class_names],
+        )
+    except InputError as wrong:
+        raise DataError(f"{folder}: {wrong}") from None
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="ascii").splitlines()
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
+    except UnicodeDecodeError as damage:
+        raise DataError(f"{path}: damaged ({damage})") from None
     return [(number, line.split()) for number, line in enumerate(lines, start=1)]

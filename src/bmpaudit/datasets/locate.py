@@ -56,11 +56,15 @@ def find_files(dataset: NamedDataset, data_dir: str | Path | None = None) -> Fou
 
     A folder may hold the files itself or in a sub-folder `planetoid`.
     """
-    for root in search_path(data_dir):
-        for folder in (root / "planetoid", root):
-            for form in dataset.forms:
-                if any((folder / file_name).is_file() for file_name in form.sha256):
-                    return FoundFiles(folder, form)
+    return next(filter(None, (find_files_in(root, dataset) for root in search_path(data_dir))), None)
+
+
+def find_files_in(root: Path, dataset: NamedDataset) -> FoundFiles | None:
+    """Like `find_files`, in one folder of the search path."""
+    for folder in (root / "planetoid", root):
+        for form in dataset.forms:
+            if any((folder / file_name).is_file() for file_name in form.sha256):
+                return FoundFiles(folder, form)
     return None
 
 
@@ -83,4 +87,4 @@ def at_hand(data_dir: str | Path | None = None) -> list[str]:
     archives = {
         path.stem for root in search_path(data_dir) for folder in (root / "npz", root) for path in folder.glob("*.npz")
     }
-    return named + sorted(archives - set(named))
+    return named + sorted(archives - set(NAMED_DATASETS))

@@ -34,13 +34,12 @@ def read_planetoid(folder: Path, name: str) -> Graph:
             shape=(last - first + 1, len(test_ids)),
         )
         features = scipy.sparse.vstack([pickled["allx"], place @ pickled["tx"]], format="csr")
-        one_hot: npt.NDArray[np.float32] = np.vstack([pickled["ally"], place @ pickled["ty"]])
+        one_hot: npt.NDArray[np.float32] = np.vstack([pickled["ally"], place @ pickled["ty"]], dtype=np.float32)
         neighbors: dict[int, list[int]] = pickled["graph"]
         source = np.repeat(list(neighbors), [len(ends) for ends in neighbors.values()])
         target = np.array([end for ends in neighbors.values() for end in ends])
-        pairs = np.column_stack([source, target])
+        return Graph.from_edges(np.column_stack([source, target]), features, one_hot.argmax(axis=1))
     except FileNotFoundError:
         raise DataError(f"{files['test.index']}: no such file") from None
     except (ValueError, TypeError, AttributeError, IndexError, KeyError) as mismatch:
         raise DataError(f"{folder}: the files ind.{name}.* do not fit together: {mismatch}") from None
-    return Graph.from_edges(pairs, features, one_hot.argmax(axis=1))

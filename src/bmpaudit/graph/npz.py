@@ -23,7 +23,7 @@ def read_npz(path: Path) -> Graph:
         features = arrays["x"] if "x" in arrays else _sparse_features(arrays)
         labels = arrays["y"]
         num_nodes = arrays.get("num_nodes", np.array(labels.size))
-        if num_nodes.shape != () or num_nodes != labels.size:
+        if num_nodes.size != 1 or num_nodes.item() != labels.size:
             raise InputError(f"num_nodes is {num_nodes}, but y has {labels.size} labels")
         return Graph.from_edges(
             arrays["edges"],
@@ -63,15 +63,19 @@ def write_npz(graph: Graph, path: Path) -> None:
 
 def _load_arrays(path: Path) -> Arrays:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        # Opened here, because NumPy leaves the file of a broken archive open.
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise ValueError("it is a single array")
+            members = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError) as damage:
-        if isinstance(damage, DataError):
-            raise
         reason = "it holds pickled objects, which are never loaded" if "allow_pickle" in str(damage) else str(damage)
         raise DataError(f"{path}: damaged or not an .npz archive: {reason}") from None
+    # NumPy hands out a member that is not an array as bytes; it is not ours.
+    return {name: member for name, member in members.items() if isinstance(member, np.ndarray)}
 
 
 def _sparse_features(arrays: Arrays) -> scipy.sparse.csr_array:
@@ -81,12 +85,9 @@ def _sparse_features(arrays: Arrays) -> scipy.sparse.csr_array:
         if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
             raise InputError(f"{name} must be a list of whole numbers, got {array.dtype} of shape {array.shape}")
     try:
-        features = scipy.sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-        # An index that points outside would make compiled code read foreign memory.
-        features.check_format(full_check=True)
+        return scipy.sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
     except ValueError as wrong:
-        raise InputError(f"the features are not valid compressed rows: {wrong}") from None
-    return features
+        raise InputError(f"features must be a valid sparse matrix: {wrong}") from None
 
 
 def _names(arrays: Arrays, key: str) -> list[str] | None:
