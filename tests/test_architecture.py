@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 
 # From first to last; modules of one line may import each other.
 STAGES = (
-    ("errors", "streams", "files", "progress", "_native"),
+    ("errors", "checks", "streams", "files", "progress", "_native"),
     ("graph",),
     ("datasets",),
     ("samplers",),

@@ -14,6 +14,7 @@ import platformdirs
 import pytest
 
 from bmpaudit import Graph, __version__, cli, datasets, samplers
+from bmpaudit.cli import root
 
 SCRIPT = Path(sys.executable).with_name("bmpaudit")
 
@@ -250,7 +251,7 @@ def _write_broken_archive(folder: Path) -> Path:
         ("priors demo --train-fraction nan", "train_fraction must be in (0, 1), got train_fraction=nan"),
         ("priors demo --train-fraction 0.0001", "train_fraction=0.0001 of 1000 nodes is less than one node"),
         ("priors demo --fan-out 0", "fan_out must be a whole number of at least 1, got fan_out=0"),
-        ("priors demo --draws 0", "the number of samples must be a whole number of at least 1, got 0"),
+        ("priors demo --draws 0", "num_samples must be a whole number of at least 1, got num_samples=0"),
         ("priors demo --seed -1", "seed must be a whole number in [0, 2**63), got seed=-1"),
         ("priors demo --sampler random-walk --walk-length -1", "walk_length must be a whole number of at least 1"),
         ("priors demo --sampler random-walk --walk-length 0", "walk_length must be a whole number of at least 1"),
@@ -313,7 +314,7 @@ def test_a_cleaned_graph_is_told_in_one_line_on_stderr(tmp_path: Path) -> None:
 
 
 def test_a_warning_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    cli._show_warning(UserWarning("the file [bold]x[/bold].npz is odd"), UserWarning)
+    root._show_warning(UserWarning("the file [bold]x[/bold].npz is odd"), UserWarning)
     assert capsys.readouterr().err == "bmpaudit: UserWarning: the file [bold]x[/bold].npz is odd\n"
 
 

@@ -7,3 +7,7 @@ class InputError(ValueError):
 
 class DataError(InputError):
     """A data file is missing, damaged, refused or not what its name says."""
+
+
+class DownloadError(DataError):
+    """A download that was asked for did not succeed; not the user's mistake."""

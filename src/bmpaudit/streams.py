@@ -10,7 +10,7 @@ MAX_SEED = 2**63 - 1
 
 
 class Purpose(IntEnum):
-    """What a stream is used for; streams of different purpose never share a number."""
+    """What a stream is used for; the number is part of its key."""
 
     SAMPLE = 0
     PRIOR = 1
@@ -34,8 +34,8 @@ def check_seed(seed: int) -> int:
 def stream(seed: int, index: int, purpose: Purpose = Purpose.SAMPLE) -> np.random.Generator:
     """The random stream number `index` of a seed.
 
-    A Philox4x64-10 generator with key (seed, purpose) whose counter starts at (0, 0, index, 0): streams that differ
-    in any of the three are disjoint by construction. The native kernels produce the same bits.
+    A Philox4x64-10 generator with key (seed, purpose) whose counter starts at (0, 0, index, 0): streams of one key
+    never overlap, and different keys give independent sequences. The native kernels produce the same bits.
 
     >>> stream(1, 0).random() == stream(1, 0).random()
     True

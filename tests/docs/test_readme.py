@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+
+import bmpaudit
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -27,10 +30,18 @@ def commands() -> list[tuple[str, str]]:
     return found
 
 
-def run(command: str) -> str:
+def run(command: str, folder: Path) -> str:
+    """Runs a command in a folder of its own; make runs where its Makefile is."""
     beside_python = str(Path(sys.executable).parent)
     environment = {**os.environ, "PATH": f"{beside_python}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80"}
-    done = subprocess.run(shlex.split(command), cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        shlex.split(command),
+        cwd=ROOT if command.startswith("make") else folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -40,8 +51,8 @@ def lines(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("command", "shown"), commands(), ids=[command for command, _ in commands()])
-def test_command_prints_what_the_readme_shows(command: str, shown: str) -> None:
-    printed = run(command)
+def test_command_prints_what_the_readme_shows(command: str, shown: str, tmp_path: Path) -> None:
+    printed = run(command, tmp_path)
     if shown.strip():
         assert lines(printed) == lines(shown)
 
@@ -56,6 +67,23 @@ def test_there_are_commands_and_code_to_check() -> None:
 def test_code_runs(code: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(code, "README.md", "exec"), {})
     assert "no attack on it is wrong less often than" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", ["shadow-models.md"])
+def test_code_of_a_page_runs(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    code = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    assert len(code) == 1  # indented blocks are sketches
+    exec(compile(code[0], page, "exec"), {})
+    assert "64 shadow models of 1,000 nodes" in capsys.readouterr().out
+
+
+def test_citation_names_the_paper_and_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == bmpaudit.__version__
+    paper = citation["preferred-citation"]
+    assert paper["title"] == "Bayesian Membership Privacy for Graph Neural Networks"
+    assert [author["family-names"] for author in paper["authors"]] == ["Yıldırım", "Khosla"]
 
 
 def test_the_test_command_of_the_readme_is_what_ci_runs() -> None:

@@ -234,6 +234,7 @@ def test_equal_graphs_are_one_key() -> None:
         ({"labels": []}, "a graph must have at least one node, got 0 labels"),
         ({"labels": [1, 1, 1, 1]}, "labels must name at least two classes, got only class 1"),
         ({"labels": [0, 1, -1, 1]}, "labels must not be negative (every node needs a class), got -1 at node 2"),
+        ({"labels": [0, 1, 2**40, 1]}, "labels must be below 65536, got 1099511627776; number the classes from 0"),
         ({"labels": [0.0, 1.0, 1.0, 2.0]}, "labels must be whole numbers, got float64"),
         ({"labels": [[0], [1], [1], [2]]}, "labels must have shape (num_nodes,), got (4, 1)"),
         ({"node_names": ["a", "b"]}, "node_names must have one name for each of 4 nodes, got 2"),

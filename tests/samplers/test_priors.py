@@ -115,10 +115,15 @@ def test_a_sample_may_be_empty() -> None:
 
 @pytest.mark.parametrize("count", [0, -1, 2.5])
 def test_number_of_samples_must_be_positive(count: int) -> None:
-    with pytest.raises(InputError, match=f"at least 1, got {count}"):
+    with pytest.raises(InputError, match=f"num_samples must be a whole number of at least 1, got num_samples={count}"):
         draw_memberships(datasets.load("demo"), Uniform(0.5), count, seed=0)
-    with pytest.raises(InputError, match=f"at least 1, got {count}"):
+    with pytest.raises(InputError, match=f"num_samples must be a whole number of at least 1, got num_samples={count}"):
         prior_probabilities(datasets.load("demo"), Snowball(0.5), num_draws=count)
+
+
+def test_first_sample_must_not_be_negative() -> None:
+    with pytest.raises(InputError, match="first must be at least 0, got first=-1"):
+        draw_memberships(datasets.load("demo"), Uniform(0.5), 1, seed=0, first=-1)
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 1.5, True])

@@ -12,6 +12,8 @@ from bmpaudit.shadow.batch import Engine, ShadowBatch
 from bmpaudit.shadow.models import BuiltInModel
 from bmpaudit.shadow.torch_engine import BuiltInModule, train_full_batch
 
+torch.set_num_threads(1)  # the models are tiny, and tests may share the machine
+
 
 def random_graph(num_nodes: int = 60, num_classes: int = 3, kind: str = "binary", seed: int = 0) -> Graph:
     """A random graph with isolated nodes; `kind` of features: binary, weighted or dense."""

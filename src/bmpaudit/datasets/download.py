@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bmpaudit.datasets.catalog import NAMED_DATASETS, FileSet, NamedDataset
 from bmpaudit.datasets.locate import find_files, find_files_in, user_cache, verify_file
-from bmpaudit.errors import DataError, InputError
+from bmpaudit.errors import DataError, DownloadError, InputError
 from bmpaudit.files import atomic_write
 
 UPSTREAM = "https://github.com/kimiyoung/planetoid/raw/master/data"
@@ -40,7 +40,7 @@ def get(name: str, destination: str | Path | None = None, report: Report = lambd
         The folder that holds the files.
 
     Raises:
-        DataError: if no source could be reached or a file is not what was published.
+        DownloadError: if no source could be reached or a file is not what was published.
     """
     dataset = NAMED_DATASETS.get(name)
     if dataset is None:
@@ -70,7 +70,7 @@ def get(name: str, destination: str | Path | None = None, report: Report = lambd
         except DataError as failure:
             report(str(failure))
             failures.append(str(failure))
-    raise DataError(f"{name} could not be downloaded: {'; '.join(failures)}")
+    raise DownloadError(f"{name} could not be downloaded: {'; '.join(failures)}")
 
 
 def fetch_upstream(dataset: NamedDataset, folder: Path, report: Report) -> FileSet:

@@ -25,6 +25,9 @@ Features: TypeAlias = npt.NDArray[np.float32] | scipy.sparse.csr_array
 # Below this share of non-zeros, compressed rows are smaller and faster than a dense matrix.
 SPARSE_BELOW = 0.25
 
+# More than any data set has; a label beyond is an identifier that was not numbered.
+MAX_CLASSES = 65_536
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
@@ -260,6 +263,8 @@ def _validated_labels(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
     if given.min() < 0:
         node = int(np.argmin(given))
         raise InputError(f"labels must not be negative (every node needs a class), got {given[node]} at node {node}")
+    if given.max() >= MAX_CLASSES:
+        raise InputError(f"labels must be below {MAX_CLASSES}, got {given.max()}; number the classes from 0")
     if given.min() == given.max():
         raise InputError(f"labels must name at least two classes, got only class {given[0]}")
     return given.astype(np.int64)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from bmpaudit.checks import check_at_least_one
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.samplers.protocol import AnySampler, NativeSampler, sample_nodes
@@ -40,7 +41,9 @@ def draw_memberships(
     array([250, 250, 250, 250])
     """
     check_seed(seed)
-    check_num_samples(num_samples)
+    check_at_least_one(num_samples=num_samples)
+    if first < 0:
+        raise InputError(f"first must be at least 0, got first={first}")
     if isinstance(sampler, NativeSampler):
         flags = sampler.kernel(graph).memberships(seed, Purpose.SAMPLE, first, num_samples, _threads(num_threads))
         return flags.view(np.bool_)
@@ -61,7 +64,7 @@ def count_memberships(
 ) -> npt.NDArray[np.int64]:
     """How many of the first `num_samples` samples of a seed and purpose hold each node, shape (num_nodes,)."""
     check_seed(seed)
-    check_num_samples(num_samples)
+    check_at_least_one(num_samples=num_samples)
     counts = np.zeros(graph.num_nodes, dtype=np.int64)
     if isinstance(sampler, NativeSampler):
         kernel = sampler.kernel(graph)
@@ -75,12 +78,6 @@ def count_memberships(
             counts[sample_nodes(sampler, graph, stream(seed, index, purpose))] += 1
             progress(index + 1)
     return counts
-
-
-def check_num_samples(num_samples: int) -> None:
-    """Raises `InputError` unless it is a whole number of at least 1."""
-    if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples < 1:
-        raise InputError(f"the number of samples must be a whole number of at least 1, got {num_samples}")
 
 
 def _threads(num_threads: int | None) -> int:

@@ -1,4 +1,4 @@
-"""Settings that several samplers share, and their bounds."""
+"""The train fraction that several samplers share."""
 
 import math
 from decimal import Decimal
@@ -10,13 +10,6 @@ def check_fraction(train_fraction: float) -> None:
     """Raises `InputError` unless the fraction lies strictly between 0 and 1."""
     if isinstance(train_fraction, bool) or not 0 < train_fraction < 1:
         raise InputError(f"train_fraction must be in (0, 1), got train_fraction={train_fraction}")
-
-
-def check_at_least_one(**settings: int) -> None:
-    """Raises `InputError` unless each setting is a whole number of at least 1."""
-    for name, value in settings.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise InputError(f"{name} must be a whole number of at least 1, got {name}={value}")
 
 
 def target_size(train_fraction: float, num_nodes: int) -> int:

@@ -7,8 +7,8 @@ import numpy.typing as npt
 import scipy.sparse
 
 from bmpaudit import _native
+from bmpaudit.checks import check_at_least_one
 from bmpaudit.graph import Graph
-from bmpaudit.samplers.fraction import check_at_least_one
 from bmpaudit.samplers.protocol import NativeSampler
 
 # Targets whose hitting probabilities are computed together: bounds memory to N times this many doubles.

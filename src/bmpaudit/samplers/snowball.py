@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from bmpaudit import _native
+from bmpaudit.checks import check_at_least_one
 from bmpaudit.graph import Graph
-from bmpaudit.samplers.fraction import check_at_least_one, check_fraction, positive_target_size
+from bmpaudit.samplers.fraction import check_fraction, positive_target_size
 from bmpaudit.samplers.protocol import NativeSampler
 
 

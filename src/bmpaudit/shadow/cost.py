@@ -41,7 +41,7 @@ class Cost:
 def estimate_cost(
     graph: Graph,
     plan: ShadowPlan,
-    num_models: int = 1_000,
+    num_models: int,
     *,
     num_threads: int | None = None,
     keep_logits: bool = False,

@@ -3,15 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from bmpaudit.checks import check_at_least_one
 from bmpaudit.errors import InputError
 
 DropoutPlace = Literal["input", "attention", "hidden"]
-
-
-def _check_at_least_one(**settings: int) -> None:
-    for name, value in settings.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise InputError(f"{name} must be a whole number of at least 1, got {name}={value}")
 
 
 def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -48,7 +43,7 @@ class GCN:
     activation: Literal["relu", "elu"] = "relu"
 
     def __post_init__(self) -> None:
-        _check_at_least_one(hidden=self.hidden, layers=self.layers)
+        check_at_least_one(hidden=self.hidden, layers=self.layers)
         _check_dropout(self.dropout, self.dropout_on, ("input", "hidden"))
         _check_choice("activation", self.activation, ("relu", "elu"))
 
@@ -79,7 +74,7 @@ class GAT:
     activation: Literal["relu", "elu"] = "elu"
 
     def __post_init__(self) -> None:
-        _check_at_least_one(hidden=self.hidden, heads=self.heads, layers=self.layers)
+        check_at_least_one(hidden=self.hidden, heads=self.heads, layers=self.layers)
         _check_dropout(self.dropout, self.dropout_on, ("input", "attention", "hidden"))
         _check_choice("activation", self.activation, ("relu", "elu"))
 
@@ -103,7 +98,7 @@ class MLP:
     activation: Literal["relu", "elu"] = "relu"
 
     def __post_init__(self) -> None:
-        _check_at_least_one(hidden=self.hidden, layers=self.layers)
+        check_at_least_one(hidden=self.hidden, layers=self.layers)
         _check_dropout(self.dropout, self.dropout_on, ("input", "hidden"))
         _check_choice("activation", self.activation, ("relu", "elu"))
 
@@ -128,7 +123,7 @@ class Training:
     optimizer: Literal["adam", "sgd"] = "adam"
 
     def __post_init__(self) -> None:
-        _check_at_least_one(epochs=self.epochs)
+        check_at_least_one(epochs=self.epochs)
         if not 0 < self.learning_rate < float("inf"):
             raise InputError(f"learning_rate must be positive, got learning_rate={self.learning_rate}")
         if not 0 <= self.weight_decay < float("inf"):

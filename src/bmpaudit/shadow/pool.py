@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bmpaudit.checks import check_at_least_one
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.samplers import draw_memberships
@@ -56,8 +57,7 @@ def train_shadows(
         progress: Is told how many of the models are done.
         report: Is told of damage that was found.
     """
-    if not isinstance(num_models, int) or isinstance(num_models, bool) or num_models < 1:
-        raise InputError(f"num_models must be a whole number of at least 1, got num_models={num_models}")
+    check_at_least_one(num_models=num_models)
     threads = check_threads(num_threads)
     with ShadowStore(folder, graph, plan, keep_logits) as store:
         store.extend(num_models)
@@ -86,8 +86,7 @@ def check_threads(num_threads: int | None) -> int:
     """The number of threads to use; more than cores is allowed, and no faster."""
     if num_threads is None:
         return os.cpu_count() or 1
-    if not isinstance(num_threads, int) or isinstance(num_threads, bool) or num_threads < 1:
-        raise InputError(f"num_threads must be a whole number of at least 1, got num_threads={num_threads}")
+    check_at_least_one(num_threads=num_threads)
     return num_threads
 
 

@@ -39,7 +39,8 @@ class ShadowRuns:
         return len(self.indices)
 
     def __str__(self) -> str:
-        told = f"{self.num_models:,} shadow models of {self.memberships.shape[1]:,} nodes, views {', '.join(self.statistics)}"
+        views = ", ".join(self.statistics)
+        told = f"{self.num_models:,} shadow models of {self.memberships.shape[1]:,} nodes, views {views}"
         return told + (f"; {len(self.failed)} failed: {', '.join(map(str, self.failed[:10]))}" if self.failed else "")
 
     @classmethod

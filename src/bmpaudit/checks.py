@@ -1,0 +1,16 @@
+"""Bounds that many settings share."""
+
+from bmpaudit.errors import InputError
+
+
+def check_at_least_one(**settings: int) -> None:
+    """Raises `InputError` unless each setting is a whole number of at least 1.
+
+    >>> check_at_least_one(fan_out=0)
+    Traceback (most recent call last):
+    ...
+    bmpaudit.errors.InputError: fan_out must be a whole number of at least 1, got fan_out=0
+    """
+    for name, value in settings.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise InputError(f"{name} must be a whole number of at least 1, got {name}={value}")

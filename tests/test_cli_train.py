@@ -1,0 +1,96 @@
+"""The command `bmpaudit train`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(sys.executable).with_name("bmpaudit")
+
+
+def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    command = [str(SCRIPT), "train", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_trains_resumes_and_extends(tmp_path: Path) -> None:
+    settings = ("demo", "--sampler", "snowball", "--epochs", 20, "--out", tmp_path / "audit", "--json")
+    first = run(*settings, "--shadows", 40)
+    assert first.returncode == 0, first.stderr
+    told = json.loads(first.stdout)
+    assert told["num_models"] == 40
+    assert told["failed"] == []
+    assert told["train_accuracy"] > told["held_out_accuracy"] > 0.5
+    assert told["views"]["none_clean"]["mean_margin_in"] > told["views"]["none_clean"]["mean_margin_out"]
+    assert json.loads(run(*settings, "--shadows", 40).stdout) == told
+    assert json.loads(run(*settings, "--shadows", 50).stdout)["num_models"] == 50
+    assert json.loads((tmp_path / "audit" / "plan.json").read_text())["sampler"]["kind"] == "Snowball"
+
+
+def test_prints_a_table_and_nothing_on_stderr_when_nobody_watches(tmp_path: Path) -> None:
+    done = run("demo", "--model", "mlp", "--epochs", 5, "--shadows", 3, "--out", tmp_path)
+    assert "3 shadow models in" in done.stdout
+    assert "none_noisy" in done.stdout
+    assert done.stderr == ""
+
+
+def test_every_model_and_engine(tmp_path: Path) -> None:
+    settings = ("demo", "--epochs", 2, "--shadows", 2, "--json")
+    for number, options in enumerate(
+        (("--model", "gat", "--heads", 3, "--hidden", 5), ("--layers", 3), ("--engine", "torch", "--keep-logits"))
+    ):
+        done = run(*settings, *options, "--out", tmp_path / str(number))
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["num_models"] == 2
+
+
+def test_cost_trains_nothing_into_the_folder(tmp_path: Path) -> None:
+    done = run("demo", "--cost", "--json", "--shadows", 500, "--out", tmp_path / "audit")
+    assert json.loads(done.stdout)["num_models"] == 500
+    assert not (tmp_path / "audit").exists()
+
+
+def test_damage_is_told_on_stderr(tmp_path: Path) -> None:
+    settings = ("demo", "--epochs", 2, "--shadows", 3, "--out", tmp_path, "--json")
+    before = run(*settings).stdout
+    (tmp_path / "shadows" / "margin_full_clean" / "c" / "0" / "0").write_bytes(b"nonsense")
+    after = run(*settings)
+    assert after.stdout == before
+    assert after.stderr.startswith("bmpaudit: models 0 to 2: damaged")
+
+
+def test_failed_models_are_told(tmp_path: Path) -> None:
+    done = run("demo", "--learning-rate", 1e38, "--shadows", 3, "--out", tmp_path)
+    assert "3 models failed and are left out (empty sample, or not finite): 0, 1, 2" in done.stdout
+    assert json.loads(run("demo", "--learning-rate", 1e38, "--shadows", 3, "--out", tmp_path, "--json").stdout) == {
+        "folder": str(tmp_path),
+        "num_models": 0,
+        "failed": [0, 1, 2],
+        "train_accuracy": None,
+        "held_out_accuracy": None,
+        "views": {
+            view: {"mean_margin_in": None, "mean_margin_out": None}
+            for view in ("full_clean", "full_noisy", "none_clean", "none_noisy")
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--learning-rate", 0), "learning_rate must be positive, got learning_rate=0.0"),
+        (("--sampler", "snowball", "--fan-out", 0), "fan_out must be a whole number of at least 1, got fan_out=0"),
+        (("--heads", 4), "--heads is for --model gat, got --model gcn"),
+        (("--threads", 0), "num_threads must be a whole number of at least 1, got num_threads=0"),
+        (("--shadows", 0), "num_models must be a whole number of at least 1, got num_models=0"),
+        (("--dropout", 1), "dropout must be in [0, 1), got dropout=1.0"),
+        (("--shadow", 3), "No such option '--shadow'. Did you mean '--shadows'?"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(options: tuple[object, ...], told: str, tmp_path: Path) -> None:
+    done = run("demo", "--out", tmp_path / "audit", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"bmpaudit: {told}\n"
+    assert not (tmp_path / "audit").exists()
