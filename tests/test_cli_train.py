@@ -86,7 +86,7 @@ def test_failed_models_are_told(tmp_path: Path) -> None:
         (("--threads", 0), "num_threads must be a whole number of at least 1, got num_threads=0"),
         (("--shadows", 0), "num_models must be a whole number of at least 1, got num_models=0"),
         (("--dropout", 1), "dropout must be in [0, 1), got dropout=1.0"),
-        (("--shadow", 3), "No such option '--shadow'. Did you mean '--shadows'?"),
+        (("--keep-logit",), "No such option '--keep-logit'. Did you mean '--keep-logits'?"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(options: tuple[object, ...], told: str, tmp_path: Path) -> None:

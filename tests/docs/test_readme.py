@@ -13,6 +13,8 @@ import yaml
 import bmpaudit
 
 ROOT = Path(__file__).parents[2]
+# What a make that runs the tests would hand down to the make that a test runs.
+MAKES_OWN = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 README = (ROOT / "README.md").read_text()
 
 
@@ -32,8 +34,10 @@ def commands() -> list[tuple[str, str]]:
 
 def run(command: str, folder: Path) -> str:
     """Runs a command in a folder of its own; make runs where its Makefile is."""
-    beside_python = str(Path(sys.executable).parent)
-    environment = {**os.environ, "PATH": f"{beside_python}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80"}
+    environment = {name: value for name, value in os.environ.items() if name not in MAKES_OWN}
+    environment |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80"}
+    if (Path(sys.prefix) / "installed").exists():  # the environment that make set up for these tests
+        environment["VENV"] = sys.prefix
     done = subprocess.run(
         shlex.split(command),
         cwd=ROOT if command.startswith("make") else folder,

@@ -52,10 +52,16 @@ def torch_gradient(graph: Graph, model: BuiltInModel, parameters: np.ndarray, fl
 
 
 def torch_trained(
-    graph: Graph, model: BuiltInModel, training: Training, parameters: np.ndarray, flags: np.ndarray
+    graph: Graph,
+    model: BuiltInModel,
+    training: Training,
+    parameters: np.ndarray,
+    flags: np.ndarray,
+    dtype: torch.dtype = torch.float32,
 ) -> BuiltInModule:
-    module = torch_module(graph, model, parameters)
+    module = torch_module(graph, model, parameters).to(dtype)
     sample = graph.to_pyg().subgraph(torch.from_numpy(np.flatnonzero(flags)))
+    sample.x = sample.x.to(dtype)
     train_full_batch(module, sample, training)
     return module.eval()
 
@@ -63,7 +69,8 @@ def torch_trained(
 @torch.no_grad()
 def torch_logits(graph: Graph, module: BuiltInModule) -> np.ndarray:
     data = graph.to_pyg()
-    logits: np.ndarray = module.eval()(data.x, data.edge_index).numpy()
+    dtype = next(module.parameters()).dtype
+    logits: np.ndarray = module.eval()(data.x.to(dtype), data.edge_index).numpy()
     return logits
 
 

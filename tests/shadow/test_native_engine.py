@@ -74,13 +74,16 @@ def test_any_width_and_any_features_have_pytorchs_gradient(model: BuiltInModel, 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_logits_after_training_on_cora_are_pytorchs(model: BuiltInModel, cora: Graph) -> None:
-    """Float32 sums in another order drift apart; nine of ten seeds must stay within 1e-3."""
+    """Float32 sums drift, for some seeds far: PyTorch's from its own in float64 in one GAT of seven, ours in one of ten.
+
+    So that only our drift counts, PyTorch trains in float64; nine of ten seeds must stay within 1e-3.
+    """
     kernel = make_kernel(cora, model, Training())
     apart = []
     for index in range(10):
         parameters, flags = kernel.initial_parameters(0, index), sample_flags(cora, index, 0.25)
         ours = torch_module(cora, model, kernel.trained_parameters(parameters, flags))
-        theirs = torch_trained(cora, model, Training(), parameters, flags)
+        theirs = torch_trained(cora, model, Training(), parameters, flags, torch.float64)
         apart.append(np.abs(torch_logits(cora, ours) - torch_logits(cora, theirs)).max())
     assert np.sort(apart)[8] < 1e-3, apart
 
