@@ -233,7 +233,7 @@ def main() -> None:
     thread_scaling(cora, 50 if quick else 200)
     cost_against_models(cora)
     cost_against_size([name for name in ("cora", "pubmed", "coauthor_cs") if name in datasets.at_hand()])
-    share_outside_training(cora, 100)
+    share_outside_training(cora, 100 if quick else 400)
     peak_memory(200 if quick else 1_000)
     fraction_of_limit(cora)
 

@@ -221,7 +221,10 @@ template <typename Layers, typename Visit> static void visit_parameters(Layers &
 
 int64_t Network::num_parameters() const {
     int64_t count = 0;
-    visit_parameters(layers_, [&](const Parameter &, int, int) { ++count; });
+    for (const Layer &layer : layers_) {
+        const int64_t vectors = layer.attention_source.value.rows() > 0 ? 3 : 1;  // bias, and attention of both ends
+        count += layer.shape.units() * (layer.true_inputs + vectors);
+    }
     return count;
 }
 

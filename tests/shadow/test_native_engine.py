@@ -74,7 +74,7 @@ def test_any_width_and_any_features_have_pytorchs_gradient(model: BuiltInModel, 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_logits_after_training_on_cora_are_pytorchs(model: BuiltInModel, cora: Graph) -> None:
-    """Float32 sums drift, for some seeds far: PyTorch's from its own in float64 in one GAT of seven, ours in one of ten.
+    """Float32 sums drift, for a few seeds far: PyTorch's own from float64 in one GAT of seven, ours in one of ten.
 
     So that only our drift counts, PyTorch trains in float64; nine of ten seeds must stay within 1e-3.
     """
