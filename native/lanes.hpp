@@ -1,6 +1,7 @@
 // Sixteen floats at a time, in the compiler's own vector types: AVX-512, AVX2, SSE or NEON as the machine has it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -76,7 +77,7 @@ class Matrix {
         blocks_ = blocks;
         data_.resize(static_cast<size_t>(rows) * blocks);
     }
-    void fill_zero() { std::memset(static_cast<void *>(data_.data()), 0, data_.size() * sizeof(Lanes)); }
+    void fill_zero() { std::fill(data_.begin(), data_.end(), Lanes{}); }
     int64_t rows() const { return rows_; }
     int blocks() const { return blocks_; }
     Lanes *row(int64_t index) { return data_.data() + index * blocks_; }
