@@ -10,6 +10,10 @@
 #include <optional>
 #include <stdexcept>
 
+#include "attack.hpp"
+#include "beta_regions.hpp"
+#include "node_leakage.hpp"
+#include "mhaar.hpp"
 #include "samplers.hpp"
 #include "shadow.hpp"
 
@@ -209,4 +213,118 @@ NB_MODULE(_native, m) {
                 return to_array(self.engine.trained_parameters(parameters.data(), member.data()));
             },
             "parameters"_a.noconvert(), "member"_a.noconvert());
+
+    m.def(
+        "challenge_models",
+        [](Output<const float, 2> statistics, Output<const uint8_t, 2> member,
+           std::optional<Output<const float, 2>> fitting_statistics, std::optional<Output<const uint8_t, 2>> fitting_member,
+           Input<double> log_prior_odds, Input<uint8_t> is_fittable, bool pooled_variance, double min_sigma,
+           double threshold, int num_threads, Output<int64_t, 3> errors, std::optional<Output<double, 2>> scores) {
+            const auto num_nodes = static_cast<int64_t>(member.shape(1));
+            const auto num_models = [](const auto &flags) { return static_cast<int64_t>(flags.shape(0)); };
+            const ModelTable challenged{statistics.data(), member.data(), num_models(member), num_nodes};
+            const NodePriors priors{log_prior_odds.data(), is_fittable.data()};
+            const DecisionRule rule{pooled_variance, min_sigma, threshold};
+            int64_t *rows = errors.data();
+            const ErrorTotals totals{rows, rows + num_nodes, rows + 2 * num_nodes, rows + 3 * num_nodes};
+            double *score = scores ? scores->data() : nullptr;
+            nb::gil_scoped_release release;
+            if (fitting_statistics && fitting_member) {
+                const ModelTable fitting{fitting_statistics->data(), fitting_member->data(), num_models(*fitting_member),
+                                         num_nodes};
+                challenge_others(fitting, challenged, priors, rule, num_threads, totals, score);
+            } else {
+                challenge_left_out(challenged, priors, rule, num_threads, totals, score);
+            }
+        },
+        "statistics"_a.noconvert(), "member"_a.noconvert(), "fitting_statistics"_a.noconvert().none(),
+        "fitting_member"_a.noconvert().none(), "log_prior_odds"_a.noconvert(), "is_fittable"_a.noconvert(),
+        "pooled_variance"_a, "min_sigma"_a, "threshold"_a, "num_threads"_a, "errors"_a.noconvert(),
+        "scores"_a.noconvert().none(),
+        "Fills `errors` (weak or strong, false positives or negatives, node) and `scores` (model, node); without fitting "
+        "models, each model is challenged with hypotheses fitted on all others.");
+
+    m.def(
+        "grid_log_likelihood",
+        [](nb::ndarray<const double, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu> counts, Input<double> log_prior_odds,
+           Input<double> epsilon_left, Input<double> epsilon_right, int num_threads) {
+            auto result = new_array<double>({epsilon_left.shape(0), epsilon_right.shape(0)});
+            const CountsTable table{reinterpret_cast<const NodeCounts *>(counts.data()), log_prior_odds.data(),
+                                    static_cast<int64_t>(counts.shape(0))};
+            nb::gil_scoped_release release;
+            grid_log_likelihood(table, epsilon_left.data(), static_cast<int64_t>(epsilon_left.shape(0)), epsilon_right.data(),
+                                static_cast<int64_t>(epsilon_right.shape(0)), num_threads, result.data());
+            return result;
+        },
+        "counts"_a.noconvert(), "log_prior_odds"_a.noconvert(), "epsilon_left"_a.noconvert(), "epsilon_right"_a.noconvert(),
+        "num_threads"_a, "Log-likelihood on a grid, shape (num_left, num_right).");
+    m.def(
+        "log_likelihood",
+        [](nb::ndarray<const double, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu> counts, Input<double> log_prior_odds,
+           Input<double> epsilon_left, Input<double> epsilon_right, Input<double> cutoff, double strength,
+           int num_threads) {
+            auto result = new_array<double>({epsilon_left.shape(0)});
+            const CountsTable table{reinterpret_cast<const NodeCounts *>(counts.data()), log_prior_odds.data(),
+                                    static_cast<int64_t>(counts.shape(0))};
+            nb::gil_scoped_release release;
+            log_likelihood(table, epsilon_left.data(), epsilon_right.data(), static_cast<int64_t>(epsilon_left.shape(0)),
+                           cutoff.data(), strength, num_threads, result.data());
+            return result;
+        },
+        "counts"_a.noconvert(), "log_prior_odds"_a.noconvert(), "epsilon_left"_a.noconvert(), "epsilon_right"_a.noconvert(),
+        "cutoff"_a.noconvert(), "strength"_a, "num_threads"_a,
+        "Log-likelihood of each pair (ε_L, ε_R), shape (num_points,); counts are rows (n0, n1, A, B).");
+
+    m.def(
+        "leakage_quantiles",
+        [](nb::ndarray<const double, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu> counts, Input<double> probabilities,
+           int num_threads) {
+            auto result = new_array<double>({2, counts.shape(0), probabilities.shape(0)});
+            const int64_t num_nodes = static_cast<int64_t>(counts.shape(0));
+            const int64_t num_probabilities = static_cast<int64_t>(probabilities.shape(0));
+            nb::gil_scoped_release release;
+            leakage_quantiles(reinterpret_cast<const NodeCounts *>(counts.data()), num_nodes, probabilities.data(),
+                              num_probabilities, num_threads, result.data(), result.data() + num_nodes * num_probabilities);
+            return result;
+        },
+        "counts"_a.noconvert(), "probabilities"_a.noconvert(), "num_threads"_a,
+        "Quantiles of e_R - log η and of e_L + log η, shape (2, K, num_probabilities); probabilities in (0, 1).");
+
+    m.def(
+        "run_mhaar",
+        [](nb::ndarray<const double, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu> counts, Input<double> log_prior_odds,
+           bool bounds_left, bool bounds_right, bool is_joint, double prior_mean, double prior_variance, double strength,
+           std::optional<std::pair<double, double>> strength_prior, std::optional<double> tau_variance, int num_auxiliary,
+           int64_t num_iterations, int64_t burn_in, uint64_t seed, uint64_t purpose, int num_threads,
+           Output<double, 3> draws, Output<double, 1> acceptance, nb::object progress) {
+            const auto [strength_a, strength_b] = strength_prior.value_or(std::pair<double, double>{0, 0});
+            const MhaarSettings settings{
+                bounds_left, bounds_right, is_joint, prior_mean, prior_variance, strength, strength_prior.has_value(),
+                strength_a, strength_b, tau_variance.has_value(), tau_variance.value_or(0.0), num_auxiliary,
+                num_iterations, burn_in, seed, purpose};
+            const CountsTable table{reinterpret_cast<const NodeCounts *>(counts.data()), log_prior_odds.data(),
+                                    static_cast<int64_t>(counts.shape(0))};
+            std::unique_ptr<nb::python_error> interruption;
+            {
+                nb::gil_scoped_release release;
+                run_mhaar(table, settings, static_cast<int>(draws.shape(0)), num_threads, {draws.data(), acceptance.data()},
+                          [&](int64_t done) {
+                              nb::gil_scoped_acquire acquire;
+                              if (interruption) return true;
+                              try {
+                                  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+                                  progress(done);
+                              } catch (nb::python_error &error) {
+                                  interruption = std::make_unique<nb::python_error>(std::move(error));
+                              }
+                              return interruption != nullptr;
+                          });
+            }
+            if (interruption) throw nb::python_error(std::move(*interruption));
+        },
+        "counts"_a.noconvert(), "log_prior_odds"_a.noconvert(), "bounds_left"_a, "bounds_right"_a, "is_joint"_a,
+        "prior_mean"_a, "prior_variance"_a, "strength"_a, "strength_prior"_a.none(), "tau_variance"_a.none(),
+        "num_auxiliary"_a, "num_iterations"_a, "burn_in"_a, "seed"_a, "purpose"_a, "num_threads"_a, "draws"_a.noconvert(),
+        "acceptance"_a.noconvert(), "progress"_a,
+        "Algorithm 3: fills draws (num_chains, num_kept, num_parameters) and the acceptance rate of each chain.");
 }

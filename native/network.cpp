@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "matrix_products.hpp"
+
 namespace bmpaudit {
 
 namespace {
 
 constexpr double kBeta1 = 0.9, kBeta2 = 0.999;
 constexpr float kAdamEpsilon = 1e-8f;
-constexpr float kLeakySlope = 0.2f;
-constexpr float kSoftmaxFloor = 1e-16f;  // as in torch_geometric.utils.softmax
 
 int head_stride_for(int heads) {
     if (heads > kLanes) return blocks_for(heads) * kLanes;
@@ -19,151 +19,9 @@ int head_stride_for(int heads) {
     return stride;
 }
 
-// Calls kernel with the number of blocks as a compile-time constant, at most four at a time from `first` on, so that
-// accumulators stay in registers.
-template <typename Kernel> void for_block_groups(int blocks, Kernel kernel) {
-    for (int first = 0; first < blocks; first += 4) {
-        switch (blocks - first) {
-        case 1: kernel(std::integral_constant<int, 1>{}, first); break;
-        case 2: kernel(std::integral_constant<int, 2>{}, first); break;
-        case 3: kernel(std::integral_constant<int, 3>{}, first); break;
-        default: kernel(std::integral_constant<int, 4>{}, first);
-        }
-    }
-}
-
-// result[i] = Σ_k row(i)[k] · weight[k], several rows at a time to use each weight row several times.
-template <typename Row> void rows_times_weight(int64_t num_rows, int inputs, Row row, const Matrix &weight, Matrix &result) {
-    result.reshape(num_rows, weight.blocks());
-    for_block_groups(weight.blocks(), [&](auto width, int first) {
-        constexpr int B = decltype(width)::value, R = B == 1 ? 8 : 4;
-        for (int64_t i = 0; i < num_rows; i += R) {
-            const int64_t count = std::min<int64_t>(R, num_rows - i);
-            const float *rows[R];
-            for (int64_t q = 0; q < R; ++q) rows[q] = row(i + std::min(q, count - 1));
-            Lanes sums[R][B] = {};
-            for (int k = 0; k < inputs; ++k) {
-                const Lanes *w = weight.row(k) + first;
-                for (int q = 0; q < R; ++q)
-                    for (int b = 0; b < B; ++b) sums[q][b] += rows[q][k] * w[b];
-            }
-            for (int64_t q = 0; q < count; ++q)
-                for (int b = 0; b < B; ++b) result.row(i + q)[first + b] = sums[q][b];
-        }
-    });
-}
-
-// result[k] = Σ_i row(i)[k] · gradient[i], several inputs k at a time.
-template <typename Row>
-void transposed_rows_times(int64_t num_rows, int inputs, Row row, const Matrix &gradient, Matrix &result) {
-    for_block_groups(gradient.blocks(), [&](auto width, int first) {
-        constexpr int B = decltype(width)::value;
-        const auto inputs_from = [&](int k, auto together) {
-            constexpr int Q = decltype(together)::value;
-            Lanes sums[Q][B] = {};
-            for (int64_t i = 0; i < num_rows; ++i) {
-                const float *x = row(i) + k;
-                const Lanes *g = gradient.row(i) + first;
-                for (int q = 0; q < Q; ++q)
-                    for (int b = 0; b < B; ++b) sums[q][b] += x[q] * g[b];
-            }
-            for (int q = 0; q < Q; ++q)
-                for (int b = 0; b < B; ++b) result.row(k + q)[first + b] = sums[q][b];
-        };
-        constexpr int Q = 16 / B;
-        int k = 0;
-        for (; k + Q <= inputs; k += Q) inputs_from(k, std::integral_constant<int, Q>{});
-        for (; k < inputs; ++k) inputs_from(k, std::integral_constant<int, 1>{});
-    });
-}
-
-// Σ over entries [begin, end) of value · rows[index], for B blocks from `first` on; `values` null where all are 1.
-// Several sums run side by side, so that one addition need not wait for the one before.
-template <int B>
-inline void sum_of_rows(int64_t begin, int64_t end, const int32_t *indices, const float *values, const Matrix &rows, int first,
-                        Lanes *sum) {
-    constexpr int U = B == 1 ? 4 : 2;
-    Lanes parts[U][B] = {};
-    const auto add = [&](int64_t entry, Lanes *part) {
-        const Lanes *row = rows.row(indices[entry]) + first;
-        for (int b = 0; b < B; ++b) part[b] += values == nullptr ? row[b] : values[entry] * row[b];
-    };
-    int64_t e = begin;
-    for (; e + U <= end; e += U)
-        for (int u = 0; u < U; ++u) add(e + u, parts[u]);
-    for (; e < end; ++e) add(e, parts[0]);
-    for (int b = 0; b < B; ++b) {
-        sum[b] = parts[0][b];
-        for (int u = 1; u < U; ++u) sum[b] += parts[u][b];
-    }
-}
-
-// result[i] = scale · Σ over the entries of row i of value · weight[index].
-template <typename Range>
-void sparse_times_weight(int64_t num_rows, Range range, const int32_t *indices, const float *values, const Matrix &weight,
-                         float scale, Matrix &result) {
-    result.reshape(num_rows, weight.blocks());
-    for_block_groups(weight.blocks(), [&](auto width, int first) {
-        constexpr int B = decltype(width)::value;
-        for (int64_t i = 0; i < num_rows; ++i) {
-            const auto [begin, end] = range(i);
-            Lanes sum[B];
-            sum_of_rows<B>(begin, end, indices, values, weight, first, sum);
-            for (int b = 0; b < B; ++b) result.row(i)[first + b] = scale * sum[b];
-        }
-    });
-}
-
-// result[i] = c_i Σ_j c_j · values[j] over the neighbours j of i and i itself: the symmetric normalisation of a GCN.
-void normalised_sum(const TrainingGraph &graph, const Matrix &values, Matrix &result) {
-    result.reshape(graph.size(), values.blocks());
-    for_block_groups(values.blocks(), [&](auto width, int first) {
-        constexpr int B = decltype(width)::value;
-        for (int32_t i = 0; i < graph.size(); ++i) {
-            Lanes sums[B] = {};
-            for (int64_t e = graph.start[i]; e < graph.start[i + 1]; ++e) {
-                const int32_t j = graph.neighbors[e];
-                for (int b = 0; b < B; ++b) sums[b] += graph.inverse_root[j] * values.row(j)[first + b];
-            }
-            for (int b = 0; b < B; ++b) result.row(i)[first + b] = graph.inverse_root[i] * sums[b];
-        }
-    });
-}
-
 void add_to_rows(Matrix &rows, const Lanes *bias) {
     for (int64_t i = 0; i < rows.rows(); ++i)
         for (int b = 0; b < rows.blocks(); ++b) rows.row(i)[b] += bias[b];
-}
-
-// How the blocks of a layer's units and of its tiles (one value a head, repeated) go together; with numbers other than
-// 0, known to the compiler.
-template <int B, int T> struct HeadLayout {
-    const LayerShape &shape;
-
-    int blocks() const { return B != 0 ? B : shape.blocks; }
-    int tiles() const { return T != 0 ? T : shape.tile_blocks; }
-    int tile_of(int block) const { return T == 1 ? 0 : block % tiles(); }
-
-    // Sums over the channels of each head, repeated so that lane l holds the sum of head l mod stride.
-    void fold(const Lanes *x, const Lanes *y, Lanes *tile) const {
-        for (int t = 0; t < tiles(); ++t) tile[t] = Lanes{};
-        for (int b = 0; b < blocks(); ++b) tile[tile_of(b)] += x[b] * y[b];
-        for (int by = kLanes / 2; by >= shape.head_stride; by /= 2) tile[0] += rotate(tile[0], by);
-    }
-};
-
-template <typename Kernel> void with_head_layout(const LayerShape &shape, Kernel kernel) {
-    if (shape.tile_blocks == 1 && shape.blocks == 1) kernel(HeadLayout<1, 1>{shape});
-    else if (shape.tile_blocks == 1 && shape.blocks == 2) kernel(HeadLayout<2, 1>{shape});
-    else kernel(HeadLayout<0, 0>{shape});
-}
-
-// One coin a head, repeated like a tile.
-uint32_t repeat_heads(uint32_t coins, int head_stride) {
-    if (head_stride >= kLanes) return coins;
-    coins &= (1u << head_stride) - 1;
-    for (int filled = head_stride; filled < kLanes; filled *= 2) coins |= coins << filled;
-    return coins;
 }
 
 }  // namespace
@@ -386,120 +244,6 @@ void Network::activate(const Matrix &output, Pass &next, RandomBits *dropout) co
             if (dropout != nullptr) next.input_slope.row(i)[b] = (z > 0.0f ? splat(1.0f) : below) * kept;
         }
     }
-}
-
-void Network::attend(const TrainingGraph &graph, const Layer &layer, Pass &pass, RandomBits *dropout) const {
-    const bool drops_here = dropout != nullptr && drops(model_.drops_attention);
-    const auto num_edges = static_cast<int64_t>(graph.neighbors.size());
-    pass.source_score.reshape(graph.size(), layer.shape.tile_blocks);
-    pass.target_score.reshape(graph.size(), layer.shape.tile_blocks);
-    pass.attention.reshape(num_edges, layer.shape.tile_blocks);
-    pass.output.reshape(graph.size(), layer.shape.blocks);
-    if (drops_here) pass.attention_keep.reshape(num_edges, layer.shape.tile_blocks);
-    PhiloxBits unused(0, 0, 0);
-    CoinFlips keep(drops_here ? *dropout : unused, 1.0 - model_.dropout);
-    const float scale = static_cast<float>(1.0 / keep.probability());
-
-    with_head_layout(layer.shape, [&](auto heads) {
-        for (int32_t j = 0; j < graph.size(); ++j) {
-            heads.fold(pass.linear.row(j), layer.attention_source.value.row(0), pass.source_score.row(j));
-            heads.fold(pass.linear.row(j), layer.attention_target.value.row(0), pass.target_score.row(j));
-        }
-        for (int32_t i = 0; i < graph.size(); ++i) {
-            const int64_t begin = graph.start[i], end = graph.start[i + 1];
-            for (int t = 0; t < heads.tiles(); ++t) {
-                Lanes largest = splat(-INFINITY), total = splat(kSoftmaxFloor);
-                for (int64_t e = begin; e < end; ++e) {
-                    const Lanes raw = pass.source_score.row(graph.neighbors[e])[t] + pass.target_score.row(i)[t];
-                    const Lanes score = raw > 0.0f ? raw : kLeakySlope * raw;
-                    pass.attention.row(e)[t] = score;
-                    largest = max_lanes(largest, score);
-                }
-                for (int64_t e = begin; e < end; ++e) {
-                    const Lanes weight = exp_lanes(pass.attention.row(e)[t] - largest);
-                    pass.attention.row(e)[t] = weight;
-                    total += weight;
-                }
-                const Lanes share = 1.0f / total;
-                for (int64_t e = begin; e < end; ++e) pass.attention.row(e)[t] *= share;
-                if (!drops_here) continue;
-                for (int64_t e = begin; e < end; ++e) {
-                    const uint32_t coins = repeat_heads(keep.next_sixteen(), layer.shape.head_stride);
-                    pass.attention_keep.row(e)[t] = scale * lanes_of_bits(coins);
-                }
-            }
-            Lanes *out = pass.output.row(i);
-            for (int b = 0; b < heads.blocks(); ++b) out[b] = Lanes{};
-            for (int64_t e = begin; e < end; ++e) {
-                const Lanes *linear = pass.linear.row(graph.neighbors[e]);
-                for (int b = 0; b < heads.blocks(); ++b) {
-                    Lanes weight = pass.attention.row(e)[heads.tile_of(b)];
-                    if (drops_here) weight *= pass.attention_keep.row(e)[heads.tile_of(b)];
-                    out[b] += weight * linear[b];
-                }
-            }
-        }
-    });
-}
-
-void Network::attend_backward(const TrainingGraph &graph, Layer &layer, Pass &pass, const Matrix &output_gradient) const {
-    const bool dropped = drops(model_.drops_attention);
-    pass.linear_gradient.reshape(graph.size(), layer.shape.blocks);
-    pass.source_gradient.reshape(graph.size(), layer.shape.tile_blocks);
-    pass.target_gradient.reshape(graph.size(), layer.shape.tile_blocks);
-    pass.linear_gradient.fill_zero();
-    pass.source_gradient.fill_zero();
-    layer.attention_source.gradient.fill_zero();
-    layer.attention_target.gradient.fill_zero();
-    std::vector<Lanes> weight_gradient;
-
-    with_head_layout(layer.shape, [&](auto heads) {
-        const int tiles = heads.tiles();
-        for (int32_t i = 0; i < graph.size(); ++i) {
-            const int64_t begin = graph.start[i], end = graph.start[i + 1];
-            const Lanes *g = output_gradient.row(i);
-            weight_gradient.resize((end - begin) * tiles);
-            for (int64_t e = begin; e < end; ++e) {
-                const int32_t j = graph.neighbors[e];
-                heads.fold(g, pass.linear.row(j), &weight_gradient[(e - begin) * tiles]);
-                for (int b = 0; b < heads.blocks(); ++b) {
-                    Lanes weight = pass.attention.row(e)[heads.tile_of(b)];
-                    if (dropped) weight *= pass.attention_keep.row(e)[heads.tile_of(b)];
-                    pass.linear_gradient.row(j)[b] += weight * g[b];
-                }
-            }
-            for (int t = 0; t < tiles; ++t) {
-                Lanes mean = {};
-                for (int64_t e = begin; e < end; ++e) {
-                    Lanes &gradient = weight_gradient[(e - begin) * tiles + t];
-                    if (dropped) gradient *= pass.attention_keep.row(e)[t];
-                    mean += pass.attention.row(e)[t] * gradient;
-                }
-                Lanes target = {};
-                for (int64_t e = begin; e < end; ++e) {
-                    const int32_t j = graph.neighbors[e];
-                    const Lanes raw = pass.source_score.row(j)[t] + pass.target_score.row(i)[t];
-                    const Lanes slope = raw > 0.0f ? splat(1.0f) : splat(kLeakySlope);
-                    const Lanes score =
-                        pass.attention.row(e)[t] * (weight_gradient[(e - begin) * tiles + t] - mean) * slope;
-                    pass.source_gradient.row(j)[t] += score;
-                    target += score;
-                }
-                pass.target_gradient.row(i)[t] = target;
-            }
-        }
-        const Lanes *source = layer.attention_source.value.row(0), *target = layer.attention_target.value.row(0);
-        Lanes *source_sum = layer.attention_source.gradient.row(0), *target_sum = layer.attention_target.gradient.row(0);
-        for (int32_t j = 0; j < graph.size(); ++j) {
-            for (int b = 0; b < heads.blocks(); ++b) {
-                const Lanes by_source = pass.source_gradient.row(j)[heads.tile_of(b)];
-                const Lanes by_target = pass.target_gradient.row(j)[heads.tile_of(b)];
-                pass.linear_gradient.row(j)[b] += by_source * source[b] + by_target * target[b];
-                source_sum[b] += by_source * pass.linear.row(j)[b];
-                target_sum[b] += by_target * pass.linear.row(j)[b];
-            }
-        }
-    });
 }
 
 void Network::propagate(const TrainingGraph &graph, const Layer &layer, Pass &pass, bool use_edges, RandomBits *dropout) const {

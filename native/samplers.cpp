@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <mutex>
 #include <numeric>
-#include <thread>
 #include <utility>
+
+#include "threads.hpp"
 
 namespace bmpaudit {
 
@@ -100,20 +100,6 @@ void RandomWalks::draw(RandomBits &random, uint8_t *member) const {
         }
     }
 }
-
-namespace {
-
-// Calls work(begin, end) on consecutive parts of [0, count), one a thread.
-void split_over_threads(int64_t count, int num_threads, const std::function<void(int64_t, int64_t)> &work) {
-    const int64_t parts = std::max<int64_t>(1, std::min<int64_t>(num_threads, count));
-    std::vector<std::thread> threads;
-    for (int64_t part = 1; part < parts; ++part)
-        threads.emplace_back(work, count * part / parts, count * (part + 1) / parts);
-    work(0, count / parts);
-    for (auto &thread : threads) thread.join();
-}
-
-}  // namespace
 
 void draw_memberships(const Sampler &sampler, StreamRange streams, int num_threads, uint8_t *member) {
     split_over_threads(streams.count, num_threads, [&](int64_t begin, int64_t end) {

@@ -110,3 +110,58 @@ class ShadowEngine:
     def trained_parameters(
         self, parameters: npt.NDArray[np.float32], member: npt.NDArray[np.uint8]
     ) -> npt.NDArray[np.float32]: ...
+
+def challenge_models(
+    statistics: npt.NDArray[np.float32],
+    member: npt.NDArray[np.uint8],
+    fitting_statistics: npt.NDArray[np.float32] | None,
+    fitting_member: npt.NDArray[np.uint8] | None,
+    log_prior_odds: npt.NDArray[np.float64],
+    is_fittable: npt.NDArray[np.uint8],
+    pooled_variance: bool,
+    min_sigma: float,
+    threshold: float,
+    num_threads: int,
+    errors: npt.NDArray[np.int64],
+    scores: npt.NDArray[np.float64] | None,
+) -> None: ...
+def log_likelihood(
+    counts: npt.NDArray[np.float64],
+    log_prior_odds: npt.NDArray[np.float64],
+    epsilon_left: npt.NDArray[np.float64],
+    epsilon_right: npt.NDArray[np.float64],
+    cutoff: npt.NDArray[np.float64],
+    strength: float,
+    num_threads: int,
+) -> npt.NDArray[np.float64]: ...
+def grid_log_likelihood(
+    counts: npt.NDArray[np.float64],
+    log_prior_odds: npt.NDArray[np.float64],
+    epsilon_left: npt.NDArray[np.float64],
+    epsilon_right: npt.NDArray[np.float64],
+    num_threads: int,
+) -> npt.NDArray[np.float64]: ...
+def leakage_quantiles(
+    counts: npt.NDArray[np.float64], probabilities: npt.NDArray[np.float64], num_threads: int
+) -> npt.NDArray[np.float64]: ...
+def run_mhaar(
+    counts: npt.NDArray[np.float64],
+    log_prior_odds: npt.NDArray[np.float64],
+    bounds_left: bool,
+    bounds_right: bool,
+    is_joint: bool,
+    prior_mean: float,
+    prior_variance: float,
+    strength: float,
+    strength_prior: tuple[float, float] | None,
+    tau_variance: float | None,
+    num_auxiliary: int,
+    num_iterations: int,
+    burn_in: int,
+    seed: int,
+    purpose: int,
+    num_threads: int,
+    draws: npt.NDArray[np.float64],
+    acceptance: npt.NDArray[np.float64],
+    progress: Callable[[int], None],
+) -> None: ...

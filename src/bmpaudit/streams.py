@@ -18,6 +18,8 @@ class Purpose(IntEnum):
     WEIGHTS = 3
     DROPOUT = 4
     NOISE = 5
+    NULL_CONTROL = 6
+    MHAAR = 7
 
 
 def check_seed(seed: int) -> int:

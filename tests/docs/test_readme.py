@@ -73,13 +73,16 @@ def test_code_runs(code: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no attack on it is wrong less often than" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", ["shadow-models.md"])
-def test_code_of_a_page_runs(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [("shadow-models.md", "64 shadow models of 1,000 nodes"), ("estimation.md", "bmp-r, exact, 3 nodes")],
+)
+def test_code_of_a_page_runs(page: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "docs" / page).read_text()
     code = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
     assert len(code) == 1  # indented blocks are sketches
     exec(compile(code[0], page, "exec"), {})
-    assert "64 shadow models of 1,000 nodes" in capsys.readouterr().out
+    assert told in capsys.readouterr().out
 
 
 def test_citation_names_the_paper_and_this_version() -> None:

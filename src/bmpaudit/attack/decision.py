@@ -1,0 +1,99 @@
+"""Algorithm 2: is this model one that was trained with the node? Written for one node, to be read and compared with.
+
+The audit itself runs the native kernel (`challenges.py`), which gives the same answers for all models at once.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Decision = Literal["strong", "weak"]
+"""`strong` weighs the likelihood ratio with the node's prior odds, `weak` goes by the likelihood ratio alone."""
+
+
+@dataclass(frozen=True)
+class NormalFit:
+    """N(μ, σ²) as Algorithm 2 fits it: the mean and the population standard deviation."""
+
+    mean: float
+    sigma: float
+
+    def log_density(self, z: float) -> float:
+        """Log N(z; μ, σ²), without the constant -½ log 2π; with σ = 0, ∞ at μ and -∞ elsewhere."""
+        if self.sigma == 0:
+            return math.inf if z == self.mean else -math.inf
+        return -math.log(self.sigma) - 0.5 * ((z - self.mean) / self.sigma) ** 2
+
+
+def log_likelihood_ratio(
+    z: float,
+    out_statistics: npt.ArrayLike,
+    in_statistics: npt.ArrayLike,
+    *,
+    pooled_variance: bool = False,
+    min_sigma: float = 0.0,
+) -> float:
+    """Log N(z; μ_1, σ_1²) - log N(z; μ_0, σ_0²), the attack's score of one challenge.
+
+    Both sides are fitted, so nothing is assumed about which of them has the higher statistics. Where both densities
+    are 0, or both infinite, the ratio is 1.
+
+    Args:
+        z: Statistic of the challenged model.
+        out_statistics: Statistics of models without the node, which give H_0; the challenged model is not among them.
+        in_statistics: Of models with the node, H_1.
+        pooled_variance: Whether both sides have one σ, from the deviations of all models from the mean of their side.
+        min_sigma: σ is at least this.
+
+    >>> log_likelihood_ratio(2.0, [-1.0, 1.0], [1.0, 3.0])
+    2.0
+    >>> log_likelihood_ratio(2.0, [0.0, 0.0], [2.0, 2.0])
+    inf
+    """
+    means, squares, counts = [], [], []
+    for values in (out_statistics, in_statistics):
+        side = np.asarray(values, dtype=np.float64)
+        shifted = side - side[0]  # so that equal values have a spread of exactly 0
+        means.append(float(side[0] + shifted.mean()))
+        squares.append(float(np.square(shifted - shifted.mean()).sum()))
+        counts.append(len(side))
+    if pooled_variance:
+        variances = [sum(squares) / sum(counts)] * 2
+    else:
+        variances = [square / count for square, count in zip(squares, counts, strict=True)]
+    without, with_node = (
+        NormalFit(mean, max(math.sqrt(variance), min_sigma)) for mean, variance in zip(means, variances, strict=True)
+    )
+    log_in, log_out = with_node.log_density(z), without.log_density(z)
+    return 0.0 if math.isinf(log_in) and log_in == log_out else log_in - log_out
+
+
+def decide(
+    z: float,
+    out_statistics: npt.ArrayLike,
+    in_statistics: npt.ArrayLike,
+    prior_prob: float,
+    *,
+    decision: Decision = "strong",
+    pooled_variance: bool = False,
+    min_sigma: float = 0.0,
+    cost_false_positive: float = 1.0,
+    cost_false_negative: float = 1.0,
+) -> bool:
+    """Algorithm 2: "member" iff N(z; μ_1, σ_1²)/N(z; μ_0, σ_0²) · γ(1)/γ(0) > c_0/c_1.
+
+    The paper has c_0 = c_1; with other costs this is the Bayes decision of Theorem 7, but for ties, which go to
+    "non-member". A `weak` decision leaves out the prior odds.
+
+    >>> decide(1.1, [-1.0, 1.0], [1.0, 3.0], prior_prob=0.25, decision="weak")
+    True
+    >>> decide(1.1, [-1.0, 1.0], [1.0, 3.0], prior_prob=0.25)
+    False
+    """
+    score = log_likelihood_ratio(z, out_statistics, in_statistics, pooled_variance=pooled_variance, min_sigma=min_sigma)
+    if decision == "strong":
+        score += math.log(prior_prob) - math.log1p(-prior_prob)
+    return score > math.log(cost_false_positive) - math.log(cost_false_negative)
