@@ -18,7 +18,7 @@ test: $(VENV)/test-tools $(VENV)/installed
 	$(BIN)/pytest bmpaudit tests
 
 bench: $(VENV)/test-tools $(VENV)/installed
-	$(BIN)/python benchmarks/samplers.py
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
 	rm -rf $(VENV) build

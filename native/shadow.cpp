@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <limits>
 #include <mutex>
 #include <thread>
@@ -47,16 +48,19 @@ class ShadowEngine::Worker {
         const auto index = static_cast<uint64_t>(batch.indices[model]);
         const uint8_t *member = batch.member + model * engine_.num_nodes();
         sample_.induce(engine_.graph_, member, place_);
-        results.state[model] = static_cast<uint8_t>(ModelState::failed);
-        if (sample_.size() == 0) return;
+        if (sample_.size() == 0) {
+            results.state[model] = static_cast<uint8_t>(ModelState::failed);
+            return;
+        }
         PhiloxBits weights = stream(batch.seed, Purpose::weights, index);
         PhiloxBits dropout = stream(batch.seed, Purpose::dropout, index);
         network_.initialise(weights);
-        if (!network_.train(sample_, engine_.labels_, dropout, [&] { return stop.load(std::memory_order_relaxed); })) {
-            results.state[model] = static_cast<uint8_t>(ModelState::untrained);
+        if (!network_.train(sample_, engine_.labels_, dropout, [&] { return stop.load(std::memory_order_relaxed); }))
+            return;
+        if (!network_.is_finite()) {
+            results.state[model] = static_cast<uint8_t>(ModelState::failed);
             return;
         }
-        if (!network_.is_finite()) return;
         score(batch, results, model, member);
         results.state[model] = static_cast<uint8_t>(ModelState::trained);
     }
@@ -124,13 +128,21 @@ void ShadowEngine::run(const ShadowBatch &batch, const ShadowResults &results, i
     std::condition_variable finished;
     int working = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(num_threads, batch.num_models)));
     std::vector<std::thread> threads;
+    std::exception_ptr failure;
     const auto work = [&] {
-        Worker worker(*this);
-        for (int64_t model = next++; model < batch.num_models && !stop; model = next++) {
-            worker.run(batch, results, model, stop);
-            ++done;
+        std::exception_ptr mine;
+        try {
+            Worker worker(*this);
+            for (int64_t model = next++; model < batch.num_models && !stop; model = next++) {
+                worker.run(batch, results, model, stop);
+                ++done;
+            }
+        } catch (...) {  // out of memory, most likely: no exception may leave a thread
+            mine = std::current_exception();
+            stop = true;
         }
         const std::lock_guard<std::mutex> lock(mutex);
+        if (mine) failure = mine;
         --working;
         finished.notify_one();
     };
@@ -143,6 +155,7 @@ void ShadowEngine::run(const ShadowBatch &batch, const ShadowResults &results, i
     }
     lock.unlock();
     for (auto &thread : threads) thread.join();
+    if (failure) std::rethrow_exception(failure);
 }
 
 int64_t ShadowEngine::num_parameters() const { return Network(features_, num_classes_, model_, training_).num_parameters(); }

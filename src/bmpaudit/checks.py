@@ -1,5 +1,7 @@
 """Bounds that many settings share."""
 
+import numpy as np
+
 from bmpaudit.errors import InputError
 
 
@@ -12,5 +14,5 @@ def check_at_least_one(**settings: int) -> None:
     bmpaudit.errors.InputError: fan_out must be a whole number of at least 1, got fan_out=0
     """
     for name, value in settings.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
             raise InputError(f"{name} must be a whole number of at least 1, got {name}={value}")

@@ -286,3 +286,10 @@ def test_a_stop_keeps_what_is_finished() -> None:
     assert np.isnan(batch.statistics[:, ~batch.is_done]).all()
     whole = fill(NativeEngine(graph, plan), graph, plan, finished[:3].tolist())
     assert whole.statistics.tobytes() == batch.statistics[:, finished[:3]].tobytes()
+
+
+def test_too_little_memory_is_an_error_and_not_the_end_of_the_process() -> None:
+    graph = random_graph()
+    plan = ShadowPlan(Uniform(0.5), MLP(hidden=2_000_000_000), Training(epochs=1))
+    with pytest.raises(MemoryError):
+        fill(NativeEngine(graph, plan), graph, plan, [0, 1], num_threads=2)

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -38,6 +39,14 @@ def test_functions_are_known_by_name() -> None:
         (lambda: ShadowPlan(Uniform(0.5), seed=-1), "seed must be a whole number"),
         (lambda: ShadowPlan(Uniform(0.5), engine="jax"), "engine must be native or torch, got engine='jax'"),  # type: ignore[arg-type]
         (lambda: ShadowPlan(Uniform(0.5), TorchModel(lambda _f, _c: None)), "a TorchModel needs engine='torch'"),
+        (
+            lambda: ShadowPlan(Uniform(0.5), TorchModel(lambda _f, _c: None), engine="torch"),
+            "may stand for many functions; tell them apart by version=",
+        ),
+        (
+            lambda: ShadowPlan(Uniform(0.5), TorchModel(partial(print, 1)), engine="torch"),
+            "may stand for many functions; tell them apart by version=",
+        ),
         (lambda: QueryView("some"), "edges full or none and output clean or noisy, got edges='some'"),  # type: ignore[arg-type]
     ],
 )

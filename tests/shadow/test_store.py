@@ -20,6 +20,7 @@ import zarr
 from bmpaudit import DataError, Graph, InputError, datasets
 from bmpaudit.samplers import Snowball, Uniform, draw_memberships
 from bmpaudit.shadow import GAT, GCN, QueryView, ShadowPlan, ShadowRuns, ShadowStore, Training, train_shadows
+from bmpaudit.shadow.batch import ShadowBatch
 
 PLAN = ShadowPlan(Snowball(0.25), GCN(), Training(epochs=40), seed=6)
 NUM_MODELS = 300
@@ -185,6 +186,51 @@ def test_a_folder_of_another_graph_is_refused(graph: Graph, whole: Path) -> None
     other = Graph.from_edges(graph.edges[1:], graph.features, graph.labels)
     with pytest.raises(InputError, match=r"another plan: graph.content_hash is '\w+' there and '\w+' here"):
         train_shadows(other, PLAN, NUM_MODELS, whole)
+
+
+def test_a_folder_without_its_plan_is_refused(graph: Graph, copy: Path) -> None:
+    (copy / "plan.json").unlink()
+    with pytest.raises(DataError, match=r"has shadow models but no plan.json"):
+        train_shadows(graph, PLAN, NUM_MODELS, copy)
+
+
+@pytest.mark.parametrize("name", ["zarr.json", "margin_full_clean/zarr.json"])
+def test_damaged_metadata_is_refused_in_one_line(name: str, graph: Graph, copy: Path) -> None:
+    (copy / "shadows" / name).write_text("garbage")
+    with pytest.raises(DataError, match="damaged metadata"):
+        train_shadows(graph, PLAN, NUM_MODELS, copy)
+
+
+def test_another_sampler_of_the_same_name_is_refused_and_loses_nothing(graph: Graph, tmp_path: Path) -> None:
+    def draw(size: int) -> Callable[[Graph, np.random.Generator], np.ndarray]:
+        return lambda graph, rng: rng.choice(graph.num_nodes, size, replace=False)
+
+    training = Training(epochs=2)
+    train_shadows(graph, ShadowPlan(draw(200), GCN(), training), 5, tmp_path)
+    before = arrays(tmp_path)
+    with pytest.raises(InputError, match="holds shadow models of other samples"):
+        train_shadows(graph, ShadowPlan(draw(300), GCN(), training), 5, tmp_path)
+    assert arrays(tmp_path) == before
+
+
+def test_damage_is_a_warning_where_nobody_asked_for_reports(graph: Graph, copy: Path) -> None:
+    flip_a_byte(copy / "shadows" / "margin_full_clean" / "c" / "0" / "0")
+    with pytest.warns(UserWarning, match="models 0 to 31: damaged"):
+        train_shadows(graph, PLAN, NUM_MODELS, copy)
+
+
+def test_slow_models_are_written_a_few_at_a_time(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[int] = []
+    write = ShadowStore.write
+
+    def note_and_write(store: ShadowStore, batch: ShadowBatch) -> None:
+        written.append(len(batch.indices))
+        write(store, batch)
+
+    monkeypatch.setattr("bmpaudit.shadow.pool.SECONDS_BETWEEN_WRITES", 1e-9)
+    monkeypatch.setattr(ShadowStore, "write", note_and_write)
+    train_shadows(graph, PLAN, 20, tmp_path, num_threads=2)
+    assert written == [4, 2, 2, 2, 2, 2, 2, 2, 2]
 
 
 def test_a_plan_that_cannot_be_read_is_refused(graph: Graph, copy: Path) -> None:

@@ -91,6 +91,14 @@ def test_a_model_that_is_not_finite_and_an_empty_sample_fail() -> None:
     assert ((batch.state == ModelState.FAILED) == (sizes == 0)).all()
 
 
+def test_a_model_with_the_wrong_number_of_outputs_is_refused() -> None:
+    graph = random_graph(num_classes=3)
+    model = TorchModel(lambda features, classes: Sage(features, classes + 1), version="one too many")
+    plan = ShadowPlan(Uniform(0.5), model, Training(epochs=1), engine="torch")
+    with pytest.raises(InputError, match=r"logits of shape \(60, 3\) \(nodes, classes\), got \(60, 4\)"):
+        fill(TorchEngine(graph, plan), graph, plan, [0])
+
+
 def test_noise_goes_on_the_last_layer_with_parameters() -> None:
     sage = Sage(5, 3)
     assert last_layer(sage) is sage.layers[1]

@@ -69,7 +69,7 @@ def estimate(
 
 
 def _without_infinity(value: Any) -> Any:
-    """JSON has no infinity; null says that no ε is large enough."""
+    """JSON has no infinity: "inf" and "-inf" stand for it."""
     if isinstance(value, dict):
         return {name: _without_infinity(part) for name, part in value.items()}
-    return None if isinstance(value, float) and value in (float("inf"), float("-inf")) else value
+    return str(value) if isinstance(value, float) and value in (float("inf"), float("-inf")) else value

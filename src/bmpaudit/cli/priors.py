@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 import rich.box
 from rich.table import Table
 
@@ -79,15 +80,15 @@ def _summary(name: str, found: Priors) -> dict[str, Any]:
             "max_standard_error": float(found.standard_error.max()),
         },
         "num_never_drawn": found.num_never_drawn,
-        # JSON has no infinity; null says that no ε is large enough.
-        "floor": {side: value if abs(value) < float("inf") else None for side, value in vars(found.floor).items()},
+        # JSON has no infinity: "inf" and "-inf" stand for it.
+        "floor": {side: value if np.isfinite(value) else str(value) for side, value in vars(found.floor).items()},
     }
 
 
 def _print_priors(graph: Graph, rows: list[tuple[str, Priors]]) -> None:
     table = Table(title=str(graph), title_justify="left", title_style="", box=rich.box.SIMPLE)
     table.add_column("sampler")
-    for column in ("γ min", "γ mean", "γ max", "±", "ε_L ≥", "ε_R ≥"):
+    for column in ("γ min", "γ mean", "γ max", "±", "ε_L", "ε_R"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("draws", justify="right", no_wrap=True)
     for name, found in rows:
@@ -101,7 +102,7 @@ def _print_priors(graph: Graph, rows: list[tuple[str, Priors]]) -> None:
         )
     stdout.print(table)
     stdout.print("γ: probability that a node is in the training sample.")
-    stdout.print("ε_L, ε_R: what the sampler alone gives away, whatever is trained (Prop. 1).")
+    stdout.print("ε_L, ε_R: the floor that the sampler alone sets, whatever is trained (Prop. 1).")
     for name, found in rows:
         if found.num_never_drawn:
             stdout.print(

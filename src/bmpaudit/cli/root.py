@@ -22,6 +22,9 @@ def main() -> None:
     except click.exceptions.NoArgsIsHelpError as no_command:
         click.echo(no_command.format_message(), err=True)
         sys.exit(2)
+    except MemoryError:
+        _tell("not enough memory for this")
+        sys.exit(1)
     except (DownloadError, OSError) as failure:
         _tell(str(failure))
         sys.exit(1)

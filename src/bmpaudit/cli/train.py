@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,8 @@ def train(
         click.echo(json.dumps({"folder": str(out), **_summary(runs)}, indent=2))
     else:
         _print_runs(loaded, out, runs)
+    if runs.num_models == 0:
+        sys.exit(1)
 
 
 def _make_plan(

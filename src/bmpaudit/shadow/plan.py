@@ -81,6 +81,12 @@ class ShadowPlan:
             raise InputError(f"engine must be native or torch, got engine={self.engine!r}")
         if isinstance(self.model, TorchModel) and self.engine != "torch":
             raise InputError("a TorchModel needs engine='torch'")
+        if isinstance(self.model, TorchModel) and not self.model.version:
+            for part in (self.model.factory, self.model.train):
+                if part is not None and not _has_name_of_its_own(part):
+                    raise InputError(
+                        f"TorchModel: {_plain(part)} may stand for many functions; tell them apart by version='…'"
+                    )
 
     def describe(self, graph: Graph) -> dict[str, Any]:
         """The plan and the graph as plain values, by which a folder of shadow models is recognised."""
@@ -106,6 +112,12 @@ def describe_part(part: Any) -> dict[str, Any]:
         fields = {f.name: _plain(getattr(part, f.name)) for f in dataclasses.fields(part)}
         return {"kind": type(part).__name__, **fields}
     return {"kind": "function", "name": _plain(part)}
+
+
+def _has_name_of_its_own(function: Any) -> bool:
+    """Whether a function can be told by its name: not a lambda, a partial, or one made within another."""
+    name = getattr(function, "__qualname__", "")
+    return bool(name) and "<" not in name
 
 
 def _plain(value: Any) -> Any:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import time
+import warnings
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from bmpaudit.checks import check_at_least_one
 from bmpaudit.errors import InputError
@@ -18,6 +21,8 @@ from bmpaudit.shadow.native_engine import NativeEngine
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ShadowRuns
 from bmpaudit.shadow.store import MODELS_PER_CHUNK, ShadowStore
+
+SECONDS_BETWEEN_WRITES = 5.0  # what a kill can cost at most, but for the models in work
 
 
 def make_engine(graph: Graph, plan: ShadowPlan) -> Engine:
@@ -31,6 +36,10 @@ def make_engine(graph: Graph, plan: ShadowPlan) -> Engine:
     return TorchEngine(graph, plan)
 
 
+def _warn(told: str) -> None:
+    warnings.warn(told, stacklevel=3)
+
+
 def train_shadows(
     graph: Graph,
     plan: ShadowPlan,
@@ -40,7 +49,7 @@ def train_shadows(
     num_threads: int | None = None,
     keep_logits: bool = False,
     progress: Progress = lambda _: None,
-    report: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = _warn,
 ) -> ShadowRuns:
     """Makes sure that a folder holds the first `num_models` shadow models of a plan, and returns them.
 
@@ -55,10 +64,11 @@ def train_shadows(
         num_threads: Threads to train on; all cores if not given.
         keep_logits: Whether to keep full logits beside the margins.
         progress: Is told how many of the models are done.
-        report: Is told of damage that was found.
+        report: Is told of damage that was found; a warning if not given.
     """
     check_at_least_one(num_models=num_models)
-    threads = check_threads(num_threads)
+    # Models this small gain nothing from several PyTorch threads, and lose much on a busy machine.
+    threads = 1 if num_threads is None and plan.engine == "torch" else check_threads(num_threads)
     with ShadowStore(folder, graph, plan, keep_logits) as store:
         store.extend(num_models)
         store.discard_damaged(report)
@@ -68,10 +78,7 @@ def train_shadows(
         if num_done < num_models:
             engine = make_engine(graph, plan)
             with _Writer(store) as writer:
-                for start in range(0, num_models, MODELS_PER_CHUNK):
-                    todo = np.flatnonzero(~done[start : start + MODELS_PER_CHUNK]) + start
-                    if len(todo) == 0:
-                        continue
+                for todo in _pieces(done, threads):
                     batch = _new_batch(graph, plan, todo, keep_logits)
                     try:
                         engine.fill(batch, threads, lambda k, before=num_done: progress(before + k))  # type: ignore[misc]
@@ -80,6 +87,19 @@ def train_shadows(
                     num_done += len(todo)
                     progress(num_done)
         return store.read(num_models)
+
+
+def _pieces(done: npt.NDArray[np.bool_], threads: int) -> Iterator[npt.NDArray[np.int64]]:
+    """Models to train together and write at once: within one chunk of the store, and of a few seconds' work."""
+    size, start_of_run, trained = 2 * threads, time.monotonic(), 0
+    for start in range(0, len(done), MODELS_PER_CHUNK):
+        todo = np.flatnonzero(~done[start : start + MODELS_PER_CHUNK]) + start
+        while len(todo):
+            yield todo[:size]
+            trained += len(todo[:size])
+            todo = todo[size:]
+            a_second = trained / max(time.monotonic() - start_of_run, 1e-9)
+            size = int(np.clip(SECONDS_BETWEEN_WRITES * a_second, threads, MODELS_PER_CHUNK))
 
 
 def check_threads(num_threads: int | None) -> int:

@@ -50,7 +50,7 @@ class ShadowStore:
             raise InputError(f"{self.folder} is in use by another process") from None
         try:
             self._check_plan()
-            self.group = zarr.open_group(self.folder / "shadows", mode="a")
+            self._open_group()
             self._create_arrays()
         except BaseException:
             self._lock.release()
@@ -141,8 +141,18 @@ class ShadowStore:
         except (ValueError, RuntimeError) as damage:  # Zarr's codecs raise either
             raise DataError(f"{self.folder}: damaged: {damage}") from None
 
+    def _open_group(self) -> None:
+        try:
+            self.group = zarr.open_group(self.folder / "shadows", mode="a")
+            for name in self.group.array_keys():
+                self._array(name)
+        except (ValueError, KeyError, TypeError, zarr.errors.BaseZarrError) as damage:
+            raise DataError(f"{self.folder / 'shadows'}: damaged metadata ({damage}); use a new folder") from None
+
     def _check_plan(self) -> None:
         path = self.folder / "plan.json"
+        if not path.exists() and (self.folder / "shadows").exists():
+            raise DataError(f"{self.folder} has shadow models but no plan.json to say of which plan; use a new folder")
         # Through JSON and back, so that both sides have its types.
         wanted = json.loads(json.dumps(self.plan.describe(self.graph)))
         if not path.exists():
@@ -197,7 +207,9 @@ class ShadowStore:
                 return f"margin_{view.name} is missing"
         drawn = draw_memberships(self.graph, self.plan.sampler, len(done), self.plan.seed, first=chunk.start)
         if not np.array_equal(values["memberships"], drawn[done]):
-            return "memberships are not those of the plan"
+            if values["memberships"].any():  # whole, with the right checksum: somebody else's
+                raise InputError(f"{self.folder} holds shadow models of other samples: has the sampler changed?")
+            return "memberships are missing"
         return None
 
     def _forget(self, chunk: slice) -> None:

@@ -11,6 +11,7 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv
 
+from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ModelState, Progress, ShadowBatch
 from bmpaudit.shadow.margin import label_margin
@@ -85,6 +86,9 @@ class TorchEngine:
         no_edges = torch.empty((2, 0), dtype=torch.long, device=self.device)
         edges = {"full": self.data.edge_index, "none": no_edges}
         clean = _logits(module, self.data.x, edges["full"])
+        if clean.shape != (len(self.labels), self.num_classes):
+            wanted = (len(self.labels), self.num_classes)
+            raise InputError(f"the model must give logits of shape {wanted} (nodes, classes), got {clean.shape}")
         right = clean.argmax(axis=1) == self.labels
         member = batch.memberships[row]
         for accuracy, chosen in ((batch.train_accuracy, member), (batch.held_out_accuracy, ~member)):
