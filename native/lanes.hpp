@@ -25,7 +25,15 @@ inline Lanes lanes_of_bits(uint32_t bits) {
     return __builtin_convertvector(set, Lanes);
 }
 
-inline Lanes rotate(Lanes value, int by) { return __builtin_shuffle(value, (kLaneNumber + by) & (kLanes - 1)); }
+inline Lanes rotate(Lanes value, int by) {
+#ifdef __clang__
+    Lanes rotated;
+    for (int lane = 0; lane < kLanes; ++lane) rotated[lane] = value[(lane + by) & (kLanes - 1)];
+    return rotated;
+#else
+    return __builtin_shuffle(value, (kLaneNumber + by) & (kLanes - 1));
+#endif
+}
 
 inline Lanes max_lanes(Lanes a, Lanes b) { return a > b ? a : b; }
 

@@ -7,6 +7,8 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 
 namespace bmpaudit {
@@ -62,7 +64,9 @@ class ShadowEngine::Worker {
             return;
         }
         score(batch, results, model, member);
-        results.state[model] = static_cast<uint8_t>(ModelState::trained);
+        const bool is_usable = all_margins_finite(batch, results, model);
+        if (!is_usable) forget(batch, results, model);
+        results.state[model] = static_cast<uint8_t>(is_usable ? ModelState::trained : ModelState::failed);
     }
 
   private:
@@ -81,6 +85,29 @@ class ShadowEngine::Worker {
                 if (batch.views[v].full_edges == full_edges && batch.views[v].noisy == (which == 1))
                     keep_view(results, static_cast<int64_t>(v) * batch.num_models + model, logits);
         });
+    }
+
+    template <typename Visit> void visit_margins(const ShadowBatch &batch, int64_t model, Visit visit) const {
+        for (size_t v = 0; v < batch.views.size(); ++v) {
+            const int64_t slot = static_cast<int64_t>(v) * batch.num_models + model;
+            for (int32_t node = 0; node < engine_.num_nodes(); ++node) visit(slot * engine_.num_nodes() + node);
+        }
+    }
+
+    bool all_margins_finite(const ShadowBatch &batch, const ShadowResults &results, int64_t model) const {
+        bool finite = true;
+        visit_margins(batch, model, [&](int64_t at) { finite &= std::isfinite(results.statistics[at]); });
+        return finite;
+    }
+
+    void forget(const ShadowBatch &batch, const ShadowResults &results, int64_t model) const {
+        const float nothing = std::numeric_limits<float>::quiet_NaN();
+        visit_margins(batch, model, [&](int64_t at) {
+            results.statistics[at] = nothing;
+            if (results.logits != nullptr)
+                std::fill_n(results.logits + at * engine_.num_classes_, engine_.num_classes_, nothing);
+        });
+        results.train_accuracy[model] = results.held_out_accuracy[model] = nothing;
     }
 
     void keep_view(const ShadowResults &results, int64_t slot, const Matrix &logits) const {
@@ -146,7 +173,15 @@ void ShadowEngine::run(const ShadowBatch &batch, const ShadowResults &results, i
         --working;
         finished.notify_one();
     };
-    for (int t = working; t > 0; --t) threads.emplace_back(work);
+    for (int t = working; t > 0; --t) {
+        try {
+            threads.emplace_back(work);
+        } catch (const std::system_error &) {  // no more threads to be had: those that started do the work
+            const std::lock_guard<std::mutex> lock(mutex);
+            --working;
+        }
+    }
+    if (threads.empty()) throw std::bad_alloc();
     std::unique_lock<std::mutex> lock(mutex);
     while (!finished.wait_for(lock, std::chrono::milliseconds(100), [&] { return working == 0; })) {
         lock.unlock();

@@ -4,6 +4,8 @@ import numpy as np
 
 from bmpaudit.errors import InputError
 
+LARGEST = 2**31 - 1  # what compiled code counts with
+
 
 def check_at_least_one(**settings: int) -> None:
     """Raises `InputError` unless each setting is a whole number of at least 1.
@@ -16,3 +18,5 @@ def check_at_least_one(**settings: int) -> None:
     for name, value in settings.items():
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
             raise InputError(f"{name} must be a whole number of at least 1, got {name}={value}")
+        if value > LARGEST:
+            raise InputError(f"{name} must be at most {LARGEST}, got {name}={value}")

@@ -1,5 +1,7 @@
 """The native engine against PyTorch Geometric, and against its own promises."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -288,8 +290,51 @@ def test_a_stop_keeps_what_is_finished() -> None:
     assert whole.statistics.tobytes() == batch.statistics[:, finished[:3]].tobytes()
 
 
+NO_MEMORY = """
+import resource
+import numpy as np
+from bmpaudit import datasets
+from bmpaudit.samplers import Uniform
+from bmpaudit.shadow import MLP, ShadowPlan, Training
+from bmpaudit.shadow.batch import ShadowBatch
+from bmpaudit.shadow.native_engine import NativeEngine
+
+graph = datasets.load("demo")
+plan = ShadowPlan(Uniform(0.5), MLP(hidden=60_000), Training(epochs=1))
+batch = ShadowBatch.empty(graph, plan, np.arange(2), np.ones((2, graph.num_nodes), dtype=bool))
+engine = NativeEngine(graph, plan)
+resource.setrlimit(resource.RLIMIT_AS, (2**29, 2**29))
+try:
+    engine.fill(batch, 2, lambda _: None)
+except MemoryError:
+    print("refused", batch.state.tolist())
+"""
+
+
 def test_too_little_memory_is_an_error_and_not_the_end_of_the_process() -> None:
-    graph = random_graph()
-    plan = ShadowPlan(Uniform(0.5), MLP(hidden=2_000_000_000), Training(epochs=1))
-    with pytest.raises(MemoryError):
-        fill(NativeEngine(graph, plan), graph, plan, [0, 1], num_threads=2)
+    done = subprocess.run([sys.executable, "-c", NO_MEMORY], capture_output=True, text=True, check=False)
+    assert done.stdout == "refused [0, 0]\n", done.stderr
+
+
+def test_margins_that_are_not_finite_fail_the_model() -> None:
+    """One huge step leaves finite parameters whose logits overflow."""
+    graph = datasets.load("demo")
+    plan = ShadowPlan(Uniform(0.25), GCN(), Training(1, 1e25, 0.0))
+    for engine in (NativeEngine(graph, plan), TorchEngine(graph, replace(plan, engine="torch"))):
+        batch = fill(engine, graph, plan, [0, 1], keep_logits=True)
+        assert batch.state.tolist() == [ModelState.FAILED] * 2
+        assert np.isnan(batch.statistics).all()
+        assert batch.logits is not None
+        assert np.isnan(batch.logits).all()
+        assert np.isnan(batch.train_accuracy).all()
+
+
+def test_each_model_has_its_own_dropout() -> None:
+    graph = datasets.load("demo")
+    plan = ShadowPlan(lambda graph, _rng: np.arange(graph.num_nodes // 2), GCN(), Training(epochs=1), noise_std=0.0)
+    one = fill(NativeEngine(graph, plan), graph, plan, [0, 1])
+    without = replace(plan, model=GCN(dropout=0.0))
+    plain = fill(NativeEngine(graph, without), graph, without, [0, 1])
+    # The change that dropout makes to the first step, model by model: the same masks would give the same pattern.
+    changes = one.statistics[0] - plain.statistics[0]
+    assert abs(np.corrcoef(changes)[0, 1]) < 0.9

@@ -139,6 +139,7 @@ def flip_a_byte(path: Path) -> None:
         ("memberships/c/3/0", flip_a_byte),
         ("memberships/c/3/0", Path.unlink),
         ("train_accuracy/c/3", flip_a_byte),
+        ("train_accuracy/c/3", Path.unlink),
     ],
 )
 def test_damage_is_found_reported_and_mended(
@@ -186,6 +187,60 @@ def test_a_folder_of_another_graph_is_refused(graph: Graph, whole: Path) -> None
     other = Graph.from_edges(graph.edges[1:], graph.features, graph.labels)
     with pytest.raises(InputError, match=r"another plan: graph.content_hash is '\w+' there and '\w+' here"):
         train_shadows(other, PLAN, NUM_MODELS, whole)
+
+
+@pytest.mark.parametrize("killed_after", range(9))
+def test_a_kill_while_room_is_made_does_no_harm(
+    killed_after: int, graph: Graph, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train_shadows(graph, PLAN, 40, tmp_path)
+    resize, left = zarr.Array.resize, [killed_after]
+
+    def killed(array: Any, shape: Any) -> None:
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        resize(array, shape)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(zarr.Array, "resize", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train_shadows(graph, PLAN, NUM_MODELS, tmp_path)
+    train_shadows(graph, PLAN, NUM_MODELS, tmp_path)
+    assert arrays(tmp_path) == arrays(whole)
+
+
+def test_a_lost_record_of_what_is_done_is_refused_and_nothing_is_dropped(graph: Graph, copy: Path) -> None:
+    shutil.rmtree(copy / "shadows" / "done")
+    with pytest.raises(DataError, match="the record of what is done is missing"):
+        train_shadows(graph, PLAN, 10, copy)
+    assert zarr.open_group(copy / "shadows", mode="r")["memberships"].shape[0] == NUM_MODELS  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense"])
+def test_what_a_crash_left_of_a_chunk_is_written_anew(
+    content: bytes, graph: Graph, whole: Path, tmp_path: Path
+) -> None:
+    train_shadows(graph, PLAN, 64, tmp_path)
+    with ShadowStore(tmp_path, graph, PLAN) as store:
+        store.extend(NUM_MODELS)
+    (tmp_path / "shadows" / "margin_full_clean" / "c" / "2").mkdir()
+    (tmp_path / "shadows" / "margin_full_clean" / "c" / "2" / "0").write_bytes(content)
+    train_shadows(graph, PLAN, NUM_MODELS, tmp_path)
+    assert arrays(tmp_path) == arrays(whole)
+
+
+def test_a_folder_that_keeps_logits_keeps_all(graph: Graph, tmp_path: Path) -> None:
+    train_shadows(graph, PLAN, 3, tmp_path, keep_logits=True)
+    train_shadows(graph, PLAN, 40, tmp_path)
+    logits = zarr.open_group(tmp_path / "shadows", mode="r")["logits_full_clean"]
+    assert np.isfinite(np.asarray(logits[:])).all()  # type: ignore[index]
+
+
+def test_what_cannot_be_sampled_leaves_no_folder(graph: Graph, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="less than one node"):
+        train_shadows(graph, ShadowPlan(Uniform(0.0001)), 5, tmp_path / "audit")
+    assert not (tmp_path / "audit").exists()
 
 
 def test_a_folder_without_its_plan_is_refused(graph: Graph, copy: Path) -> None:

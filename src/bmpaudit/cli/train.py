@@ -145,7 +145,8 @@ def _summary(runs: ShadowRuns) -> dict[str, Any]:
 
 def _mean(values: np.ndarray) -> float | None:
     """None where there is nothing to average: JSON has no NaN."""
-    return float(values.mean(dtype=np.float64)) if values.size else None
+    known = values[np.isfinite(values)]
+    return float(known.mean(dtype=np.float64)) if known.size else None
 
 
 def _print_runs(graph: Graph, out: Path, runs: ShadowRuns) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bmpaudit.checks import check_at_least_one
 from bmpaudit.graph import Graph
 from bmpaudit.samplers import draw_memberships
 from bmpaudit.shadow.batch import ShadowBatch
@@ -47,7 +48,8 @@ def estimate_cost(
     keep_logits: bool = False,
 ) -> Cost:
     """Trains a handful of models of the plan, keeps nothing, and scales up."""
-    threads = check_threads(num_threads)
+    check_at_least_one(num_models=num_models)
+    threads = 1 if num_threads is None and plan.engine == "torch" else check_threads(num_threads)
     count = TRIALS_PER_THREAD * threads
     memberships = draw_memberships(graph, plan.sampler, count, plan.seed)
     batch = ShadowBatch.empty(graph, plan, np.arange(count), memberships, keep_logits)

@@ -30,4 +30,5 @@ def label_margin(logits: npt.ArrayLike, labels: npt.ArrayLike) -> npt.NDArray[np
     own = np.take_along_axis(scores, index, axis=-1)[..., 0]
     others = scores.copy()
     np.put_along_axis(others, index, -np.inf, axis=-1)
-    return (own - np.logaddexp.reduce(others, axis=-1)).astype(np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):  # logits that are not finite give margins that are not
+        return (own - np.logaddexp.reduce(others, axis=-1)).astype(np.float32)

@@ -8,10 +8,17 @@ from bmpaudit.errors import InputError
 
 DropoutPlace = Literal["input", "attention", "hidden"]
 
+MAX_UNITS = 65_536
+
 
 def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise InputError(f"{name} must be one of {', '.join(allowed)}, got {name}={value!r}")
+
+
+def _check_width(hidden: int, heads: int = 1) -> None:
+    if hidden * heads > MAX_UNITS:
+        raise InputError(f"a layer must have at most {MAX_UNITS} units, got {hidden * heads}")
 
 
 def _check_dropout(dropout: float, places: tuple[DropoutPlace, ...], allowed: tuple[str, ...]) -> None:
@@ -44,6 +51,8 @@ class GCN:
 
     def __post_init__(self) -> None:
         check_at_least_one(hidden=self.hidden, layers=self.layers)
+        _check_width(self.hidden)
+        object.__setattr__(self, "dropout_on", tuple(self.dropout_on))
         _check_dropout(self.dropout, self.dropout_on, ("input", "hidden"))
         _check_choice("activation", self.activation, ("relu", "elu"))
 
@@ -75,6 +84,8 @@ class GAT:
 
     def __post_init__(self) -> None:
         check_at_least_one(hidden=self.hidden, heads=self.heads, layers=self.layers)
+        _check_width(self.hidden, self.heads)
+        object.__setattr__(self, "dropout_on", tuple(self.dropout_on))
         _check_dropout(self.dropout, self.dropout_on, ("input", "attention", "hidden"))
         _check_choice("activation", self.activation, ("relu", "elu"))
 
@@ -99,6 +110,8 @@ class MLP:
 
     def __post_init__(self) -> None:
         check_at_least_one(hidden=self.hidden, layers=self.layers)
+        _check_width(self.hidden)
+        object.__setattr__(self, "dropout_on", tuple(self.dropout_on))
         _check_dropout(self.dropout, self.dropout_on, ("input", "hidden"))
         _check_choice("activation", self.activation, ("relu", "elu"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -111,6 +112,8 @@ def describe_part(part: Any) -> dict[str, Any]:
     if dataclasses.is_dataclass(part) and not isinstance(part, type):
         fields = {f.name: _plain(getattr(part, f.name)) for f in dataclasses.fields(part)}
         return {"kind": type(part).__name__, **fields}
+    if hasattr(part, "sample"):  # an object of the user's own, known by its class
+        return {"kind": "object", "name": f"{type(part).__module__}.{type(part).__qualname__}"}
     return {"kind": "function", "name": _plain(part)}
 
 
@@ -123,6 +126,8 @@ def _has_name_of_its_own(function: Any) -> bool:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, np.ndarray):
+        return f"array {value.shape} {hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
     if callable(value):

@@ -69,6 +69,7 @@ def train_shadows(
     check_at_least_one(num_models=num_models)
     # Models this small gain nothing from several PyTorch threads, and lose much on a busy machine.
     threads = 1 if num_threads is None and plan.engine == "torch" else check_threads(num_threads)
+    draw_memberships(graph, plan.sampler, 1, plan.seed)  # what cannot be sampled leaves no folder behind
     with ShadowStore(folder, graph, plan, keep_logits) as store:
         store.extend(num_models)
         store.discard_damaged(report)
@@ -79,7 +80,7 @@ def train_shadows(
             engine = make_engine(graph, plan)
             with _Writer(store) as writer:
                 for todo in _pieces(done, threads):
-                    batch = _new_batch(graph, plan, todo, keep_logits)
+                    batch = _new_batch(graph, plan, todo, store.keep_logits)
                     try:
                         engine.fill(batch, threads, lambda k, before=num_done: progress(before + k))  # type: ignore[misc]
                     finally:
@@ -129,13 +130,14 @@ class _Writer:
         return self
 
     def submit(self, batch: ShadowBatch) -> None:
-        self.wait()
-        self._pending = self._pool.submit(self._store.write, batch)
+        # Handed over before anything that a stop could interrupt; one worker keeps the order.
+        before, self._pending = self._pending, self._pool.submit(self._store.write, batch)
+        if before is not None:
+            before.result()
 
     def wait(self) -> None:
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.result()
+        if self._pending is not None:
+            self._pending.result()
 
     def __exit__(self, *_: object) -> None:
         try:

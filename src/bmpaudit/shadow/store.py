@@ -51,6 +51,8 @@ class ShadowStore:
         try:
             self._check_plan()
             self._open_group()
+            # A folder that keeps logits keeps those of all its models.
+            self.keep_logits |= any(name.startswith("logits_") for name in self._names())
             self._create_arrays()
         except BaseException:
             self._lock.release()
@@ -73,26 +75,32 @@ class ShadowStore:
         return np.asarray(self._array("done")[:])
 
     def extend(self, num_models: int) -> None:
-        """Makes room for at least so many models; those already there stay."""
-        if num_models <= self.num_models:
-            return
-        for name in self.group.array_keys():
+        """Makes room for at least so many models; those already there stay.
+
+        Array by array and `done` last, so that whoever is killed on the way finds the rest to do next time.
+        """
+        length = max(num_models, self.num_models)
+        for name in self._names():
             array = self._array(name)
-            array.resize((num_models, *array.shape[1:]))
+            if array.shape[0] < length:
+                array.resize((length, *array.shape[1:]))
 
     def write(self, batch: ShadowBatch) -> None:
         """Stores the finished models of a batch whose models lie in one chunk."""
-        rows = batch.indices[batch.is_done]
-        if len(rows) == 0:
-            return
-        where = slice(int(rows[0]), int(rows[-1]) + 1)
         finished = batch.is_done
+        if not finished.any():
+            return
+        start = int(batch.indices[0]) // MODELS_PER_CHUNK * MODELS_PER_CHUNK
+        chunk = slice(start, min(start + MODELS_PER_CHUNK, self.num_models))
+        rows = batch.indices[finished] - start
+        is_new = not np.asarray(self._array("done")[chunk]).any()
 
         def put(name: str, values: npt.NDArray[Any]) -> None:
             array = self._array(name)
-            kept = np.asarray(array[where])
-            kept[rows - where.start] = values[finished]
-            array[where] = kept
+            # A chunk without finished models may be what a crash left of one: it is written anew, unread.
+            kept = self._blank(name, chunk) if is_new else np.asarray(array[chunk])
+            kept[rows] = values[finished]
+            array[chunk] = kept
 
         put("memberships", batch.memberships)
         for number, view in enumerate(self.plan.views):
@@ -144,10 +152,11 @@ class ShadowStore:
     def _open_group(self) -> None:
         try:
             self.group = zarr.open_group(self.folder / "shadows", mode="a")
-            for name in self.group.array_keys():
-                self._array(name)
+            arrays = [self._array(name) for name in self.group.array_keys()]
         except (ValueError, KeyError, TypeError, zarr.errors.BaseZarrError) as damage:
             raise DataError(f"{self.folder / 'shadows'}: damaged metadata ({damage}); use a new folder") from None
+        if "done" not in self.group and any(array.shape[0] for array in arrays):
+            raise DataError(f"{self.folder / 'shadows'}: the record of what is done is missing; use a new folder")
 
     def _check_plan(self) -> None:
         path = self.folder / "plan.json"
@@ -202,9 +211,12 @@ class ShadowStore:
         except Exception as damage:  # a damaged file can raise nearly anything on the way through the codecs
             return f"damaged ({damage})"
         trained = ~values["failed"]
-        for view in self.plan.views:
-            if np.isnan(values[f"margin_{view.name}"][trained]).any():
-                return f"margin_{view.name} is missing"
+        for name in self._names():
+            # Of a model that holds every node there is no accuracy elsewhere.
+            if name == "held_out_accuracy" or values[name].dtype == np.bool_:
+                continue
+            if not np.isfinite(values[name][trained]).all():
+                return f"{name} is missing"
         drawn = draw_memberships(self.graph, self.plan.sampler, len(done), self.plan.seed, first=chunk.start)
         if not np.array_equal(values["memberships"], drawn[done]):
             if values["memberships"].any():  # whole, with the right checksum: somebody else's
@@ -213,10 +225,17 @@ class ShadowStore:
         return None
 
     def _forget(self, chunk: slice) -> None:
-        for name in self.group.array_keys():
-            array = self._array(name)
+        for name in reversed(self._names()):  # `done` first: what it does not vouch for is nothing
             # The whole chunk is written: a partial write would have to read the damaged one.
-            array[chunk] = np.full((chunk.stop - chunk.start, *array.shape[1:]), array.fill_value, dtype=array.dtype)
+            self._array(name)[chunk] = self._blank(name, chunk)
+
+    def _blank(self, name: str, chunk: slice) -> npt.NDArray[Any]:
+        array = self._array(name)
+        return np.full((chunk.stop - chunk.start, *array.shape[1:]), array.fill_value, dtype=array.dtype)
+
+    def _names(self) -> list[str]:
+        """The arrays, `done` last."""
+        return sorted(self.group.array_keys(), key=lambda name: (name == "done", name))
 
     def _array(self, name: str) -> zarr.Array[Any]:
         array = self.group[name]

@@ -69,7 +69,14 @@ class TorchEngine:
             batch.state[row] = ModelState.FAILED
             return
         self._score(module, batch, row, index)
-        batch.state[row] = ModelState.TRAINED
+        if np.isfinite(batch.statistics[:, row]).all():
+            batch.state[row] = ModelState.TRAINED
+            return
+        batch.state[row] = ModelState.FAILED
+        for values in (batch.statistics, batch.logits):
+            if values is not None:
+                values[:, row] = np.nan
+        batch.train_accuracy[row] = batch.held_out_accuracy[row] = np.nan
 
     def _new_module(self, index: int) -> nn.Module:
         model = self.plan.model
@@ -151,11 +158,14 @@ class BuiltInModule(nn.Module):
 
 def layer_parameters(layer: nn.Module) -> list[nn.Parameter]:
     """Parameters of a layer, those of the native engine's layers in its order."""
-    if isinstance(layer, GATConv):
-        return [layer.lin.weight, layer.att_src, layer.att_dst, layer.bias]
-    if isinstance(layer, GCNConv):
-        return [layer.lin.weight, layer.bias]
-    return list(layer.parameters())
+    all_of_them = list(layer.parameters())
+    ordered = all_of_them
+    if isinstance(layer, GATConv) and layer.lin is not None:
+        ordered = [layer.lin.weight, layer.att_src, layer.att_dst, layer.bias]
+    elif isinstance(layer, GCNConv):
+        ordered = [layer.lin.weight, layer.bias]
+    # A user's layer may have fewer (no bias) or more (a residual).
+    return ordered if {id(p) for p in ordered} == {id(p) for p in all_of_them} else all_of_them
 
 
 def train_full_batch(module: nn.Module, sample: Data, training: Training) -> None:
