@@ -204,29 +204,34 @@ std::vector<float> ShadowEngine::initial_parameters(uint64_t seed, uint64_t inde
     return flat;
 }
 
-std::vector<float> ShadowEngine::gradient(const float *parameters, const uint8_t *member) const {
+template <typename Use, typename Save>
+std::vector<float> ShadowEngine::with_network(const float *parameters, const uint8_t *member, Use use, Save save) const {
     Network network(features_, num_classes_, model_, training_);
     TrainingGraph sample;
     std::vector<int32_t> place;
     sample.induce(graph_, member, place);
     network.load(parameters);
-    network.gradient_without_dropout(sample, labels_);
+    use(network, sample);
     std::vector<float> flat(network.num_parameters());
-    network.save_gradient(flat.data());
+    save(network, flat.data());
     return flat;
 }
 
+std::vector<float> ShadowEngine::gradient(const float *parameters, const uint8_t *member) const {
+    return with_network(
+        parameters, member,
+        [&](Network &network, const TrainingGraph &sample) { network.gradient_without_dropout(sample, labels_); },
+        [](const Network &network, float *flat) { network.save_gradient(flat); });
+}
+
 std::vector<float> ShadowEngine::trained_parameters(const float *parameters, const uint8_t *member) const {
-    Network network(features_, num_classes_, model_, training_);
-    TrainingGraph sample;
-    std::vector<int32_t> place;
-    sample.induce(graph_, member, place);
-    network.load(parameters);
-    PhiloxBits unused(0, 0, 0);
-    network.train(sample, labels_, unused, [] { return false; });
-    std::vector<float> flat(network.num_parameters());
-    network.save(flat.data());
-    return flat;
+    return with_network(
+        parameters, member,
+        [&](Network &network, const TrainingGraph &sample) {
+            PhiloxBits dropout(0, 0, 0);
+            network.train(sample, labels_, dropout, [] { return false; });
+        },
+        [](const Network &network, float *flat) { network.save(flat); });
 }
 
 }  // namespace bmpaudit

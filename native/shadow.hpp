@@ -61,6 +61,10 @@ class ShadowEngine {
   private:
     class Worker;
 
+    // Parameters, or what else `save` takes of it, of a network after `use` on one sample.
+    template <typename Use, typename Save>
+    std::vector<float> with_network(const float *parameters, const uint8_t *member, Use use, Save save) const;
+
     Adjacency graph_;
     FeatureView features_;
     const int32_t *labels_;

@@ -29,19 +29,8 @@ def _check_dropout(dropout: float, places: tuple[DropoutPlace, ...], allowed: tu
 
 
 @dataclass(frozen=True)
-class GCN:
-    """Graph convolutional network (Kipf and Welling 2017), as PyTorch Geometric's `GCNConv` layers.
-
-    x_i ← σ(Σ_{j ∈ N(i) ∪ {i}} W x_j / √(d̃_i d̃_j) + b), with d̃ the degree plus one; no activation after the last
-    layer. Glorot weights, zero biases. The defaults are the paper's settings as far as they are known.
-
-    Attributes:
-        hidden: Units of a hidden layer.
-        layers: Number of layers, at least 1.
-        dropout: Probability that a unit is dropped while training; the native engine rounds it to 16 binary digits.
-        dropout_on: Where: `input`, `hidden`, or both.
-        activation: `relu` or `elu`.
-    """
+class _OneHeaded:
+    """What a GCN and an MLP have in common."""
 
     hidden: int = 16
     layers: int = 2
@@ -55,6 +44,22 @@ class GCN:
         object.__setattr__(self, "dropout_on", tuple(self.dropout_on))
         _check_dropout(self.dropout, self.dropout_on, ("input", "hidden"))
         _check_choice("activation", self.activation, ("relu", "elu"))
+
+
+@dataclass(frozen=True)
+class GCN(_OneHeaded):
+    """Graph convolutional network (Kipf and Welling 2017), as PyTorch Geometric's `GCNConv` layers.
+
+    x_i ← σ(Σ_{j ∈ N(i) ∪ {i}} W x_j / √(d̃_i d̃_j) + b), with d̃ the degree plus one; no activation after the last
+    layer. Glorot weights, zero biases. The defaults are the paper's settings as far as they are known.
+
+    Attributes:
+        hidden: Units of a hidden layer.
+        layers: Number of layers, at least 1.
+        dropout: Probability that a unit is dropped while training; the native engine rounds it to 16 binary digits.
+        dropout_on: Where: `input`, `hidden`, or both.
+        activation: `relu` or `elu`.
+    """
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ class GAT:
 
 
 @dataclass(frozen=True)
-class MLP:
+class MLP(_OneHeaded):
     """Multilayer perceptron: the baseline that sees no edges. Glorot weights, zero biases.
 
     Attributes:
@@ -101,19 +106,6 @@ class MLP:
         dropout_on: Where: `input`, `hidden`, or both.
         activation: `relu` or `elu`.
     """
-
-    hidden: int = 16
-    layers: int = 2
-    dropout: float = 0.5
-    dropout_on: tuple[DropoutPlace, ...] = ("hidden",)
-    activation: Literal["relu", "elu"] = "relu"
-
-    def __post_init__(self) -> None:
-        check_at_least_one(hidden=self.hidden, layers=self.layers)
-        _check_width(self.hidden)
-        object.__setattr__(self, "dropout_on", tuple(self.dropout_on))
-        _check_dropout(self.dropout, self.dropout_on, ("input", "hidden"))
-        _check_choice("activation", self.activation, ("relu", "elu"))
 
 
 BuiltInModel = GCN | GAT | MLP
