@@ -199,6 +199,38 @@ def test_dropout_drops_its_share_and_scales_the_rest(place: DropoutPlace, dropou
     assert moved == pytest.approx(-gradient, abs=1e-7)
 
 
+@pytest.mark.parametrize("dropout", [0.5, 0.2])
+@pytest.mark.parametrize("num_features", [400, 2_000], ids=["dense", "sparse"])
+def test_dropout_of_real_features_keeps_their_values(num_features: int, dropout: float) -> None:
+    """A sample of one node: the first step of SGD shows which of its features were kept, and how they were scaled."""
+    rng = np.random.default_rng(0)
+    features = np.zeros((2, num_features), dtype=np.float32)
+    features[:, ::5] = rng.normal(size=(2, len(range(0, num_features, 5))))  # a fifth: stored sparse
+    if num_features == 400:
+        features[:] = rng.normal(size=features.shape)
+    graph = Graph.from_edges([(0, 1)], features, [1, 0])
+    assert isinstance(graph.features, np.ndarray) == (num_features == 400)
+    model = MLP(hidden=16, dropout=dropout, dropout_on=("input",), activation="elu")
+    kernel = make_kernel(graph, model, Training(epochs=1, learning_rate=1.0, weight_decay=0.0, optimizer="sgd"))
+    before = kernel.initial_parameters(0, 0)
+    after = kernel.trained_parameters(before, np.array([1, 0], dtype=np.uint8))
+    size = num_features * 16
+    weight, moved = before[:size].reshape(16, -1).T, (after - before)[:size].reshape(16, -1).T
+    last = before[size + 16 : size + 48].reshape(2, 16)
+
+    keep_prob = round((1 - dropout) * 65536) / 65536
+    kept = (moved != 0).any(axis=1)
+    given = features[0] != 0
+    assert not kept[~given].any()
+    assert abs(kept.sum() - keep_prob * given.sum()) < 5 * np.sqrt(given.sum() * dropout * (1 - dropout))
+    x = features[0] * kept / keep_prob
+    z = x @ weight
+    logits = np.where(z > 0, z, np.expm1(z)) @ last.T
+    error = np.exp(logits) / np.exp(logits).sum() - np.eye(2)[1]
+    gradient = np.outer(x, (error @ last) * np.where(z > 0, 1.0, np.exp(z)))
+    assert moved == pytest.approx(-gradient, abs=2e-6)
+
+
 @pytest.mark.parametrize("model", [GCN(), GAT(), MLP(dropout_on=("input", "hidden"))], ids=str)
 def test_a_model_is_the_same_bytes_on_any_threads_in_any_order(model: BuiltInModel) -> None:
     graph = datasets.load("demo")
