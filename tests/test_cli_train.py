@@ -64,9 +64,10 @@ def test_damage_is_told_on_stderr(tmp_path: Path) -> None:
 def test_failed_models_are_told(tmp_path: Path) -> None:
     done = run("demo", "--learning-rate", 1e38, "--shadows", 3, "--out", tmp_path)
     assert done.returncode == 1
-    assert "3 models failed and are left out (empty sample, or not finite): 0, 1, 2" in done.stdout
+    assert "3 models failed (seed 0; empty sample, or not finite): 0, 1, 2" in done.stdout
     assert json.loads(run("demo", "--learning-rate", 1e38, "--shadows", 3, "--out", tmp_path, "--json").stdout) == {
         "folder": str(tmp_path),
+        "seed": 0,
         "num_models": 0,
         "failed": [0, 1, 2],
         "train_accuracy": None,

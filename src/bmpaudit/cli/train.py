@@ -86,9 +86,9 @@ def train(
             report=lambda told: click.echo(f"bmpaudit: {told}", err=True),
         )
     if as_json:
-        click.echo(json.dumps({"folder": str(out), **_summary(runs)}, indent=2))
+        click.echo(json.dumps({"folder": str(out), "seed": plan.seed, **_summary(runs)}, indent=2))
     else:
-        _print_runs(loaded, out, runs)
+        _print_runs(loaded, out, runs, plan.seed)
     if runs.num_models == 0:
         sys.exit(1)
 
@@ -149,7 +149,7 @@ def _mean(values: np.ndarray) -> float | None:
     return float(known.mean(dtype=np.float64)) if known.size else None
 
 
-def _print_runs(graph: Graph, out: Path, runs: ShadowRuns) -> None:
+def _print_runs(graph: Graph, out: Path, runs: ShadowRuns, seed: int) -> None:
     told = _summary(runs)
     table = Table(title=str(graph), title_justify="left", title_style="", box=rich.box.SIMPLE)
     table.add_column("query view")
@@ -164,4 +164,4 @@ def _print_runs(graph: Graph, out: Path, runs: ShadowRuns) -> None:
     stdout.print(f"accuracy on their samples {shown[0]}, elsewhere {shown[1]}")
     if runs.failed:
         first = ", ".join(map(str, runs.failed[:10]))
-        stdout.print(f"{len(runs.failed):,} models failed and are left out (empty sample, or not finite): {first}")
+        stdout.print(f"{len(runs.failed):,} models failed (seed {seed}; empty sample, or not finite): {first}")
