@@ -114,9 +114,9 @@ def test_joint_percentiles_have_their_known_values() -> None:
 
 def test_a_decision_that_never_varies_looks_like_a_strong_attack() -> None:
     """The known artefact: 2,708 nodes of which every one is always taken for a non-member."""
-    num_nodes = 200
+    num_nodes = 2_708
     counts = error_counts([(750, 250, 0, 250)] * num_nodes, [0.25] * num_nodes)
-    assert estimate(counts, "mp").quantile(0.5) > 5
+    assert estimate(counts, "mp").quantile([0.05, 0.5, 0.95]) == pytest.approx((7.2, 8.7, 11.1), abs=0.05)
     assert counts.is_constant.all()
 
 

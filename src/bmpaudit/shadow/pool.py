@@ -1,4 +1,4 @@
-"""Training shadow models into a folder, or into memory, and going on where one left off."""
+"""Training shadow models into a folder, and going on where one left off."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def train_shadows(
     """Makes sure that a folder holds the first `num_models` shadow models of a plan, and returns them.
 
     Models already there are kept; damaged ones are reported and trained again. A stop (Ctrl-C, kill -9, a full disk)
-    loses at most the models in work, and the next call goes on; the result is the same as without the stop.
+    loses at most the last few seconds' models, and the next call goes on; the result is the same as without the stop.
 
     Args:
         graph: The whole graph.
         plan: What to train; a folder made for another plan or graph is refused.
         num_models: J; may be raised later.
         folder: Where to keep them (see `ShadowStore`).
-        num_threads: Threads to train on; all cores if not given.
+        num_threads: Threads to train on; if not given all cores, and one for the torch engine.
         keep_logits: Whether to keep full logits beside the margins.
         progress: Is told how many of the models are done.
         report: Is told of damage that was found; a warning if not given.
