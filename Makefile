@@ -11,6 +11,7 @@ demo: $(VENV)/installed
 	@$(BIN)/bmpaudit priors demo
 
 test: $(VENV)/test-tools $(VENV)/installed
+	bash scripts/install_browser.sh
 	$(BIN)/bmpaudit data get cora citeseer pubmed
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

@@ -1,0 +1,127 @@
+// Charts by Plotly, as SVG: one look, drawn one after the other once the library is inflated.
+const OKABE_ITO = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000', '#8c8c00'];
+// Cividis, from much to little: on white paper what leaks most is darkest.
+const CIVIDIS = ['#00224e', '#123570', '#3b496c', '#575d6d', '#707173', '#8a8678', '#a59c74', '#c3b369', '#e1cc55', '#fee838'].reverse();
+const SELECTED_COLOUR = '#d55e00';
+const PRINT_WIDTH = 640;
+const PRINT_HEIGHT = 330;
+const charts = [];
+
+// Plotly reads a little HTML in its texts.
+function forPlotly(text) {
+  return String(text).replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
+}
+
+function plotlySymbol(text) {
+  return forPlotly(text).replace(/([εe])_([A-Za-z0-9])(?![A-Za-z0-9])/g, '$1<sub>$2</sub>');
+}
+
+function hoverText(position) {
+  return [
+    `<b>${forPlotly(shorten(nodes.name[position], 50))}</b>`,
+    `class ${forPlotly(shorten(nodes.class[position], 50))}, degree ${formatCount(nodes.degree[position])}`,
+    `prior ${formatSignificant(nodes.prior[position])}`,
+    `e<sub>R</sub> ${formatFixed(nodes.right_median[position])} (${formatInterval(nodes.right_low[position], nodes.right_high[position])})`,
+    ...(nodes.flag[position] ? [forPlotly(shorten(nodes.flag[position], 60))] : []),
+  ].join('<br>');
+}
+
+function axis(title, more = {}) {
+  const {title: titleMore = {}, ...rest} = more;
+  return {
+    title: {text: title, standoff: 8, ...titleMore}, automargin: true, zeroline: false, showline: true, linecolor: '#56606b', ticks: 'outside',
+    tickcolor: '#56606b', gridcolor: '#e6eaee', ...rest,
+  };
+}
+
+function layoutOf(more) {
+  return {
+    autosize: true, margin: {l: 60, r: 34, t: 14, b: 50}, paper_bgcolor: '#fff', plot_bgcolor: '#fff', hovermode: 'closest', dragmode: false,
+    font: {family: 'system-ui, "Liberation Sans", sans-serif', size: 13, color: '#1b1f24'}, colorway: OKABE_ITO,
+    legend: {orientation: 'h', y: 1.02, yanchor: 'bottom', x: 0, itemclick: false, itemdoubleclick: false},
+    hoverlabel: {align: 'left'}, modebar: {orientation: 'v'}, uirevision: 'kept', ...more,
+  };
+}
+
+// `figure()` gives {traces, layout}, or {empty: why there is nothing to draw}. `marks()`: shapes that move often.
+function addChart(id, label, figure, marks = null) {
+  const chart = {place: byId(id), figure, marks, isDrawn: false, shapes: []};
+  chart.place.setAttribute('role', 'img');
+  chart.place.setAttribute('aria-label', label);
+  charts.push(chart);
+  return chart;
+}
+
+function drawChart(chart) {
+  if (!window.Plotly) return;
+  const {empty, traces, layout} = chart.figure();
+  const {place} = chart;
+  place.classList.toggle('is-empty', Boolean(empty));
+  if (empty) {
+    if (chart.isDrawn) Plotly.purge(place);
+    chart.isDrawn = false;
+    place.replaceChildren(empty);
+    return;
+  }
+  chart.shapes = layout.shapes ?? [];
+  const full = chart.marks ? {...layout, shapes: [...chart.shapes, ...chart.marks()]} : layout;
+  if (chart.isDrawn) {
+    Plotly.react(place, traces, full);
+    return;
+  }
+  place.replaceChildren();
+  const config = {responsive: true, displaylogo: false, displayModeBar: !place.matches('.low, .flat'), modeBarButtons: [['zoom2d', 'pan2d', 'resetScale2d', 'toImage']]};
+  Plotly.newPlot(place, traces, full, config);
+  chart.isDrawn = true;
+  place.on('plotly_click', ({points}) => {
+    const hit = points.find((point) => Number.isInteger(point.customdata));
+    if (hit) selectNode(hit.customdata);
+  });
+}
+
+// Only the shapes: cheap, also among thousands of points.
+function moveMarks(chart) {
+  if (!chart.isDrawn) return;
+  Plotly.relayout(chart.place, {shapes: [...chart.shapes, ...chart.marks()]});
+}
+
+function line(x0, y0, x1, y1, more = {}) {
+  return {type: 'line', x0, y0, x1, y1, line: {color: '#1b1f24', width: 1.5, ...more.line}, ...(({line: _, ...rest}) => rest)(more)};
+}
+
+function ring(x, y) {
+  return {type: 'circle', xsizemode: 'pixel', ysizemode: 'pixel', xanchor: x, yanchor: y, x0: -8, x1: 8, y0: -8, y1: 8, line: {color: SELECTED_COLOUR, width: 3}};
+}
+
+async function inflate(id) {
+  const packed = Uint8Array.from(atob(byId(id).textContent), (c) => c.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'))).text();
+}
+
+async function drawAllCharts() {
+  try {
+    // A script element, not eval: the page's policy knows the library by its hash.
+    document.head.append(element('script', {}, await inflate('library')));
+  } catch (failure) {
+    console.error(failure);
+  }
+  for (const chart of charts) {
+    await new Promise((resume) => setTimeout(resume)); // lets the reader scroll and click between charts
+    try {
+      if (!window.Plotly) throw new Error('no Plotly');
+      if (!chart.isDrawn) drawChart(chart);
+    } catch (failure) {
+      console.error(failure);
+      chart.place.classList.add('is-empty');
+      chart.place.replaceChildren('This chart could not be drawn. The page needs a browser of 2023 or later.');
+    }
+  }
+}
+
+function resizeForPrint(isPrinting) {
+  const size = isPrinting ? {width: PRINT_WIDTH, autosize: false} : {width: null, height: null, autosize: true};
+  charts.filter((chart) => chart.isDrawn).forEach((chart) => {
+    const height = isPrinting ? {height: Math.min(PRINT_HEIGHT, chart.place.clientHeight)} : {};
+    Plotly.relayout(chart.place, {...size, ...height});
+  });
+}

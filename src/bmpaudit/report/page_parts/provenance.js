@@ -1,0 +1,9 @@
+// How the numbers came about.
+function showProvenance() {
+  for (const key of ['provenance', 'diagnostics', 'timings']) {
+    const rows = (data[key] ?? []).map(([name, value]) => element('tr', {}, element('th', {scope: 'row'}, name), element('td', {}, String(value))));
+    byId(key).replaceChildren(element('tbody', {}, ...(rows.length ? rows : [element('tr', {}, element('td', {}, 'None recorded.'))])));
+  }
+  byId('plan').textContent = data.plan_toml || 'Not recorded.';
+  byId('citation').textContent = data.citation || '';
+}

@@ -1,0 +1,272 @@
+"""Data of a report page that was not audited but made up, by the page's contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+SCRIPT_NAME = "<script>alert(1)</script>"
+QUOTES_NAME = "\"'&</style>"
+IMAGE_NAME = "<img src=x onerror=alert(2)>"
+PLACEHOLDER_NAME = "{{data}} %{x} \u2028 </script><!--"
+HOSTILE_NAMES = (
+    SCRIPT_NAME,
+    QUOTES_NAME,
+    IMAGE_NAME,
+    PLACEHOLDER_NAME,
+    'a, "quoted"\nname',
+    "=1+1",
+    "名前 e_R",
+    "x" * 120,
+)
+HOSTILE_CLASS = "<b>class</b> & 'co'"
+VARIANTS = (
+    ("full_clean_strong", "full edges, clean, strong"),
+    ("full_clean_weak", "full edges, clean, weak"),
+    ("none_clean_strong", "no edges, clean, strong"),
+    ("full_noisy_strong", "full edges, noisy, strong"),
+)
+
+
+def page_data(
+    num_nodes: int = 300,
+    num_edges: int = 600,
+    num_classes: int = 7,
+    num_models: int = 400,
+    audited_share: float = 0.93,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """A whole page; `audited_share=0` leaves every node without a leakage."""
+    rng = np.random.default_rng(seed)
+    nodes = _nodes(rng, num_nodes, num_classes, num_models, audited_share)
+    places = np.column_stack([nodes["x"], nodes["y"]])
+    source = rng.integers(num_nodes, size=num_edges)
+    near = cKDTree(places).query(places, k=min(8, num_nodes))[1].reshape(num_nodes, -1)
+    # Most edges join nodes that are near each other in the drawing, so that it looks like a graph.
+    target = near[source, rng.integers(near.shape[1], size=num_edges)]
+    target = np.where(rng.random(num_edges) < 0.97, target, rng.integers(num_nodes, size=num_edges))
+    nodes["degree"] = np.bincount(np.concatenate([source, target]), minlength=num_nodes).tolist()
+    nodes["homophily"] = [None if degree == 0 else round(float(rng.beta(4, 1)), 4) for degree in nodes["degree"]]
+    num_left_out = sum(low is None for low in nodes["right_low"])
+    return {
+        "title": f"cora {SCRIPT_NAME}, snowball 25 %, GCN",
+        "version": "0.1.0",
+        "created": "2026-11-16T01:02:03Z",
+        "graph": {
+            "name": "cora",
+            "num_nodes": num_nodes,
+            "num_edges": num_edges,
+            "num_features": 1433,
+            "num_classes": num_classes,
+        },
+        "verdict": (
+            "Estimated: seeing this model, an adversary's odds that a node was in the training graph reach about "
+            "120 : 1; the sampling alone gives 0.9 : 1; the attack proves at least 8.2 : 1 (confidence 95 %)."
+        ),
+        "headline": [
+            _headline("ε_R", "how sure an adversary can become that a node was in", 4.1, 4.8, 6.3, 2.1, -0.1, 0.8),
+            _headline("ε_L", "how sure an adversary can become that a node was out", 5.2, 6.0, 7.9, None, 1.4, 0.6),
+            _headline(
+                "MP ε", "how much the model multiplies the odds, whatever the prior", 7.2, 8.7, 15.1, 3.3, 0.0, None
+            ),
+        ],
+        "cautions": [
+            f"{num_left_out} nodes could not be audited: fewer than 2 models contain them.",
+            "17 nodes have a constant decision; it looks like a strong attack and is none.",
+            f"The node {SCRIPT_NAME} alone moves ε_R by 0.4.",
+        ],
+        "null_control": {
+            "sentence": "The attack does better than on each of 19 permuted audits: leakage was found.",
+            "is_leakage_found": True,
+            "statistic": 0.21,
+            "null_statistics": _rounded(rng.normal(0.05, 0.008, 19)),
+            "real_p50": 4.8,
+            "null_p50": _rounded(rng.normal(1.2, 0.2, 19)),
+        },
+        "is_not": [
+            "The posterior is calibrated under its own model, in which error rates are uniform on the region; it is no "
+            "confidence statement about other attacks.",
+            "A better attack may find more: the estimate does not bound what other adversaries can do.",
+            "Beyond the data the upper tail is the prior's.",
+        ],
+        "variants": [_variant(name, label, 1.0 - 0.2 * index) for index, (name, label) in enumerate(VARIANTS)],
+        "posteriors": [
+            _posterior(name, *definition, shift)
+            for shift, (name, _) in zip((0.0, -0.5, -1.2, -0.9), VARIANTS, strict=True)
+            for definition in (
+                ("bmp-r", "epsilon_right", "ε_R (bmp-r)", 4.8, 0.6),
+                ("bmp-l", "epsilon_left", "ε_L (bmp-l)", 6.0, 0.8),
+                ("mp", "epsilon", "ε (mp)", 8.7, 1.2),
+                ("bmp-s", "epsilon", "ε (bmp-s)", 5.9, 0.7),
+                ("bmp", "epsilon_left", "ε_L (bmp)", 5.8, 0.8),
+                ("bmp", "epsilon_right", "ε_R (bmp)", 4.6, 0.6),
+            )
+        ],
+        "joint": [
+            {
+                "variant": name,
+                "left": _rounded(5.2 + rng.gamma(2, 0.45, 1000)),
+                "right": _rounded(4.0 + rng.gamma(2, 0.4, 1000)),
+            }
+            for name, _ in VARIANTS[:2]
+        ],
+        "nodes": nodes,
+        "leakage_level": 0.9,
+        "edges": {"source": source.tolist(), "target": target.tolist()},
+        "margins": _margins(rng, nodes),
+        "accuracy": {
+            "train": _rounded(rng.beta(90, 4, num_models)),
+            "held_out": [None, *_rounded(rng.beta(80, 25, num_models - 1))],
+        },
+        "provenance": [["seed", "0"], ["graph hash", "3f9a" * 16], ["name", HOSTILE_CLASS], ["Python", "3.11.2"]],
+        "diagnostics": [["models trained", "1,000"], ["models failed", "0"], ["evaluations of the posterior", "311"]],
+        "timings": [["training", "12.3 s"], ["attack", "0.1 s"], ["estimation", "4.0 s"]],
+        "plan_toml": f'seed = 0\n\n[sampler]\nname = "snowball"\ntrain_fraction = 0.25\nnote = "{SCRIPT_NAME}"\n',
+        "citation": "A. Author: Bayesian membership privacy of graph neural networks, 2026.",
+    }
+
+
+def _headline(
+    name: str, meaning: str, p5: float, p50: float, p95: float, proven: float | None, floor: float, share: float | None
+) -> dict[str, Any]:
+    interval = {"p5": p5, "p50": p50, "p95": p95}
+    return {
+        "name": name,
+        "meaning": meaning,
+        **interval,
+        "proven": proven,
+        "proven_level": 0.95,
+        "floor": floor,
+        "tail_prior_share": share,
+    }
+
+
+def _variant(name: str, label: str, strength: float) -> dict[str, Any]:
+    fpr = np.concatenate([[0.0], np.logspace(-4, 0, 100)])
+    tpr = fpr ** (1 / (1 + strength))
+    at = {level: round(float(np.interp(float(level), fpr, tpr)), 5) for level in ("0.001", "0.01", "0.1")}
+    curve = {"fpr": _rounded(fpr, 6), "tpr": _rounded(tpr, 6)}
+    return {
+        "id": name,
+        "label": label,
+        "auc": 0.5 + 0.2 * strength,
+        "tpr_at_fpr": at,
+        "accuracy": 0.6 + 0.15 * strength,
+        "roc": curve,
+    }
+
+
+def _posterior(
+    variant: str, definition: str, parameter: str, symbol: str, mean: float, std: float, shift: float
+) -> dict[str, Any]:
+    centre = mean + shift
+    x = np.linspace(centre - 3 * std, centre + 5 * std, 201)
+    density = np.exp(-0.5 * ((x - centre) / (std * (1 + 0.5 * (x > centre)))) ** 2)
+    density /= density.sum() * (x[1] - x[0])
+    prior = np.exp(-0.5 * x**2 / 10) / np.sqrt(20 * np.pi)
+    quantiles = {"p5": centre - 1.5 * std, "p50": centre, "p95": centre + 2.2 * std, "mean": centre + 0.1}
+    names = {"variant": variant, "definition": definition, "parameter": parameter, "symbol": symbol}
+    densities = {"x": _rounded(x), "density": _rounded(density, 5), "prior_density": _rounded(prior, 5)}
+    return {**names, **quantiles, **densities, "status": "exact"}
+
+
+def _nodes(
+    rng: np.random.Generator, num_nodes: int, num_classes: int, num_models: int, audited_share: float
+) -> dict[str, Any]:
+    names = [f"paper {node}" for node in range(num_nodes)]
+    names[3 : 3 + len(HOSTILE_NAMES)] = HOSTILE_NAMES
+    classes = [HOSTILE_CLASS, *(f"Topic_{label}" for label in range(1, num_classes))]
+    label = rng.integers(num_classes, size=num_nodes)
+    angle, reach = rng.uniform(0, 2 * np.pi, num_nodes), np.sqrt(rng.random(num_nodes))
+    prior = np.clip(rng.beta(5, 14, num_nodes), 0.01, 0.99)
+    num_in = rng.binomial(num_models, prior)
+    num_out = num_models - num_in
+    rate = rng.beta(2, 3, num_nodes) * 0.9 + 0.03
+    false_positives = rng.binomial(num_out, rate * 0.6)
+    false_negatives = rng.binomial(num_in, rate)
+    floor = np.log(prior / (1 - prior))
+    excess = np.abs(
+        np.log((num_in - false_negatives + 1) / (num_in + 2)) - np.log((false_positives + 1) / (num_out + 2))
+    )
+    width = 0.25 + 3 / np.sqrt(false_positives + 1)
+    left = (
+        np.log((num_out - false_positives + 1) / (num_out + 2)) - np.log((false_negatives + 1) / (num_in + 2)) - floor
+    )
+    is_audited = rng.random(num_nodes) < audited_share
+    is_constant = is_audited & (rng.random(num_nodes) < 0.06)
+
+    def shown(values: Any, digits: int = 4) -> list[float | None]:
+        return [value if audited else None for value, audited in zip(_rounded(values, digits), is_audited, strict=True)]
+
+    return {
+        "id": list(range(num_nodes)),
+        "name": names,
+        "class": [classes[index] for index in label],
+        "degree": [],
+        "homophily": [],
+        "component": [0] * num_nodes,
+        "x": _rounded(0.5 + 0.5 * reach * np.cos(angle)),
+        "y": _rounded(0.5 + 0.5 * reach * np.sin(angle)),
+        "prior": _rounded(prior, 5),
+        "prior_se": _rounded(np.sqrt(prior * (1 - prior) / 1e5), 6),
+        "floor_right": _rounded(floor),
+        "floor_left": _rounded(-floor),
+        "num_out": num_out.tolist(),
+        "num_in": num_in.tolist(),
+        "false_positives": [
+            int(n) if audited else None for n, audited in zip(false_positives, is_audited, strict=True)
+        ],
+        "false_negatives": [
+            int(n) if audited else None for n, audited in zip(false_negatives, is_audited, strict=True)
+        ],
+        "right_low": shown(floor + np.maximum(excess - 0.4 * width, 0.01)),
+        "right_median": shown(floor + excess + 0.02),
+        "right_high": shown(floor + excess + width),
+        "left_low": shown(left - 0.3),
+        "left_median": shown(left),
+        "left_high": shown(left + 0.4),
+        "excess_right_median": shown(excess),
+        "flag": [
+            "not auditable: fewer than 2 models contain it" if not audited else "constant decision" if constant else ""
+            for audited, constant in zip(is_audited, is_constant, strict=True)
+        ],
+    }
+
+
+def _margins(rng: np.random.Generator, nodes: dict[str, Any]) -> dict[str, Any]:
+    num_nodes, num_bins = len(nodes["id"]), 24
+    mean_out, mean_in = rng.normal(1, 1, num_nodes), rng.normal(2, 1, num_nodes)
+    std = rng.uniform(0.5, 1.2, num_nodes)
+    low, high = np.minimum(mean_out, mean_in) - 3 * std, np.maximum(mean_out, mean_in) + 3 * std
+
+    def binned(mean: Any, counts: list[int]) -> list[list[int]]:
+        return [
+            np.histogram(np.clip(rng.normal(mean[k], std[k], counts[k]), low[k], high[k]), num_bins, (low[k], high[k]))[
+                0
+            ].tolist()
+            for k in range(num_nodes)
+        ]
+
+    fitted = [value is not None for value in nodes["right_low"]]
+
+    def known(values: Any) -> list[float | None]:
+        return [value if fits else None for value, fits in zip(_rounded(values), fitted, strict=True)]
+
+    return {
+        "view": "full_clean",
+        "num_bins": num_bins,
+        "low": _rounded(low),
+        "high": _rounded(high),
+        "out": binned(mean_out, nodes["num_out"]),
+        "in": binned(mean_in, nodes["num_in"]),
+        "mean_out": known(mean_out),
+        "std_out": known(std),
+        "mean_in": known(mean_in),
+        "std_in": known(std),
+    }
+
+
+def _rounded(values: Any, digits: int = 4) -> list[float]:
+    return [float(value) for value in np.round(values, digits)]
