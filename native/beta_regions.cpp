@@ -1,21 +1,27 @@
 #include "beta_regions.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string_view>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "beta_bulk.hpp"
 
 namespace bmpaudit {
 
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kQuadraturePoints = 24;
 constexpr double kNegligible = 42.0;  // nats below the peak: less than 1e-18 of it
+constexpr int kFinePoints = 24, kCoarsePoints = 12;
+constexpr double kAgreement = 1e-8;  // of the two rules on a panel; the finer one errs by about its square
+constexpr int kMostSplits = 30;
 
 double log1mexp(double x) {  // log(1 - e^x) for x < 0
     return x > -0.6931471805599453 ? std::log(-std::expm1(x)) : std::log1p(-std::exp(x));
@@ -31,36 +37,41 @@ double log_sum(double x, double y) {
     return y == -kInfinity ? x : x + std::log1p(std::exp(y - x));
 }
 
-double log_beta(double p, double q) { return std::lgamma(p) + std::lgamma(q) - std::lgamma(p + q); }
+// What Stirling's formula for log Γ(x) leaves out, for x ≥ 10.
+double stirling_rest(double x) {
+    const double z = 1 / (x * x);
+    return (1 / 12.0 + z * (-1 / 360.0 + z * (1 / 1260.0 + z * (-1 / 1680.0 + z * (1 / 1188.0 - z * (691 / 360360.0)))))) / x;
+}
 
-// Nodes and weights of Gauss-Legendre quadrature on [-1, 1], by Newton's method on the Legendre polynomial.
-struct GaussLegendre {
-    std::array<double, kQuadraturePoints> node, weight;
-    GaussLegendre() {
-        constexpr int n = kQuadraturePoints;
-        for (int i = 0; i < n; ++i) {
-            double x = std::cos(3.141592653589793 * (i + 0.75) / (n + 0.5)), slope = 1;
-            for (int round = 0; round < 20; ++round) {
-                double previous = 1, value = x;
-                for (int k = 2; k <= n; ++k) {
-                    const double next = ((2 * k - 1) * x * value - (k - 1) * previous) / k;
-                    previous = value;
-                    value = next;
-                }
-                slope = n * (x * value - previous) / (x * x - 1);
-                const double step = value / slope;
-                x -= step;
-                if (std::abs(step) < 1e-16) break;
-            }
-            node[i] = x;
-            weight[i] = 2 / ((1 - x * x) * slope * slope);
-        }
-    }
-};
+// log B(p, q) without the cancellation of large log Γ.
+double log_beta(double p, double q) {
+    if (p > q) std::swap(p, q);
+    const double sum = p + q;
+    if (q < 10) return std::lgamma(p) + std::lgamma(q) - std::lgamma(sum);
+    const double of_larger = (q - 0.5) * std::log1p(-p / sum) + stirling_rest(q) - stirling_rest(sum);
+    if (p < 10) return std::lgamma(p) + of_larger - p * std::log(sum) + p;
+    return 0.9189385332046728 + (p - 0.5) * std::log(p / sum) - 0.5 * std::log(sum) + of_larger + stirling_rest(p);
+}
+
+// ∫ e^{log_h - peak} over a panel, split until two rules agree to a share of `whole`.
+template <typename LogFunction>
+double panel_integral(LogFunction &log_h, double begin, double end, double peak, double whole, int splits_left) {
+    static const GaussLegendre<kFinePoints> fine;
+    static const GaussLegendre<kCoarsePoints> coarse;
+    const double middle = 0.5 * (begin + end), half = 0.5 * (end - begin);
+    double fine_sum = 0, coarse_sum = 0;
+    for (int i = 0; i < kFinePoints; ++i)
+        fine_sum += half * fine.weight[i] * std::exp(log_h(middle + half * fine.node[i]) - peak);
+    for (int i = 0; i < kCoarsePoints; ++i)
+        coarse_sum += half * coarse.weight[i] * std::exp(log_h(middle + half * coarse.node[i]) - peak);
+    if (splits_left == 0 || std::abs(fine_sum - coarse_sum) <= kAgreement * std::max(whole, fine_sum)) return fine_sum;
+    whole = std::max(whole, fine_sum);
+    return panel_integral(log_h, begin, middle, peak, whole, splits_left - 1) +
+           panel_integral(log_h, middle, end, peak, whole, splits_left - 1);
+}
 
 // log ∫ e^{log_h} over [low, high] for a function that rises to one peak and falls (log-concave ones do).
 template <typename LogFunction> double log_integral(LogFunction log_h, double low, double high) {
-    static const GaussLegendre rule;
     if (!(low < high)) return -kInfinity;
     // The peak, by golden section: precise enough once it is small against the width of the peak.
     constexpr double golden = 0.6180339887498949;
@@ -101,13 +112,8 @@ template <typename LogFunction> double log_integral(LogFunction log_h, double lo
     };
     const double from = edge(peak_at, low), to = edge(peak_at, high);
     // Two panels that meet at the peak, so that a lopsided one is resolved on both sides.
-    double sum = 0;
-    for (const auto &[begin, end] : {std::pair(from, peak_at), std::pair(peak_at, to)}) {
-        const double middle = 0.5 * (begin + end), half = 0.5 * (end - begin);
-        for (int i = 0; i < kQuadraturePoints; ++i)
-            sum += half * rule.weight[i] * std::exp(log_h(middle + half * rule.node[i]) - peak);
-    }
-    return peak + std::log(sum);
+    const double left_part = panel_integral(log_h, from, peak_at, peak, 0.0, kMostSplits);
+    return peak + std::log(left_part + panel_integral(log_h, peak_at, to, peak, left_part, kMostSplits));
 }
 
 }  // namespace
@@ -168,6 +174,18 @@ void BetaLaw::log_tails(double u, double &lower, double &upper) const {
 
 double BetaLaw::log_between(double low, double high) const {
     if (!(low < high)) return -kInfinity;
+    const double middle = 0.5 * (low + high), half = 0.5 * (high - low), rest = 1 - middle;
+    const double rise = ((p - 1) / middle - (q - 1) / rest) * half;
+    const double bend = ((p - 1) / (middle * middle) + (q - 1) / (rest * rest)) * half * half;
+    if (std::abs(rise) < 1 && bend < 0.5) {
+        // A strip so thin that the two tails would cancel: the density hardly varies on it.
+        static const GaussLegendre<kCoarsePoints> rule;
+        const double at_middle = log_density(middle);
+        double sum = 0;
+        for (int i = 0; i < kCoarsePoints; ++i)
+            sum += rule.weight[i] * std::exp(log_density(middle + half * rule.node[i]) - at_middle);
+        return at_middle + std::log(half * sum);
+    }
     double lower_low, upper_low, lower_high, upper_high;
     log_tails(low, lower_low, upper_low);
     log_tails(high, lower_high, upper_high);
@@ -175,119 +193,65 @@ double BetaLaw::log_between(double low, double high) const {
     return lower_high < upper_low ? log_difference(lower_high, lower_low) : log_difference(upper_low, upper_high);
 }
 
-double log_ratio_below(const BetaLaw &u, const BetaLaw &v, double c) {
-    if (c <= 0) return -kInfinity;
-    // Pr(U < cV) ≤ Pr(U < y) + Pr(V > y/c) for any y. Between the bulks of U and cV this settles the many cases where the
-    // event is out of the question.
-    const double spread_u = u.standard_deviation(), spread_v = c * v.standard_deviation();
-    const double y = (u.mean() * spread_v + c * v.mean() * spread_u) / (spread_u + spread_v);
-    if (u.mean() > c * v.mean()) {
-        double below, above, unused;
-        u.log_tails(y, below, unused);
-        v.log_tails(y / c, unused, above);
-        if (std::max(below, above) < -kNegligible) return -kInfinity;
-    }
-    // Over the narrower of U and cV: the distribution function of the other is smooth on its scale.
-    if (spread_u < spread_v)
-        return std::min(0.0, log_integral([&](double x) {
-            double lower, upper;
-            v.log_tails(x / c, lower, upper);
-            return u.log_density(x) + upper;
-        }, 0.0, c));
-    return std::min(0.0, log_integral([&](double x) {
-        double lower, upper;
-        u.log_tails(c * x, lower, upper);
-        return v.log_density(x) + lower;
-    }, 0.0, 1.0));
-}
+namespace {
 
-ErrorRateLaw::ErrorRateLaw(const NodeCounts &counts)
-    : alpha_(counts.false_positives + 1, counts.num_out - counts.false_positives + 1),
-      detected_(counts.num_in - counts.false_negatives + 1, counts.false_negatives + 1) {}
+// a and b of a region; where α and x = 1 - β change places they become 1/b and 1/a.
+struct Slopes {
+    double a, b;
 
-double ErrorRateLaw::outside_right(double log_b) const {
-    if (log_b == -kInfinity) return 0;
-    const double b = std::exp(log_b);
-    return std::min(1.0, std::exp(log_ratio_below(alpha_, detected_, b)) +
-                             std::exp(log_ratio_below(alpha_.flipped(), detected_.flipped(), b)));
-}
+    static Slopes of(double log_a, double log_b) { return {std::exp(log_a), std::exp(log_b)}; }
+    Slopes transposed() const { return {b == 0 ? kInfinity : 1 / b, 1 / a}; }
+    // Where the region's lower border, max(b x, 1 - a(1-x)), bends.
+    double lower_kink() const { return a == kInfinity ? 1.0 : (a - 1) / (a - b); }
+    double lower(double x) const { return std::max({0.0, b * x, a == kInfinity ? 0.0 : 1 - a * (1 - x)}); }
+    double upper(double x) const { return std::min({1.0, 1 - b * (1 - x), a == kInfinity ? 1.0 : a * x}); }
+};
 
-double ErrorRateLaw::outside_left(double log_a) const {
-    if (log_a == kInfinity) return 0;
-    const double c = std::exp(-log_a);
-    return std::min(1.0, std::exp(log_ratio_below(detected_, alpha_, c)) +
-                             std::exp(log_ratio_below(detected_.flipped(), alpha_.flipped(), c)));
-}
-
-double ErrorRateLaw::outside_both(double log_a, double log_b) const {
-    if (log_a == kInfinity || log_b == -kInfinity) return 0;
-    const double c = std::exp(-log_a), b = std::exp(log_b);
-    // Below both lower lines, α < min(b x, 1 - (1-x)/c), and, seen from the other corner, above both upper lines.
-    const auto corner = [&](const BetaLaw &u, const BetaLaw &v) {
-        const double kink = (1 - c) / (1 - b * c);
-        const auto steep = [&](double x) {
-            double lower, upper;
-            u.log_tails(1 - (1 - x) / c, lower, upper);
-            return v.log_density(x) + lower;
-        };
-        const auto flat = [&](double x) {
-            double lower, upper;
-            u.log_tails(b * x, lower, upper);
-            return v.log_density(x) + lower;
-        };
-        return std::exp(log_integral(steep, 1 - c, kink)) + std::exp(log_integral(flat, kink, 1.0));
-    };
-    return corner(alpha_, detected_) + corner(alpha_.flipped(), detected_.flipped());
-}
-
-double ErrorRateLaw::log_between_lines(double a, double b) const {
-    // α between max(b x, 1 - a(1-x)) and min(a x, 1 - b(1-x)); the lines cross at the two inner corners.
-    const double upper_kink = a == kInfinity ? 0 : (1 - b) / (a - b);
-    const double lower_kink = 1 - upper_kink;
-    const auto log_h = [&](double x) {
-        const double low = a == kInfinity || x < lower_kink ? b * x : 1 - a * (1 - x);
-        const double high = a == kInfinity || x > upper_kink ? 1 - b * (1 - x) : a * x;
-        return detected_.log_density(x) + alpha_.log_between(std::max(low, 0.0), std::min(high, 1.0));
-    };
-    const double first = std::min(upper_kink, lower_kink), second = std::max(upper_kink, lower_kink);
+// log of the integral in pieces between two bends.
+template <typename LogFunction> double log_integral_between(LogFunction log_h, double bend, double other_bend) {
+    const double first = std::min(bend, other_bend), second = std::max(bend, other_bend);
     return log_sum(log_sum(log_integral(log_h, 0.0, first), log_integral(log_h, first, second)),
                    log_integral(log_h, second, 1.0));
 }
 
-double ErrorRateLaw::log_inside(double log_a, double log_b) const {
-    if (!(log_a > 0 && log_b < 0)) return -kInfinity;
-    return log_inside(log_a, log_b, outside_left(log_a), outside_right(log_b));
+double log_in_region(const BetaLaw &u, const BetaLaw &v, const Slopes &region) {
+    const double kink = region.lower_kink();
+    return log_integral_between(
+        [&](double x) { return v.log_density(x) + u.log_between(region.lower(x), region.upper(x)); }, kink, 1 - kink);
 }
 
-double ErrorRateLaw::log_inside(double log_a, double log_b, double left, double right) const {
-    if (log_a == kInfinity && log_b == -kInfinity) return 0;
-    double outside = right + left;
-    if (std::min(left, right) > 1e-16) outside -= outside_both(log_a, log_b);
-    if (outside < 0.9) return std::log1p(-outside);
-    return std::min(0.0, log_between_lines(std::exp(log_a), std::exp(log_b)));
+// Between the lower borders of two regions.
+double log_in_band(const BetaLaw &u, const BetaLaw &v, const Slopes &outer, const Slopes &inner) {
+    return log_integral_between(
+        [&](double x) { return v.log_density(x) + u.log_between(outer.lower(x), inner.lower(x)); }, outer.lower_kink(),
+        inner.lower_kink());
+}
+
+}  // namespace
+
+ErrorRateLaw::ErrorRateLaw(const NodeCounts &counts)
+    : alpha_(counts.false_positives + 1, counts.num_out - counts.false_positives + 1),
+      detected_(counts.num_in - counts.false_negatives + 1, counts.false_negatives + 1),
+      is_alpha_narrower_(alpha_.standard_deviation() < detected_.standard_deviation()) {}
+
+double ErrorRateLaw::log_inside(double log_a, double log_b) const {
+    if (!(log_a > 0 && log_b < 0)) return -kInfinity;
+    const Slopes region = Slopes::of(log_a, log_b);
+    return std::min(0.0, is_alpha_narrower_ ? log_in_region(detected_, alpha_, region.transposed())
+                                            : log_in_region(alpha_, detected_, region));
 }
 
 double ErrorRateLaw::log_inside_ring(double log_a, double log_b, double strength) const {
     if (!(log_a > 0 && log_b < 0)) return -kInfinity;
-    const double a = std::exp(log_a), b = std::exp(log_b);
-    const double inner_a = std::exp(strength * log_a), inner_b = std::exp(strength * log_b);
-    // Below: between the outer and the inner lower line; above: the same from the other corner. The lower line of (a, b)
-    // is max(b x, 1 - a(1-x)), with its kink at (a-1)/(a-b).
-    const auto kink_of = [](double a_, double b_) { return a_ == kInfinity ? 1.0 : (a_ - 1) / (a_ - b_); };
-    const auto line = [](double a_, double b_, double kink, double x) {
-        return x < kink || a_ == kInfinity ? b_ * x : 1 - a_ * (1 - x);
-    };
-    const double outer_kink = kink_of(a, b), inner_kink = kink_of(inner_a, inner_b);
-    const auto band = [&](const BetaLaw &u, const BetaLaw &v) {
-        const auto log_h = [&](double x) {
-            return v.log_density(x) + u.log_between(std::max(0.0, line(a, b, outer_kink, x)),
-                                                    std::min(1.0, line(inner_a, inner_b, inner_kink, x)));
-        };
-        const double first = std::min(outer_kink, inner_kink), second = std::max(outer_kink, inner_kink);
-        return log_sum(log_sum(log_integral(log_h, 0.0, first), log_integral(log_h, first, second)),
-                       log_integral(log_h, second, 1.0));
-    };
-    return log_sum(band(alpha_, detected_), band(alpha_.flipped(), detected_.flipped()));
+    Slopes outer = Slopes::of(log_a, log_b), inner = Slopes::of(strength * log_a, strength * log_b);
+    const BetaLaw *u = &alpha_, *v = &detected_;
+    if (is_alpha_narrower_) {
+        outer = outer.transposed();
+        inner = inner.transposed();
+        std::swap(u, v);
+    }
+    // Below, and, seen from the other corner, above.
+    return log_sum(log_in_band(*u, *v, outer, inner), log_in_band(u->flipped(), v->flipped(), outer, inner));
 }
 
 double log_region_area(double log_a, double log_b) {
@@ -297,85 +261,343 @@ double log_region_area(double log_a, double log_b) {
 
 namespace {
 
+constexpr double kSure = 1e-4;  // a probability above it has ten digits when it is 1 minus sums that are right to 1e-14
+constexpr double kDoubt = 1e-10;  // far more than such a sum is off
+constexpr double kNothing = 1e-17;
+constexpr int64_t kBlock = 8;  // factors multiplied before a logarithm is taken: none is beyond e^{±80}
+constexpr int64_t kMostParts = 64;
+
 // log η ± ε, where an infinite ε wins over an infinite prior.
 double shifted(double log_odds, double epsilon) { return std::isinf(epsilon) ? epsilon : log_odds + epsilon; }
 
-// log |R|, or of the ring.
-double log_area(double log_a, double log_b, double strength) {
-    const double outer = log_region_area(log_a, log_b);
-    return strength == 0 ? outer : log_difference(outer, log_region_area(strength * log_a, strength * log_b));
+// One side of a region: 1/a or b, and its complement; 0 where it is not imposed, 1 or more where nothing is left.
+RatePair side(double minus_log) { return {std::exp(-minus_log), -std::expm1(-minus_log)}; }
+
+// |R| and 1 - |R|.
+RatePair area_of(const RatePair &a_inverse, const RatePair &b) {
+    const double scale = 1 / (a_inverse.rest + a_inverse.u * b.rest);
+    return {a_inverse.rest * b.rest * scale, (a_inverse.u * b.rest + b.u * a_inverse.rest) * scale};
 }
 
-double point_log_likelihood(const CountsTable &counts, double left, double right, double cutoff, double strength) {
-    // Probabilities are at most 1: without them the sum is an upper bound, which each node's probability brings down.
-    double bound = 0;
-    for (int64_t k = 0; k < counts.num_nodes; ++k) {
-        const double log_a = shifted(counts.log_prior_odds[k], left), log_b = -shifted(-counts.log_prior_odds[k], right);
-        if (!(log_a > 0 && log_b < 0)) return -kInfinity;
-        bound -= log_area(log_a, log_b, strength);
+double ring_area(const RatePair &outer, const RatePair &inner) {
+    return inner.u < 0.5 ? outer.u - inner.u : inner.rest - outer.rest;
+}
+
+// A node's error rates where they have any probability to speak of.
+class ErrorRateBulk {
+  public:
+    explicit ErrorRateBulk(const NodeCounts &counts)
+        : alpha_(counts.false_positives + 1, counts.num_out - counts.false_positives + 1),
+          detected_(counts.num_in - counts.false_negatives + 1, counts.false_negatives + 1) {}
+
+    // Pr(below the line of b, α < b x) and Pr(above the other, 1-α < b(1-x)).
+    double below_right(const RatePair &b) const { return is_imposed(b) ? below({b.u, false}, kZero, kOne) : 0; }
+    double above_right(const RatePair &b) const { return is_imposed(b) ? above({b.u, true}, kZero, kOne) : 0; }
+    // The same for the lines of a: 1-x < (1-α)/a and x < α/a.
+    double below_left(const RatePair &a_inverse) const {
+        return is_imposed(a_inverse) ? below({1 / a_inverse.u, true}, {a_inverse.rest, a_inverse.u}, kOne) : 0;
     }
-    for (int64_t k = 0; k < counts.num_nodes && bound >= cutoff; ++k) {
-        const double log_a = shifted(counts.log_prior_odds[k], left), log_b = -shifted(-counts.log_prior_odds[k], right);
-        const ErrorRateLaw law(counts.nodes[k]);
-        bound += strength == 0 ? law.log_inside(log_a, log_b) : law.log_inside_ring(log_a, log_b, strength);
+    double above_left(const RatePair &a_inverse) const {
+        return is_imposed(a_inverse) ? above({1 / a_inverse.u, false}, kZero, a_inverse) : 0;
     }
-    return bound >= cutoff ? bound : -kInfinity;
+    // Below the region, whose lower border bends where its two lines cross, and above it.
+    double below_both(const RatePair &a_inverse, const RatePair &b) const {
+        if (!is_imposed(a_inverse)) return below_right(b);
+        if (!is_imposed(b)) return below_left(a_inverse);
+        const RatePair kink = lower_kink(a_inverse, b);
+        return below({b.u, false}, kZero, kink) + below({1 / a_inverse.u, true}, kink, kOne);
+    }
+    double above_both(const RatePair &a_inverse, const RatePair &b) const {
+        if (!is_imposed(a_inverse)) return above_right(b);
+        if (!is_imposed(b)) return above_left(a_inverse);
+        const RatePair lower = lower_kink(a_inverse, b), kink{lower.rest, lower.u};
+        return above({1 / a_inverse.u, false}, kZero, kink) + above({b.u, true}, kink, kOne);
+    }
+    double outside(const RatePair &a_inverse, const RatePair &b) const {
+        return below_both(a_inverse, b) + above_both(a_inverse, b);
+    }
+
+  private:
+    static bool is_imposed(const RatePair &slope) { return slope.u > 1e-300; }
+    static RatePair lower_kink(const RatePair &a_inverse, const RatePair &b) {
+        const double scale = 1 / (a_inverse.rest + a_inverse.u * b.rest);
+        return {a_inverse.rest * scale, a_inverse.u * b.rest * scale};
+    }
+    double below(const Line &line, const RatePair &begin, const RatePair &end) const {
+        return below_line(alpha_, detected_, line, begin, end);
+    }
+    double above(const Line &line, const RatePair &begin, const RatePair &end) const {
+        return detected_.below(end) - detected_.below(begin) - below(line, begin, end);
+    }
+
+    BetaBulk alpha_, detected_;
+};
+
+// Nodes with the same counts and prior are one node that counts several times.
+struct DistinctNode {
+    NodeCounts counts;
+    double log_odds, times;
+
+    double log_a(double epsilon_left) const { return shifted(log_odds, epsilon_left); }
+    double minus_log_b(double epsilon_right) const { return shifted(-log_odds, epsilon_right); }
+};
+
+std::vector<DistinctNode> distinct_nodes(const CountsTable &table) {
+    struct Key {
+        NodeCounts counts;
+        double log_odds;
+    };
+    std::vector<Key> keys(table.num_nodes);
+    std::vector<DistinctNode> nodes;
+    std::unordered_map<std::string_view, size_t> known;
+    known.reserve(table.num_nodes);
+    for (int64_t k = 0; k < table.num_nodes; ++k) {
+        keys[k] = {table.nodes[k], table.log_prior_odds[k]};
+        const auto [at, is_new] = known.try_emplace({reinterpret_cast<const char *>(&keys[k]), sizeof(Key)}, nodes.size());
+        if (is_new) nodes.push_back({keys[k].counts, keys[k].log_odds, 1});
+        else ++nodes[at->second].times;
+    }
+    return nodes;
+}
+
+// Calls work(part) for each of so many parts, on several threads.
+template <typename Work> void for_each_part(int64_t num_parts, int num_threads, Work work) {
+    std::atomic<int64_t> next{0};
+    const auto take = [&] {
+        for (int64_t part = next++; part < num_parts; part = next++) work(part);
+    };
+    std::vector<std::thread> threads;
+    for (int t = 1; t < std::min<int64_t>(num_threads, num_parts); ++t) threads.emplace_back(take);
+    take();
+    for (auto &thread : threads) thread.join();
+}
+
+// Sums over nodes of logarithms of factors, one for each of many points.
+class LogProducts {
+  public:
+    void reset(int64_t num_points) {
+        sum_.assign(num_points, 0.0);
+        product_.assign(num_points, 1.0);
+        pending_ = 0;
+    }
+    void multiply(int64_t point, double factor, double times) {
+        if (times == 1) product_[point] *= factor;
+        else sum_[point] += times * std::log(factor);
+    }
+    double *products() { return product_.data(); }
+    void add(int64_t point, double logarithm) { sum_[point] += logarithm; }
+    void end_node() {
+        if (++pending_ == kBlock) settle();
+    }
+    const std::vector<double> &settled() {
+        settle();
+        return sum_;
+    }
+
+  private:
+    void settle() {
+        if (pending_ == 0) return;
+        for (size_t point = 0; point < sum_.size(); ++point) {
+            if (product_[point] == 1) continue;
+            sum_[point] += std::log(product_[point]);
+            product_[point] = 1;
+        }
+        pending_ = 0;
+    }
+
+    std::vector<double> sum_, product_;
+    int64_t pending_ = 0;
+};
+
+// log Pr(R) - log |R|, or of the ring, slowly and far into the tails.
+double log_exact_factor(const ErrorRateLaw &law, double log_a, double log_b, double strength) {
+    const double outer = log_region_area(log_a, log_b);
+    if (strength == 0) return law.log_inside(log_a, log_b) - outer;
+    return law.log_inside_ring(log_a, log_b, strength) -
+           log_difference(outer, log_region_area(strength * log_a, strength * log_b));
 }
 
 }  // namespace
 
 void log_likelihood(const CountsTable &counts, const double *epsilon_left, const double *epsilon_right, int64_t num_points,
                     const double *cutoff, double strength, int num_threads, double *result) {
-    std::atomic<int64_t> next{0};
-    const auto work = [&] {
-        for (int64_t point = next++; point < num_points; point = next++)
-            result[point] = point_log_likelihood(counts, epsilon_left[point], epsilon_right[point], cutoff[point], strength);
+    const std::vector<DistinctNode> nodes = distinct_nodes(counts);
+    const int64_t num_nodes = static_cast<int64_t>(nodes.size()), num_parts = std::min(kMostParts, num_nodes);
+    struct Doubtful {
+        int64_t node;
+        double log_bound;
     };
-    std::vector<std::thread> threads;
-    for (int t = 1; t < num_threads; ++t) threads.emplace_back(work);
-    work();
-    for (auto &thread : threads) thread.join();
-}
-
-void grid_log_likelihood(const CountsTable &counts, const double *epsilon_left, int64_t num_left,
-                         const double *epsilon_right, int64_t num_right, int num_threads, double *result) {
-    constexpr int64_t block_size = 32;
-    const int64_t num_blocks = (counts.num_nodes + block_size - 1) / block_size, size = num_left * num_right;
-    std::vector<std::vector<double>> sums(num_blocks);
-    std::atomic<int64_t> next{0};
-    const auto work = [&] {
-        std::vector<double> outside_left(num_left), outside_right(num_right);
-        for (int64_t block = next++; block < num_blocks; block = next++) {
-            std::vector<double> &sum = sums[block];
-            sum.assign(size, 0.0);
-            for (int64_t k = block * block_size; k < std::min((block + 1) * block_size, counts.num_nodes); ++k) {
-                const ErrorRateLaw law(counts.nodes[k]);
-                const double log_odds = counts.log_prior_odds[k];
-                for (int64_t i = 0; i < num_left; ++i) {
-                    const double log_a = shifted(log_odds, epsilon_left[i]);
-                    outside_left[i] = log_a > 0 ? law.outside_left(log_a) : 1.0;
+    struct Part {
+        std::vector<double> sum;
+        std::vector<std::vector<Doubtful>> doubtful;
+    };
+    std::vector<Part> parts(num_parts);
+    // All probabilities by tables; those too small to be known that way count with an upper bound.
+    for_each_part(num_parts, num_threads, [&](int64_t number) {
+        Part &part = parts[number];
+        part.doubtful.resize(num_points);
+        LogProducts factors;
+        factors.reset(num_points);
+        for (int64_t k = num_nodes * number / num_parts; k < num_nodes * (number + 1) / num_parts; ++k) {
+            const DistinctNode &node = nodes[k];
+            const ErrorRateBulk bulk(node.counts);
+            for (int64_t point = 0; point < num_points; ++point) {
+                const double log_a = node.log_a(epsilon_left[point]), minus_log_b = node.minus_log_b(epsilon_right[point]);
+                if (!(log_a > 0 && minus_log_b > 0)) {
+                    factors.add(point, -kInfinity);
+                    continue;
                 }
-                for (int64_t j = 0; j < num_right; ++j) {
-                    const double log_b = -shifted(-log_odds, epsilon_right[j]);
-                    outside_right[j] = log_b < 0 ? law.outside_right(log_b) : 1.0;
+                const RatePair a_inverse = side(log_a), b = side(minus_log_b);
+                double inside = 1 - bulk.outside(a_inverse, b), area = area_of(a_inverse, b).u;
+                if (strength > 0) {
+                    const RatePair inner_a = side(strength * log_a), inner_b = side(strength * minus_log_b);
+                    area = ring_area(area_of(a_inverse, b), area_of(inner_a, inner_b));
+                    inside -= 1 - bulk.outside(inner_a, inner_b);
                 }
-                for (int64_t i = 0; i < num_left; ++i) {
-                    const double log_a = shifted(log_odds, epsilon_left[i]);
-                    for (int64_t j = 0; j < num_right; ++j) {
-                        const double log_b = -shifted(-log_odds, epsilon_right[j]);
-                        sum[i * num_right + j] +=
-                            log_a > 0 && log_b < 0 ? law.log_inside(log_a, log_b, outside_left[i], outside_right[j]) -
-                                                         log_region_area(log_a, log_b)
-                                                   : -kInfinity;
-                    }
+                if (inside > kSure) {
+                    factors.multiply(point, inside / area, node.times);
+                } else {
+                    const double log_bound = std::log((std::max(0.0, inside) + kDoubt) / area);
+                    factors.add(point, node.times * log_bound);
+                    part.doubtful[point].push_back({k, log_bound});
                 }
             }
+            factors.end_node();
         }
-    };
-    std::vector<std::thread> threads;
-    for (int t = 1; t < num_threads; ++t) threads.emplace_back(work);
-    work();
-    for (auto &thread : threads) thread.join();
+        part.sum = factors.settled();
+    });
+    for_each_part(num_points, num_threads, [&](int64_t point) {
+        double bound = 0;
+        for (const Part &part : parts) bound += part.sum[point];
+        for (const Part &part : parts)
+            for (const Doubtful &doubtful : part.doubtful[point]) {
+                if (!(bound >= cutoff[point])) break;
+                const DistinctNode &node = nodes[doubtful.node];
+                const double exact = log_exact_factor(ErrorRateLaw(node.counts), node.log_a(epsilon_left[point]),
+                                                      -node.minus_log_b(epsilon_right[point]), strength);
+                bound += node.times * (exact - doubtful.log_bound);
+            }
+        result[point] = bound >= cutoff[point] ? bound : -kInfinity;
+    });
+}
+
+namespace {
+
+// Probabilities of lying outside either side of a node's region, for each value of an axis.
+struct AxisTails {
+    std::vector<RatePair> slope;
+    std::vector<double> below, above;
+    int64_t num_outside = 0;  // values up to the last that leaves any probability outside
+
+    template <typename Below, typename Above>
+    void fill(int64_t size, const std::vector<double> &minus_log, double strength, Below below_of, Above above_of) {
+        slope.resize(size);
+        below.assign(size, 0.0);
+        above.assign(size, 0.0);
+        num_outside = 0;
+        for (int64_t i = 0; i < size; ++i) {
+            if (!(minus_log[i] > 0)) {
+                num_outside = i + 1;
+                continue;
+            }
+            slope[i] = side(strength * minus_log[i]);
+            below[i] = below_of(slope[i]);
+            above[i] = above_of(slope[i]);
+            if (below[i] > kNothing || above[i] > kNothing) num_outside = i + 1;
+        }
+    }
+};
+
+// One node on the whole grid: the two sides are integrated once for each of their values, and together only where both
+// leave something outside.
+class NodeGrid {
+  public:
+    NodeGrid(const ErrorRateBulk &bulk, const std::vector<double> &log_a, const std::vector<double> &minus_log_b,
+             double strength)
+        : bulk_(bulk) {
+        left_.fill(
+            log_a.size(), log_a, strength, [&](const RatePair &s) { return bulk.below_left(s); },
+            [&](const RatePair &s) { return bulk.above_left(s); });
+        right_.fill(
+            minus_log_b.size(), minus_log_b, strength, [&](const RatePair &s) { return bulk.below_right(s); },
+            [&](const RatePair &s) { return bulk.above_right(s); });
+    }
+
+    double outside(int64_t i, int64_t j) const {
+        const double below = together(left_.below[i], right_.below[j], [&] {
+            return bulk_.below_both(left_.slope[i], right_.slope[j]);
+        });
+        return below + together(left_.above[i], right_.above[j], [&] {
+            return bulk_.above_both(left_.slope[i], right_.slope[j]);
+        });
+    }
+    double outside_left(int64_t i) const { return left_.below[i] + left_.above[i]; }
+    const RatePair &a_inverse(int64_t i) const { return left_.slope[i]; }
+    const RatePair &b(int64_t j) const { return right_.slope[j]; }
+    // Columns from here on leave nothing outside their own side.
+    int64_t num_right() const { return right_.num_outside; }
+
+  private:
+    template <typename Both> static double together(double left, double right, Both both) {
+        return std::min(left, right) < kNothing ? left + right : both();
+    }
+
+    const ErrorRateBulk &bulk_;
+    AxisTails left_, right_;
+};
+
+}  // namespace
+
+void grid_log_likelihood(const CountsTable &counts, const double *epsilon_left, int64_t num_left,
+                         const double *epsilon_right, int64_t num_right, double strength, int num_threads,
+                         double *result) {
+    const std::vector<DistinctNode> nodes = distinct_nodes(counts);
+    const int64_t num_nodes = static_cast<int64_t>(nodes.size()), num_parts = std::min(kMostParts, num_nodes);
+    const int64_t size = num_left * num_right;
+    std::vector<std::vector<double>> sums(num_parts);
+    for_each_part(num_parts, num_threads, [&](int64_t number) {
+        LogProducts factors;
+        factors.reset(size);
+        std::vector<double> log_a(num_left), minus_log_b(num_right);
+        for (int64_t k = num_nodes * number / num_parts; k < num_nodes * (number + 1) / num_parts; ++k) {
+            const DistinctNode &node = nodes[k];
+            for (int64_t i = 0; i < num_left; ++i) log_a[i] = node.log_a(epsilon_left[i]);
+            for (int64_t j = 0; j < num_right; ++j) minus_log_b[j] = node.minus_log_b(epsilon_right[j]);
+            const ErrorRateBulk bulk(node.counts);
+            const NodeGrid outer(bulk, log_a, minus_log_b, 1.0);
+            std::optional<NodeGrid> inner;
+            if (strength > 0) inner.emplace(bulk, log_a, minus_log_b, strength);
+            for (int64_t i = 0; i < num_left; ++i) {
+                const RatePair a_inverse = outer.a_inverse(i);
+                const double inside_left = 1 - outer.outside_left(i);
+                const bool is_plain = strength == 0 && node.times == 1 && log_a[i] > 0 && inside_left > kSure;
+                const int64_t first_plain = is_plain ? outer.num_right() : num_right;
+                for (int64_t j = 0; j < first_plain; ++j) {
+                    const int64_t point = i * num_right + j;
+                    if (!(log_a[i] > 0 && minus_log_b[j] > 0)) {
+                        factors.add(point, -kInfinity);
+                        continue;
+                    }
+                    double inside = 1 - outer.outside(i, j), area = area_of(a_inverse, outer.b(j)).u;
+                    if (inner) {
+                        inside -= 1 - inner->outside(i, j);
+                        area = ring_area(area_of(a_inverse, outer.b(j)), area_of(inner->a_inverse(i), inner->b(j)));
+                    }
+                    if (inside > kSure) factors.multiply(point, inside / area, node.times);
+                    else
+                        factors.add(point, node.times * log_exact_factor(ErrorRateLaw(node.counts), log_a[i],
+                                                                         -minus_log_b[j], strength));
+                }
+                double *products = factors.products() + i * num_right;
+                for (int64_t j = first_plain; j < num_right; ++j) {
+                    const RatePair &b = outer.b(j);
+                    products[j] *= inside_left * (a_inverse.rest + a_inverse.u * b.rest) / (a_inverse.rest * b.rest);
+                }
+            }
+            factors.end_node();
+        }
+        sums[number] = factors.settled();
+    });
     std::fill(result, result + size, 0.0);
     for (const auto &sum : sums)
         for (int64_t point = 0; point < size; ++point) result[point] += sum[point];

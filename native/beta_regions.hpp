@@ -27,32 +27,21 @@ struct BetaLaw {
     BetaLaw(double p, double q, double log_norm) : p(p), q(q), log_norm(log_norm) {}
 };
 
-// log Pr(U < c V) for independent U and V and 0 ≤ c ≤ 1. Every edge of R is such an event.
-double log_ratio_below(const BetaLaw &u, const BetaLaw &v, double c);
-
-// The law of a node's error rates under flat priors, and of the ε they imply.
+// The law of a node's error rates under flat priors, in logarithms: right also far below the smallest double.
 class ErrorRateLaw {
   public:
     explicit ErrorRateLaw(const NodeCounts &counts);
 
-    // With a = η e^{ε_L} and b = η e^{-ε_R}: log Pr((α, β) ∈ R), right also where it is far below the smallest double.
-    // log_a = ∞ or log_b = -∞ where a side is not imposed; -∞ where R has no area.
+    // With a = η e^{ε_L} and b = η e^{-ε_R}: log Pr((α, β) ∈ R). log_a = ∞ or log_b = -∞ where a side is not imposed; -∞
+    // where R has no area.
     double log_inside(double log_a, double log_b) const;
-    // The same where the probabilities of lying outside either side are known.
-    double log_inside(double log_a, double log_b, double outside_left, double outside_right) const;
     // log Pr((α, β) ∈ R minus R_s), where R_s has log_a·s and log_b·s.
     double log_inside_ring(double log_a, double log_b, double strength) const;
-    // Pr(α < b x or 1-α < b (1-x)): outside the right side alone, x = 1 - β.
-    double outside_right(double log_b) const;
-    double outside_left(double log_a) const;
-    // Overlap of the two: Pr(outside both sides).
-    double outside_both(double log_a, double log_b) const;
 
   private:
-    double log_between_lines(double a, double b) const;
-
     BetaLaw alpha_;
     BetaLaw detected_;  // x = 1 - β
+    bool is_alpha_narrower_;  // integrals run over the narrower of the two: the other's distribution is smooth on its scale
 };
 
 // log |R| for log_a > 0 > log_b, and -∞ otherwise.
@@ -72,6 +61,7 @@ void log_likelihood(const CountsTable &counts, const double *epsilon_left, const
 // The same on all pairs of a grid, num_left x num_right: the two sides are integrated once for each of their values, and
 // their overlap only where there is any.
 void grid_log_likelihood(const CountsTable &counts, const double *epsilon_left, int64_t num_left,
-                         const double *epsilon_right, int64_t num_right, int num_threads, double *result);
+                         const double *epsilon_right, int64_t num_right, double strength, int num_threads,
+                         double *result);
 
 }  // namespace bmpaudit

@@ -41,8 +41,7 @@ class Likelihood:
 
         A value below `cutoff` may come out as -∞ too, which saves most of the time where L is out of the question.
         """
-        if not 0 <= strength < 1:
-            raise InputError(f"strength must be in [0, 1), got strength={strength}")
+        _check_strength(strength)
         given = (epsilon_left, epsilon_right, cutoff)
         left, right, lowest = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in given))
         values = _native.log_likelihood(
@@ -56,12 +55,19 @@ class Likelihood:
         )
         return values.reshape(left.shape)
 
-    def on_grid(self, epsilon_left: Floats, epsilon_right: Floats) -> Floats:
+    def on_grid(self, epsilon_left: Floats, epsilon_right: Floats, strength: float = 0.0) -> Floats:
         """Log L of all pairs of two lists, shape (num_left, num_right); far faster than one by one."""
+        _check_strength(strength)
         return _native.grid_log_likelihood(
             np.ascontiguousarray(self.counts),
             np.ascontiguousarray(self.log_prior_odds),
             np.ascontiguousarray(epsilon_left, dtype=np.float64),
             np.ascontiguousarray(epsilon_right, dtype=np.float64),
+            strength,
             os.cpu_count() or 1,
         )
+
+
+def _check_strength(strength: float) -> None:
+    if not 0 <= strength < 1:
+        raise InputError(f"strength must be in [0, 1), got strength={strength}")
