@@ -1,0 +1,121 @@
+"""The paper's figures, and that of our study, from tables of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from bmpaudit.paper.effects import FACTORS
+from bmpaudit.paper.experiments import KEY
+from bmpaudit.privacy import Region
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+REGIONS = {
+    "R_1(0.5, 0.5)": Region(1.0, 0.5, 0.5),
+    "R_4(0.5, 2)": Region(4.0, 0.5, 2.0),
+    "R_1/4(2, ∞)": Region(0.25, 2.0, np.inf),
+    "R_4(∞, 2)": Region(4.0, np.inf, 2.0),
+}
+"""Figure 1."""
+
+
+def draw_regions() -> Figure:
+    """Figure 1: the region of Theorem 6 for four choices."""
+    from bmpaudit.report import figures
+
+    return figures.regions(REGIONS)
+
+
+def draw_marginal_effects(cells: pd.DataFrame) -> Figure:
+    """Figure 2: marginal effects on the posterior mean of ε_R of BMP-R; cells of the paper's counting, over seeds."""
+    from bmpaudit.report import figures
+
+    right = cells[(cells["measure"] == "bmp-r") & (cells["counting"] == "paper")]
+    means = right.groupby(list(KEY))["mean"].mean().reset_index(name="epsilon_right")
+    means = means.assign(dataset=pd.Categorical(means["dataset"], ["cora", "citeseer"]))
+    means = means.assign(train_fraction=means["train_fraction"].map({0.25: "25 %", 0.5: "50 %"}))
+    for factor, levels in FACTORS.items():
+        if factor != "train_fraction":
+            means = means.assign(**{factor: pd.Categorical(means[factor], list(levels))})
+    return figures.marginal_effects(means, list(FACTORS), "epsilon_right", by="dataset", width="two")
+
+
+def draw_priors(nodes: pd.DataFrame, sampling: str) -> Figure:
+    """Figure 3: priors against implied e_R, with flagged nodes and without."""
+    from bmpaudit.report import figures
+
+    part = nodes[nodes["sampling"] == sampling]
+    columns = ("prior", "right", "right_low", "right_high", "flagged")
+    values = [part[name].to_numpy(dtype=np.float64) for name in columns]
+    return figures.prior_against_epsilon(*values, flagged="both", width="two")
+
+
+def draw_joint(draws: pd.DataFrame) -> Figure:
+    """Figure 4: draws of (ε_L, ε_R), random against snowball, for each edge setting and decision."""
+    from bmpaudit.report import figures
+
+    panels = {
+        f"edges {edges}, {decision}": {
+            str(sampling): part[["epsilon_left", "epsilon_right"]].to_numpy(dtype=np.float64)
+            for sampling, part in panel.groupby("sampling")
+        }
+        for (edges, decision), panel in draws.groupby(["edges", "decision"])
+    }
+    return figures.joint_sample_panels(panels, width="two")
+
+
+def draw_study(study: pd.DataFrame) -> Figure:
+    """ε_R, its sampling floor and what the model adds, against the training fraction."""
+    from bmpaudit.report.figures.style import colour, legend_above, look, new_figure
+
+    with look():
+        figure = new_figure("two", 2.6)
+        grid = figure.subplots(1, 3, sharex=True)
+        handles, labels = [], []
+        for number, (sampling, part) in enumerate(study.groupby("sampling")):
+            by = part.groupby("train_fraction")
+            for axes, value in zip(grid, ("p50", "floor", "excess"), strict=True):
+                middle, low, high = by[value].median(), by[value].min(), by[value].max()
+                x = middle.index.to_numpy(dtype=np.float64)
+                (line,) = axes.plot(x, middle.to_numpy(), marker="o", markersize=3, color=colour(number))
+                axes.fill_between(x, low.to_numpy(), high.to_numpy(), color=colour(number), alpha=0.2, linewidth=0)
+            handles.append(line)
+            labels.append(str(sampling))
+        titles = (r"$\varepsilon_R$ (median)", r"floor $\max\,\log\,\eta$", r"excess over the floor")
+        for axes, title in zip(grid, titles, strict=True):
+            axes.set(title=title, xlabel="training fraction")
+        grid[0].set_ylabel("nats")
+        legend_above(figure, handles, labels)
+        return figure
+
+
+def write_figures(folder: Path, tables: dict[str, pd.DataFrame]) -> list[str]:
+    """Draws what the tables allow, as PNG and PDF; returns the names of the figures.
+
+    Args:
+        folder: Where to write them.
+        tables: `cells`, `nodes_shown`, `joint_draws` and `study`; empty or missing ones are passed over.
+    """
+    from bmpaudit.report.figures import save_figure
+
+    def there(name: str) -> bool:
+        return len(tables.get(name, ())) > 0
+
+    drawn = {"figure-1-regions": draw_regions()}
+    if there("cells") and {"cora", "citeseer"} <= set(tables["cells"]["dataset"]):
+        drawn["figure-2-marginal-effects"] = draw_marginal_effects(tables["cells"])
+    if there("nodes_shown"):
+        for sampling in tables["nodes_shown"]["sampling"].unique():
+            drawn[f"figure-3-priors-{sampling}"] = draw_priors(tables["nodes_shown"], sampling)
+    if there("joint_draws"):
+        drawn["figure-4-joint"] = draw_joint(tables["joint_draws"])
+    if there("study"):
+        drawn["study-training-fraction"] = draw_study(tables["study"])
+    for name, figure in drawn.items():
+        save_figure(figure, folder / name)
+    return list(drawn)

@@ -1,0 +1,48 @@
+"""Does a cell agree with the published one?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bmpaudit.paper.experiments import KEY
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RELATIVE_WIDENING = 0.15
+LEAST_WIDENING = 0.3
+
+
+def judge(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
+    """A verdict for each published cell that we have.
+
+    A cell agrees iff the published p50 lies within the spread of the seeds' p50, widened on both sides by 15 % of the
+    published value or 0.3, whichever is larger.
+
+    Args:
+        published: One row a cell: the columns of `KEY`, p5, p50 and p95.
+        ours: One row a cell and seed, with the same columns and `seed`.
+
+    Returns:
+        One row a cell: `KEY`; `published_p5`, …; of our seeds the lowest, middle and highest p50 (`lowest`, `median`,
+        `highest`) and the medians of p5 and p95; `num_seeds`; `agrees`; and `miss`, how far the published p50 lies
+        outside the widened spread: positive where ours is too high, 0 where it agrees.
+    """
+    grouped = ours.groupby(list(KEY))
+    spread = grouped.agg(
+        p5=("p5", "median"),
+        median=("p50", "median"),
+        p95=("p95", "median"),
+        lowest=("p50", "min"),
+        highest=("p50", "max"),
+        num_seeds=("p50", "size"),
+    ).reset_index()
+    named = published.rename(columns={name: f"published_{name}" for name in ("p5", "p50", "p95")})
+    table: pd.DataFrame = named[[*KEY, "published_p5", "published_p50", "published_p95"]].merge(spread, on=list(KEY))
+    widening = (RELATIVE_WIDENING * table["published_p50"]).clip(lower=LEAST_WIDENING)
+    too_high = table["lowest"] - widening - table["published_p50"]
+    too_low = table["published_p50"] - table["highest"] - widening
+    # The published values have two digits: a bound that is met up to rounding of doubles is met.
+    table["miss"] = (too_high.where(too_high > 1e-9, 0.0) - too_low.where(too_low > 1e-9, 0.0)).astype(float)
+    table["agrees"] = table["miss"] == 0
+    return table.sort_values(list(KEY), kind="stable", ignore_index=True)

@@ -1,0 +1,160 @@
+"""Every finding is true of a table made to make it true, and false of one made to make it false."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+from made_up import cell_table
+
+from bmpaudit.paper import findings, published_table
+
+BASE = {"train_fraction": 2.0, "output": -2.0, "sampling": 0.5, "model": -0.3, "edges": 0.4, "decision": 0.2}
+SECOND = {
+    "train_fraction": 0.5,
+    "output": "noisy",
+    "sampling": "snowball",
+    "model": "gat",
+    "edges": "none",
+    "decision": "strong",
+}
+
+
+def table(cora: dict[str, float], citeseer: dict[str, float], mp: float = 1.0) -> pd.DataFrame:
+    def value(key: dict[str, Any]) -> float:
+        effects = {"cora": cora, "citeseer": citeseer}[key["dataset"]]
+        moved = sum(effect for factor, effect in effects.items() if key[factor] == SECOND[factor])
+        is_random_half = key["sampling"] == "random" and key["train_fraction"] == 0.5
+        above = -0.1 if is_random_half else mp
+        return 6 + moved + (above if key["measure"] == "mp" else 0.0)
+
+    return cell_table(value)
+
+
+def answers(cells: pd.DataFrame) -> dict[str, bool]:
+    names = ("dominate", "direction", "snowball", "edges", "model", "below", "exception")
+    return dict(zip(names, (found.holds for found in findings.table_findings(cells)), strict=True))
+
+
+def test_statements_about_the_whole_table_when_true() -> None:
+    told = answers(table(BASE, BASE | {"sampling": -0.1}))
+    # An effect that is the same under both samplings does not discriminate more under one.
+    assert told == {
+        "dominate": True,
+        "direction": True,
+        "snowball": True,
+        "edges": False,
+        "model": False,
+        "below": True,
+        "exception": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("cora", "citeseer", "false"),
+    [
+        ({"edges": 5.0}, {"sampling": -0.1}, {"dominate"}),
+        ({}, {"sampling": -0.1, "decision": -0.2}, {"direction"}),
+        ({}, {}, {"direction", "snowball"}),
+        ({}, {"sampling": -0.7}, {"snowball"}),
+        ({"sampling": -0.5}, {"sampling": 0.1}, {"snowball"}),
+    ],
+)
+def test_statements_about_effects_when_false(
+    cora: dict[str, float], citeseer: dict[str, float], false: set[str]
+) -> None:
+    told = answers(table(BASE | cora, BASE | citeseer))
+    assert {name for name in ("dominate", "direction", "snowball") if not told[name]} == false
+
+
+def test_what_discriminates_more_under_random_sampling() -> None:
+    def value(key: dict[str, Any]) -> float:
+        is_random = key["sampling"] == "random"
+        edges = (3.0 if is_random else 1.0) * (key["edges"] == "none")
+        return 5 + edges + (0.1 if is_random else 0.5) * (key["model"] == "gat")
+
+    told = answers(cell_table(value))
+    assert (told["edges"], told["model"]) == (True, False)
+
+
+def test_bmp_r_against_mp() -> None:
+    assert not answers(table(BASE, BASE, mp=-1.0))["below"]
+    below_everywhere = cell_table(lambda key: 5.0 + (key["measure"] == "mp"))
+    told = answers(below_everywhere)
+    assert (told["below"], told["exception"]) == (True, False)
+
+
+@pytest.mark.parametrize(("ours", "holds"), [(2.0, True), (7.0, False)])
+def test_share_of_mp_from_nodes_never_attacked(ours: float, holds: bool) -> None:
+    paper = cell_table(lambda key: 5.0 + (8.0 if key["measure"] == "mp" else 0.0))
+    left_out = cell_table(lambda key: 5.0 + (ours if key["measure"] == "mp" else 0.0), counting="ours")
+    found = findings.mp_from_nodes_never_attacked(pd.concat([paper, left_out]))
+    assert found.holds is holds
+    assert f"mean MP - BMP-R 8.00 with them, {ours:.2f} without" in found.evidence
+
+
+def nodes(spearman: float, unflagged_spearman: float, top: float) -> pd.DataFrame:
+    row = {"dataset": "cora", "train_fraction": 0.25, "model": "gcn", "counting": "paper", "seed": 0}
+    for name, rank in (("all", spearman), ("unflagged", unflagged_spearman)):
+        row |= {f"{name}_num": 100, f"{name}_spearman": rank}
+        row |= {f"{name}_top_median_prior": top, f"{name}_median_prior": 0.25}
+    return pd.DataFrame([{**row, "sampling": "snowball"}, {**row, "sampling": "random"}])
+
+
+def test_high_epsilon_and_small_priors() -> None:
+    def holds(table: pd.DataFrame) -> list[bool]:
+        return [found.holds for found in findings.high_epsilon_small_prior(table)]
+
+    assert holds(nodes(-0.5, -0.2, 0.01)) == [True, True]
+    assert holds(nodes(-0.5, +0.2, 0.01)) == [True, False]
+    assert holds(nodes(-0.5, -0.2, 0.30)) == [False, False]
+
+
+def joint(left: float, right: float, exceeds: float, counting: str = "paper") -> pd.DataFrame:
+    rows = []
+    for edges in ("full", "none"):
+        for decision in ("weak", "strong"):
+            attack = {"edges": edges, "decision": decision, "counting": counting}
+            rows.append({**attack, "sampling": "random", "epsilon_left_p50": 4.0, "epsilon_right_p50": 4.0})
+            rows[-1]["left_exceeds_right"] = 0.5
+            rows.append({**attack, "sampling": "snowball", "epsilon_left_p50": left, "epsilon_right_p50": right})
+            rows[-1]["left_exceeds_right"] = exceeds
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "exceeds", "expected"),
+    [
+        (9.0, 6.0, 1.0, [True, True]),
+        (9.0, 3.0, 1.0, [False, True]),
+        (6.0, 9.0, 0.01, [True, True]),
+        (9.0, 6.0, 0.7, [True, False]),
+    ],
+)
+def test_snowball_raises_both(left: float, right: float, exceeds: float, expected: list[bool]) -> None:
+    for table in (joint(left, right, exceeds), pd.concat([joint(left, right, exceeds), joint(1.0, 1.0, 0.5, "ours")])):
+        assert [found.holds for found in findings.snowball_raises_both(table)] == expected
+
+
+def test_accuracy_hides() -> None:
+    cells = cell_table(lambda key: 9.0 if key["edges"] == "none" else 5.0)
+    assert findings.accuracy_hides(cells).holds
+    told_apart = cells.assign(accuracy=cells["edges"].map({"none": 0.9, "full": 0.6}))
+    assert not findings.accuracy_hides(told_apart).holds
+
+
+def test_all_findings_need_their_part_of_the_results() -> None:
+    cells = cell_table(lambda key: 5.0 + (key["measure"] == "mp"))
+    nothing = pd.DataFrame()
+    assert len(findings.all_findings(cells, nothing, nothing)) == 8
+    assert len(findings.all_findings(cells[:10], nothing, nothing)) == 1
+    both = pd.concat([cells, cells.assign(counting="ours")])
+    assert len(findings.all_findings(both, nodes(-0.5, -0.2, 0.01), joint(9, 6, 1))) == 13
+    assert findings.all_findings(cells[:0], nothing, nothing) == []
+
+
+def test_what_the_published_tables_say_themselves() -> None:
+    printed, right = (answers(published_table(as_printed=as_printed)) for as_printed in (True, False))
+    # The remark on the architecture rests on the two columns that were exchanged.
+    assert (printed["model"], right["model"]) == (True, False)
+    assert not right["dominate"]
+    assert {name for name in right if right[name]} == {"direction", "snowball", "edges", "below", "exception"}
