@@ -18,9 +18,9 @@ namespace bmpaudit {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNegligible = 42.0;  // nats below the peak: less than 1e-18 of it
+constexpr double kNegligible = 32.0;  // nats below the peak: about 1e-14 of it
 constexpr int kFinePoints = 24, kCoarsePoints = 12;
-constexpr double kAgreement = 1e-8;  // of the two rules on a panel; the finer one errs by about its square
+constexpr double kAgreement = 1e-6;  // of the two rules on a panel; the finer one errs by about its square
 constexpr int kMostSplits = 30;
 
 double log1mexp(double x) {  // log(1 - e^x) for x < 0
@@ -70,8 +70,9 @@ double panel_integral(LogFunction &log_h, double begin, double end, double peak,
            panel_integral(log_h, middle, end, peak, whole, splits_left - 1);
 }
 
-// log ∫ e^{log_h} over [low, high] for a function that rises to one peak and falls (log-concave ones do).
-template <typename LogFunction> double log_integral(LogFunction log_h, double low, double high) {
+// log ∫ e^{log_h} over [low, high] for a function that rises to one peak and falls (log-concave ones do); -∞ if it is
+// negligible against e^known.
+template <typename LogFunction> double log_integral(LogFunction log_h, double low, double high, double known = -kInfinity) {
     if (!(low < high)) return -kInfinity;
     // The peak, by golden section: precise enough once it is small against the width of the peak.
     constexpr double golden = 0.6180339887498949;
@@ -99,7 +100,7 @@ template <typename LogFunction> double log_integral(LogFunction log_h, double lo
         }
     }
     const double peak_at = h1 > h2 ? x1 : x2, peak = std::max(h1, h2);
-    if (peak == -kInfinity) return -kInfinity;
+    if (!(peak + std::log(high - low) > known - kNegligible)) return -kInfinity;
     const auto edge = [&](double inside, double outside) {
         if (log_h(outside) > peak - kNegligible) return outside;
         for (int round = 0; round < 60; ++round) {
@@ -210,8 +211,9 @@ struct Slopes {
 // log of the integral in pieces between two bends.
 template <typename LogFunction> double log_integral_between(LogFunction log_h, double bend, double other_bend) {
     const double first = std::min(bend, other_bend), second = std::max(bend, other_bend);
-    return log_sum(log_sum(log_integral(log_h, 0.0, first), log_integral(log_h, first, second)),
-                   log_integral(log_h, second, 1.0));
+    double sum = log_integral(log_h, first, second);
+    sum = log_sum(sum, log_integral(log_h, 0.0, first, sum));
+    return log_sum(sum, log_integral(log_h, second, 1.0, sum));
 }
 
 double log_in_region(const BetaLaw &u, const BetaLaw &v, const Slopes &region) {
@@ -263,7 +265,7 @@ namespace {
 
 constexpr double kSure = 1e-4;  // a probability above it has ten digits when it is 1 minus sums that are right to 1e-14
 constexpr double kDoubt = 1e-10;  // far more than such a sum is off
-constexpr double kNothing = 1e-17;
+constexpr double kNothing = 1e-15;  // of a probability next to 1
 constexpr int64_t kBlock = 8;  // factors multiplied before a logarithm is taken: none is beyond e^{±80}
 constexpr int64_t kMostParts = 64;
 
@@ -315,6 +317,18 @@ class ErrorRateBulk {
     }
     double outside(const RatePair &a_inverse, const RatePair &b) const {
         return below_both(a_inverse, b) + above_both(a_inverse, b);
+    }
+    // Bounds of the probability of lying below both lower lines, or above both upper ones: rectangles on either side of
+    // the point where they cross.
+    double most_below_each(const RatePair &a_inverse, const RatePair &b) const {
+        const RatePair kink = lower_kink(a_inverse, b);
+        const double left_of = detected_.below(kink);
+        return alpha_.below(Line{b.u, false}.at(kink)) * left_of + alpha_.below(b) * (1 - left_of);
+    }
+    double most_above_each(const RatePair &a_inverse, const RatePair &b) const {
+        const RatePair lower = lower_kink(a_inverse, b), kink{lower.rest, lower.u};
+        const double left_of = detected_.below(kink);
+        return (1 - alpha_.below({b.rest, b.u})) * left_of + (1 - alpha_.below(Line{b.u, true}.at(kink))) * (1 - left_of);
     }
 
   private:
@@ -409,12 +423,71 @@ class LogProducts {
     int64_t pending_ = 0;
 };
 
+// A node whose probability is too small to be known by tables at some point, and the bound that stands for it there.
+struct Doubtful {
+    int32_t node;
+    float log_bound;
+};
+
+// What some of the nodes add to the log-likelihood at each point.
+struct PartialSums {
+    std::vector<double> sum;
+    std::vector<std::vector<Doubtful>> doubtful;
+};
+
+// Collects the nodes of one part.
+class Collector {
+  public:
+    Collector(const std::vector<DistinctNode> &nodes, int64_t num_points) : nodes_(nodes), doubtful_(num_points) {
+        factors_.reset(num_points);
+    }
+    void add(int32_t node, int64_t point, double inside, double area) {
+        const double times = nodes_[node].times;
+        if (inside > kSure) {
+            factors_.multiply(point, inside / area, times);
+        } else {
+            const auto log_bound = static_cast<float>(std::log((std::max(0.0, inside) + kDoubt) / area));
+            factors_.add(point, times * log_bound);
+            doubtful_[point].push_back({node, log_bound});
+        }
+    }
+    void add_impossible(int64_t point) { factors_.add(point, -kInfinity); }
+    LogProducts &factors() { return factors_; }
+    PartialSums finished() { return {factors_.settled(), std::move(doubtful_)}; }
+
+  private:
+    const std::vector<DistinctNode> &nodes_;
+    LogProducts factors_;
+    std::vector<std::vector<Doubtful>> doubtful_;
+};
+
 // log Pr(R) - log |R|, or of the ring, slowly and far into the tails.
-double log_exact_factor(const ErrorRateLaw &law, double log_a, double log_b, double strength) {
+double log_exact_factor(const DistinctNode &node, double epsilon_left, double epsilon_right, double strength) {
+    const ErrorRateLaw law(node.counts);
+    const double log_a = node.log_a(epsilon_left), log_b = -node.minus_log_b(epsilon_right);
     const double outer = log_region_area(log_a, log_b);
     if (strength == 0) return law.log_inside(log_a, log_b) - outer;
     return law.log_inside_ring(log_a, log_b, strength) -
            log_difference(outer, log_region_area(strength * log_a, strength * log_b));
+}
+
+double upper_bound(const std::vector<PartialSums> &parts, int64_t point) {
+    double bound = 0;
+    for (const PartialSums &part : parts) bound += part.sum[point];
+    return bound;
+}
+
+// Puts exact values in the place of bounds, until it is plain that the sum stays below the cutoff: then -∞.
+double settled_value(const std::vector<DistinctNode> &nodes, const std::vector<PartialSums> &parts, int64_t point,
+                     double epsilon_left, double epsilon_right, double strength, double cutoff) {
+    double bound = upper_bound(parts, point);
+    for (const PartialSums &part : parts)
+        for (const Doubtful &doubtful : part.doubtful[point]) {
+            if (!(bound >= cutoff)) return -kInfinity;
+            const DistinctNode &node = nodes[doubtful.node];
+            bound += node.times * (log_exact_factor(node, epsilon_left, epsilon_right, strength) - doubtful.log_bound);
+        }
+    return bound >= cutoff ? bound : -kInfinity;
 }
 
 }  // namespace
@@ -423,61 +496,33 @@ void log_likelihood(const CountsTable &counts, const double *epsilon_left, const
                     const double *cutoff, double strength, int num_threads, double *result) {
     const std::vector<DistinctNode> nodes = distinct_nodes(counts);
     const int64_t num_nodes = static_cast<int64_t>(nodes.size()), num_parts = std::min(kMostParts, num_nodes);
-    struct Doubtful {
-        int64_t node;
-        double log_bound;
-    };
-    struct Part {
-        std::vector<double> sum;
-        std::vector<std::vector<Doubtful>> doubtful;
-    };
-    std::vector<Part> parts(num_parts);
-    // All probabilities by tables; those too small to be known that way count with an upper bound.
+    std::vector<PartialSums> parts(num_parts);
     for_each_part(num_parts, num_threads, [&](int64_t number) {
-        Part &part = parts[number];
-        part.doubtful.resize(num_points);
-        LogProducts factors;
-        factors.reset(num_points);
+        Collector collector(nodes, num_points);
         for (int64_t k = num_nodes * number / num_parts; k < num_nodes * (number + 1) / num_parts; ++k) {
-            const DistinctNode &node = nodes[k];
-            const ErrorRateBulk bulk(node.counts);
+            const ErrorRateBulk bulk(nodes[k].counts);
             for (int64_t point = 0; point < num_points; ++point) {
-                const double log_a = node.log_a(epsilon_left[point]), minus_log_b = node.minus_log_b(epsilon_right[point]);
+                const double log_a = nodes[k].log_a(epsilon_left[point]);
+                const double minus_log_b = nodes[k].minus_log_b(epsilon_right[point]);
                 if (!(log_a > 0 && minus_log_b > 0)) {
-                    factors.add(point, -kInfinity);
+                    collector.add_impossible(point);
                     continue;
                 }
                 const RatePair a_inverse = side(log_a), b = side(minus_log_b);
                 double inside = 1 - bulk.outside(a_inverse, b), area = area_of(a_inverse, b).u;
                 if (strength > 0) {
                     const RatePair inner_a = side(strength * log_a), inner_b = side(strength * minus_log_b);
-                    area = ring_area(area_of(a_inverse, b), area_of(inner_a, inner_b));
                     inside -= 1 - bulk.outside(inner_a, inner_b);
+                    area = ring_area(area_of(a_inverse, b), area_of(inner_a, inner_b));
                 }
-                if (inside > kSure) {
-                    factors.multiply(point, inside / area, node.times);
-                } else {
-                    const double log_bound = std::log((std::max(0.0, inside) + kDoubt) / area);
-                    factors.add(point, node.times * log_bound);
-                    part.doubtful[point].push_back({k, log_bound});
-                }
+                collector.add(static_cast<int32_t>(k), point, inside, area);
             }
-            factors.end_node();
+            collector.factors().end_node();
         }
-        part.sum = factors.settled();
+        parts[number] = collector.finished();
     });
     for_each_part(num_points, num_threads, [&](int64_t point) {
-        double bound = 0;
-        for (const Part &part : parts) bound += part.sum[point];
-        for (const Part &part : parts)
-            for (const Doubtful &doubtful : part.doubtful[point]) {
-                if (!(bound >= cutoff[point])) break;
-                const DistinctNode &node = nodes[doubtful.node];
-                const double exact = log_exact_factor(ErrorRateLaw(node.counts), node.log_a(epsilon_left[point]),
-                                                      -node.minus_log_b(epsilon_right[point]), strength);
-                bound += node.times * (exact - doubtful.log_bound);
-            }
-        result[point] = bound >= cutoff[point] ? bound : -kInfinity;
+        result[point] = settled_value(nodes, parts, point, epsilon_left[point], epsilon_right[point], strength, cutoff[point]);
     });
 }
 
@@ -524,12 +569,16 @@ class NodeGrid {
     }
 
     double outside(int64_t i, int64_t j) const {
-        const double below = together(left_.below[i], right_.below[j], [&] {
-            return bulk_.below_both(left_.slope[i], right_.slope[j]);
-        });
-        return below + together(left_.above[i], right_.above[j], [&] {
-            return bulk_.above_both(left_.slope[i], right_.slope[j]);
-        });
+        const RatePair &a_inverse = left_.slope[i], &b = right_.slope[j];
+        const double below = std::min(left_.below[i], right_.below[j]) < kNothing ||
+                                     bulk_.most_below_each(a_inverse, b) < kNothing
+                                 ? left_.below[i] + right_.below[j]
+                                 : bulk_.below_both(a_inverse, b);
+        const double above = std::min(left_.above[i], right_.above[j]) < kNothing ||
+                                     bulk_.most_above_each(a_inverse, b) < kNothing
+                                 ? left_.above[i] + right_.above[j]
+                                 : bulk_.above_both(a_inverse, b);
+        return below + above;
     }
     double outside_left(int64_t i) const { return left_.below[i] + left_.above[i]; }
     const RatePair &a_inverse(int64_t i) const { return left_.slope[i]; }
@@ -538,10 +587,6 @@ class NodeGrid {
     int64_t num_right() const { return right_.num_outside; }
 
   private:
-    template <typename Both> static double together(double left, double right, Both both) {
-        return std::min(left, right) < kNothing ? left + right : both();
-    }
-
     const ErrorRateBulk &bulk_;
     AxisTails left_, right_;
 };
@@ -549,15 +594,14 @@ class NodeGrid {
 }  // namespace
 
 void grid_log_likelihood(const CountsTable &counts, const double *epsilon_left, int64_t num_left,
-                         const double *epsilon_right, int64_t num_right, double strength, int num_threads,
+                         const double *epsilon_right, int64_t num_right, double depth, double strength, int num_threads,
                          double *result) {
     const std::vector<DistinctNode> nodes = distinct_nodes(counts);
     const int64_t num_nodes = static_cast<int64_t>(nodes.size()), num_parts = std::min(kMostParts, num_nodes);
     const int64_t size = num_left * num_right;
-    std::vector<std::vector<double>> sums(num_parts);
+    std::vector<PartialSums> parts(num_parts);
     for_each_part(num_parts, num_threads, [&](int64_t number) {
-        LogProducts factors;
-        factors.reset(size);
+        Collector collector(nodes, size);
         std::vector<double> log_a(num_left), minus_log_b(num_right);
         for (int64_t k = num_nodes * number / num_parts; k < num_nodes * (number + 1) / num_parts; ++k) {
             const DistinctNode &node = nodes[k];
@@ -570,12 +614,12 @@ void grid_log_likelihood(const CountsTable &counts, const double *epsilon_left, 
             for (int64_t i = 0; i < num_left; ++i) {
                 const RatePair a_inverse = outer.a_inverse(i);
                 const double inside_left = 1 - outer.outside_left(i);
-                const bool is_plain = strength == 0 && node.times == 1 && log_a[i] > 0 && inside_left > kSure;
+                const bool is_plain = !inner && node.times == 1 && log_a[i] > 0 && inside_left > kSure;
                 const int64_t first_plain = is_plain ? outer.num_right() : num_right;
                 for (int64_t j = 0; j < first_plain; ++j) {
                     const int64_t point = i * num_right + j;
                     if (!(log_a[i] > 0 && minus_log_b[j] > 0)) {
-                        factors.add(point, -kInfinity);
+                        collector.add_impossible(point);
                         continue;
                     }
                     double inside = 1 - outer.outside(i, j), area = area_of(a_inverse, outer.b(j)).u;
@@ -583,24 +627,31 @@ void grid_log_likelihood(const CountsTable &counts, const double *epsilon_left, 
                         inside -= 1 - inner->outside(i, j);
                         area = ring_area(area_of(a_inverse, outer.b(j)), area_of(inner->a_inverse(i), inner->b(j)));
                     }
-                    if (inside > kSure) factors.multiply(point, inside / area, node.times);
-                    else
-                        factors.add(point, node.times * log_exact_factor(ErrorRateLaw(node.counts), log_a[i],
-                                                                         -minus_log_b[j], strength));
+                    collector.add(static_cast<int32_t>(k), point, inside, area);
                 }
-                double *products = factors.products() + i * num_right;
+                double *products = collector.factors().products() + i * num_right;
                 for (int64_t j = first_plain; j < num_right; ++j) {
                     const RatePair &b = outer.b(j);
                     products[j] *= inside_left * (a_inverse.rest + a_inverse.u * b.rest) / (a_inverse.rest * b.rest);
                 }
             }
-            factors.end_node();
+            collector.factors().end_node();
         }
-        sums[number] = factors.settled();
+        parts[number] = collector.finished();
     });
-    std::fill(result, result + size, 0.0);
-    for (const auto &sum : sums)
-        for (int64_t point = 0; point < size; ++point) result[point] += sum[point];
+    const auto value = [&](int64_t point, double cutoff) {
+        return settled_value(nodes, parts, point, epsilon_left[point / num_right], epsilon_right[point % num_right], strength,
+                             cutoff);
+    };
+    // One high value that is known tells what is too low to matter.
+    double cutoff = -kInfinity;
+    if (depth < kInfinity && size > 0) {
+        int64_t highest = 0;
+        for (int64_t point = 1; point < size; ++point)
+            if (upper_bound(parts, point) > upper_bound(parts, highest)) highest = point;
+        cutoff = value(highest, -kInfinity) - depth;
+    }
+    for_each_part(size, num_threads, [&](int64_t point) { result[point] = value(point, cutoff); });
 }
 
 }  // namespace bmpaudit

@@ -59,9 +59,9 @@ void log_likelihood(const CountsTable &counts, const double *epsilon_left, const
                     const double *cutoff, double strength, int num_threads, double *result);
 
 // The same on all pairs of a grid, num_left x num_right: the two sides are integrated once for each of their values, and
-// their overlap only where there is any.
+// together only where both leave something outside. A value further than `depth` below the highest may come out as -∞.
 void grid_log_likelihood(const CountsTable &counts, const double *epsilon_left, int64_t num_left,
-                         const double *epsilon_right, int64_t num_right, double strength, int num_threads,
+                         const double *epsilon_right, int64_t num_right, double depth, double strength, int num_threads,
                          double *result);
 
 }  // namespace bmpaudit

@@ -247,17 +247,17 @@ NB_MODULE(_native, m) {
     m.def(
         "grid_log_likelihood",
         [](nb::ndarray<const double, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu> counts, Input<double> log_prior_odds,
-           Input<double> epsilon_left, Input<double> epsilon_right, double strength, int num_threads) {
+           Input<double> epsilon_left, Input<double> epsilon_right, double depth, double strength, int num_threads) {
             auto result = new_array<double>({epsilon_left.shape(0), epsilon_right.shape(0)});
             const CountsTable table{reinterpret_cast<const NodeCounts *>(counts.data()), log_prior_odds.data(),
                                     static_cast<int64_t>(counts.shape(0))};
             nb::gil_scoped_release release;
             grid_log_likelihood(table, epsilon_left.data(), static_cast<int64_t>(epsilon_left.shape(0)), epsilon_right.data(),
-                                static_cast<int64_t>(epsilon_right.shape(0)), strength, num_threads, result.data());
+                                static_cast<int64_t>(epsilon_right.shape(0)), depth, strength, num_threads, result.data());
             return result;
         },
         "counts"_a.noconvert(), "log_prior_odds"_a.noconvert(), "epsilon_left"_a.noconvert(), "epsilon_right"_a.noconvert(),
-        "strength"_a, "num_threads"_a, "Log-likelihood on a grid, shape (num_left, num_right).");
+        "depth"_a, "strength"_a, "num_threads"_a, "Log-likelihood on a grid, shape (num_left, num_right).");
     m.def(
         "log_likelihood",
         [](nb::ndarray<const double, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu> counts, Input<double> log_prior_odds,

@@ -139,6 +139,7 @@ def grid_log_likelihood(
     log_prior_odds: npt.NDArray[np.float64],
     epsilon_left: npt.NDArray[np.float64],
     epsilon_right: npt.NDArray[np.float64],
+    depth: float,
     strength: float,
     num_threads: int,
 ) -> npt.NDArray[np.float64]: ...

@@ -13,6 +13,8 @@ from bmpaudit.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 
+GRID_DEPTH = 400.0  # nats: more than two priors, each followed for 2 x 42 nats down, make up for
+
 
 @dataclass(frozen=True, eq=False)
 class Likelihood:
@@ -55,14 +57,20 @@ class Likelihood:
         )
         return values.reshape(left.shape)
 
-    def on_grid(self, epsilon_left: Floats, epsilon_right: Floats, strength: float = 0.0) -> Floats:
-        """Log L of all pairs of two lists, shape (num_left, num_right); far faster than one by one."""
+    def on_grid(
+        self, epsilon_left: Floats, epsilon_right: Floats, strength: float = 0.0, depth: float = GRID_DEPTH
+    ) -> Floats:
+        """Log L of all pairs of two lists, shape (num_left, num_right); far faster than one by one.
+
+        A value more than `depth` below the highest may come out as -∞.
+        """
         _check_strength(strength)
         return _native.grid_log_likelihood(
             np.ascontiguousarray(self.counts),
             np.ascontiguousarray(self.log_prior_odds),
             np.ascontiguousarray(epsilon_left, dtype=np.float64),
             np.ascontiguousarray(epsilon_right, dtype=np.float64),
+            depth,
             strength,
             os.cpu_count() or 1,
         )
