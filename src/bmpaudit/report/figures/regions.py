@@ -1,0 +1,156 @@
+"""The error rates that BMP allows an attack on a node, and those that were observed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase
+
+import numpy as np
+import scipy.stats
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bmpaudit.attack.counts import ErrorCounts
+from bmpaudit.errors import InputError
+from bmpaudit.privacy import Region
+from bmpaudit.report.figures.style import BLUE, REFERENCE, VERMILLION, Floats, Width, inches, new_figure, plain, styled
+
+FILL = "#DBE6F7"
+TICKS = (0.0, 0.5, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorRates:
+    """Error rates of an attack on K nodes with their spread, arrays of shape (K,).
+
+    Attributes:
+        alpha: Type-I error rate.
+        beta: Type-II error rate.
+        alpha_low: Lower end of the interval of α.
+        alpha_high: Upper end.
+        beta_low: Lower end of the interval of β.
+        beta_high: Upper end.
+    """
+
+    alpha: Floats
+    beta: Floats
+    alpha_low: Floats
+    alpha_high: Floats
+    beta_low: Floats
+    beta_high: Floats
+
+    @classmethod
+    def from_counts(cls, counts: ErrorCounts, level: float = 0.9) -> ErrorRates:
+        """Median and credible interval of α ~ Beta(A+1, n0-A+1) and of β ~ Beta(B+1, n1-B+1)."""
+        if not 0 < level < 1:
+            raise InputError(f"level must be in (0, 1), got level={level}")
+        probabilities = np.array([[0.5], [(1 - level) / 2], [(1 + level) / 2]])
+        rates: dict[str, Floats] = {}
+        for name, errors, trials in (
+            ("alpha", counts.false_positives, counts.num_out),
+            ("beta", counts.false_negatives, counts.num_in),
+        ):
+            middle, low, high = scipy.stats.beta.ppf(probabilities, errors + 1, trials - errors + 1)
+            rates |= {name: middle, f"{name}_low": low, f"{name}_high": high}
+        return cls(**rates)
+
+
+@styled
+def regions(
+    regions: Sequence[Region] | Mapping[str, Region],
+    *,
+    observed: ErrorRates | None = None,
+    width: Width = "two",
+) -> Figure:
+    """Figure 1 of the paper: a panel for each region R_η(ε_L, ε_R) of Theorem 6.
+
+    Args:
+        regions: One region each, with a label or without; unlabelled ones are called (a), (b) and so on.
+        observed: Error rates to mark, as many as there are regions.
+        width: One or two columns.
+
+    Raises:
+        InputError: if there is no region, or one is an array of regions, or the numbers differ.
+    """
+    if isinstance(regions, Mapping):
+        labelled = {plain(label, most=20): region for label, region in regions.items()}
+    else:
+        labelled = {f"({_letter(number)})": region for number, region in enumerate(regions)}
+    if not labelled:
+        raise InputError("regions must be at least one, got none")
+    if observed is not None and len(observed.alpha) != len(labelled):
+        raise InputError(f"observed must have {len(labelled)} nodes as there are regions, got {len(observed.alpha)}")
+    columns = min(2 if width == "one" else 4, len(labelled))
+    rows = math.ceil(len(labelled) / columns)
+    # A panel is as wide as its column allows, but a single one need not fill the page.
+    side = min(inches(width) / columns, 2.6)
+    figure = new_figure(width, rows * (side + 0.2) + 0.1)
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for number, (label, region) in enumerate(labelled.items()):
+        _draw_region(grid.flat[number], label, region)
+        if observed is not None:
+            _draw_observed(grid.flat[number], observed, number)
+    for axes in grid.flat[len(labelled) :]:
+        axes.remove()
+    for number, axes in enumerate(grid.flat[: len(labelled)]):
+        if number + columns >= len(labelled):  # nothing below it
+            axes.set_xlabel(r"type-I error rate $\alpha$")
+            axes.tick_params(labelbottom=True)
+        if number % columns == 0:
+            axes.set_ylabel(r"type-II error rate $\beta$")
+    return figure
+
+
+def _draw_region(axes: Axes, label: str, region: Region) -> None:
+    if region.boundary.shape != (5, 2):
+        raise InputError(f"each region must be a single one, got {label} with parameters of shape {region.area.shape}")
+    alpha, beta = region.boundary.T
+    axes.plot([0, 1], [1, 0], color=REFERENCE, linewidth=0.8, linestyle=(0, (4, 3)), zorder=2.7)
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xticks=TICKS, yticks=TICKS)
+    axes.spines[:].set(visible=True, color="0.6")
+    if region.is_empty:
+        axes.text(0.5, 0.5, "empty", ha="center", va="center", backgroundcolor="white")
+    else:
+        # Above the frame (2.5), part of which some regions have as their edge.
+        axes.fill(
+            alpha, beta, facecolor=FILL, edgecolor=BLUE, linewidth=1.4, joinstyle="round", zorder=2.6, clip_on=False
+        )
+    axes.set_title(f"{label}  {_name(region)}\narea {float(region.area):.3g}", linespacing=1.1, pad=4)
+
+
+def _draw_observed(axes: Axes, observed: ErrorRates, k: int) -> None:
+    alpha, beta = observed.alpha[k], observed.beta[k]
+    axes.errorbar(
+        [alpha],
+        [beta],
+        xerr=[[alpha - observed.alpha_low[k]], [observed.alpha_high[k] - alpha]],
+        yerr=[[beta - observed.beta_low[k]], [observed.beta_high[k] - beta]],
+        fmt="o",
+        color=VERMILLION,
+        markersize=3,
+        elinewidth=1.0,
+        zorder=3,
+        clip_on=False,
+    )
+
+
+def _name(region: Region) -> str:
+    odds, left, right = (
+        _number(float(value))
+        for value in map(np.asarray, (region.prior_odds, region.epsilon_left, region.epsilon_right))
+    )
+    return rf"$\mathcal{{R}}_{{{odds}}}({left},\,{right})$"
+
+
+def _number(value: float) -> str:
+    if math.isinf(value):
+        return r"\infty" if value > 0 else r"-\infty"
+    if 0 < value < 1 and math.isclose(1 / value, round(1 / value)) and 1 / value < 100:
+        return f"1/{round(1 / value)}" if value not in (0.5, 0.1) else f"{value:g}"
+    return f"{value:.2g}" if abs(value) < 1 else f"{value:.3g}"
+
+
+def _letter(number: int) -> str:
+    return ascii_lowercase[number] if number < len(ascii_lowercase) else str(number + 1)

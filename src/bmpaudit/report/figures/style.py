@@ -1,0 +1,236 @@
+"""The common look of all pictures: sizes, fonts, colours, and how a picture is written to disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, Literal, ParamSpec, get_args
+
+import matplotlib.style
+import numpy as np
+import numpy.typing as npt
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator
+
+from bmpaudit.errors import InputError
+from bmpaudit.files import atomic_write
+
+Floats = npt.NDArray[np.float64]
+Width = Literal["one", "two"]
+"""How many columns of a two-column paper a picture spans."""
+
+INCHES: dict[Width, float] = {"one": 3.35, "two": 6.9}
+RASTERIZE_ABOVE = 5_000  # points of a cloud; as vectors more of them make a file slow to open
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart, in the order in which they are taken.
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+)
+SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)))
+REFERENCE = "0.35"  # lines that are no data: a floor, a diagonal, a prior
+FAINT = "0.6"
+
+# Fonts that come with matplotlib, so that a picture looks the same wherever it is made.
+LOOK: dict[str, Any] = {
+    "font.family": ["STIXGeneral", "DejaVu Sans"],
+    "mathtext.fontset": "stix",
+    "font.size": 8.5,
+    "axes.labelsize": 9,
+    "axes.titlesize": 9,
+    "legend.fontsize": 8,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.0,
+    "patch.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.4,
+    "ytick.minor.width": 0.4,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "xtick.minor.size": 1.5,
+    "ytick.minor.size": 1.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.labelpad": 2.5,
+    "legend.frameon": False,
+    "legend.handlelength": 1.8,
+    "legend.columnspacing": 1.2,
+    "legend.borderaxespad": 0.2,
+    "image.cmap": "cividis",
+    "figure.dpi": 150,
+    "savefig.dpi": 300,
+    "pdf.fonttype": 42,  # text stays text; publishers refuse type 3
+    "figure.constrained_layout.w_pad": 0.03,
+    "figure.constrained_layout.h_pad": 0.03,
+}
+
+EPSILON_RIGHT = r"implied $\varepsilon$ of the node, $e_R$ [nats]"
+PARAMETERS = {
+    "epsilon": r"$\varepsilon$ [nats]",
+    "epsilon_left": r"$\varepsilon_L$ [nats]",
+    "epsilon_right": r"$\varepsilon_R$ [nats]",
+    "strength": r"attack strength $s$",
+    "tau": r"correlation $\tau$ of trials of one hypothesis",
+    "rho": r"correlation $\rho$ of trials of both hypotheses",
+}
+
+P = ParamSpec("P")
+
+
+def look() -> AbstractContextManager[None]:
+    """Within it matplotlib has our look, whatever the user's own settings; afterwards theirs again."""
+    return matplotlib.style.context(["default", LOOK])
+
+
+def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Makes a function draw with our look, and finish everything that matplotlib would put off until later."""
+
+    @wraps(draw)
+    def styled_draw(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with look():
+            figure = draw(*args, **kwargs)
+            figure.draw_without_rendering()
+            _fix_ticks(figure)
+            figure.draw_without_rendering()
+        return figure
+
+    return styled_draw
+
+
+def _fix_ticks(figure: Figure) -> None:
+    """Keeps the ticks that the first drawing chose.
+
+    The layout is made with ticks for larger panels than those that come out of it; where these have longer labels, the
+    panel's own would leave the figure.
+    """
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if axis.get_scale() == "linear" and not isinstance(axis.get_major_locator(), FixedLocator):
+                axis.set_major_locator(FixedLocator(list(axis.get_majorticklocs())))
+
+
+def inches(width: Width) -> float:
+    """How wide one or two columns are.
+
+    Raises:
+        InputError: if width is something else.
+    """
+    if width not in INCHES:
+        raise InputError(f"width must be {' or '.join(get_args(Width))}, got width={width!r}")
+    return INCHES[width]
+
+
+def new_figure(width: Width, height: float) -> Figure:
+    """An empty figure as wide as one or two columns."""
+    return Figure(figsize=(inches(width), height), layout="constrained")
+
+
+def colour(number: int) -> str:
+    """The colour of a series."""
+    return SERIES[number % len(SERIES)]
+
+
+def dashes(number: int) -> Any:
+    """The dashes of a series; solid, until the colours begin again."""
+    return DASHES[number // len(SERIES) % len(DASHES)]
+
+
+def plain(text: object, most: int = 36) -> str:
+    r"""A text of the user's as it is: no part of it becomes a formula, and it is cut if too long.
+
+    >>> plain("US$ and A$"), plain("a" * 50, most=5)
+    ('US\\$ and A\\$', 'aaaa…')
+    """
+    one_line = " ".join(str(text).split())
+    cut = one_line if len(one_line) <= most else one_line[: most - 1] + "…"
+    return cut.replace("$", r"\$")
+
+
+def legend_above(figure: Figure, handles: Sequence[Artist], labels: Sequence[str]) -> None:
+    """A legend above all panels, in as many columns as fit; the figure grows by its height."""
+    for columns in range(len(labels), 0, -1):
+        legend = figure.legend(handles, labels, loc="outside upper center", ncols=columns)
+        box = legend.get_window_extent()
+        if box.width <= 0.99 * figure.bbox.width or columns == 1:
+            across, up = figure.get_size_inches()
+            figure.set_size_inches(across, up + box.height / figure.dpi)
+            return
+        legend.remove()
+
+
+def note(axes: Axes, text: str) -> None:
+    """A remark in small print at the upper right, just above the panel."""
+    axes.annotate(
+        text, (1, 1), xycoords="axes fraction", xytext=(0, 2), textcoords="offset points", fontsize=7, ha="right"
+    )
+
+
+def limits(values: npt.ArrayLike, share: float = 0.04) -> tuple[float, float]:
+    """Ends of an axis that shows all finite values, with a margin; some room also where all are the same."""
+    given = np.asarray(values, dtype=np.float64).ravel()
+    finite = given[np.isfinite(given)]
+    if not finite.size:
+        raise InputError("there must be at least one finite value to draw")
+    low, high = float(finite.min()), float(finite.max())
+    margin = share * (high - low) or 0.05 * max(abs(high), 1.0)
+    return low - margin, high + margin
+
+
+def spread(count: int) -> Floats:
+    """Places in [-1, 1) for points that would lie on each other, evenly and without chance."""
+    golden = 0.6180339887498949
+    return 2 * (np.arange(count, dtype=np.float64) * golden % 1) - 1
+
+
+def vector(name: str, values: npt.ArrayLike, length: int | None = None) -> Floats:
+    """Values as an array of one dimension.
+
+    Raises:
+        InputError: if they have another shape, or another length than asked for.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or not array.size or (length is not None and len(array) != length):
+        wanted = "(n,), n at least 1" if length is None else f"({length},)"
+        raise InputError(f"{name} must have shape {wanted}, got {array.shape}")
+    return array
+
+
+@dataclass(frozen=True)
+class SavedFigure:
+    """Where a picture was written."""
+
+    pdf: Path
+    png: Path
+
+
+def save_figure(figure: Figure, path_without_suffix: str | Path) -> SavedFigure:
+    """Writes `<path>.pdf` and `<path>.png`, both whole or none.
+
+    The same figure gives the same bytes: no date is written into the files.
+
+    Raises:
+        InputError: if the path has one of these suffixes already.
+    """
+    base = Path(path_without_suffix)
+    if base.suffix in (".pdf", ".png"):
+        raise InputError(f"path_without_suffix must not end in .pdf or .png, got {base}")
+    saved = SavedFigure(pdf=base.with_name(f"{base.name}.pdf"), png=base.with_name(f"{base.name}.png"))
+    with look(), atomic_write(saved.pdf) as pdf, atomic_write(saved.png) as png:
+        figure.savefig(pdf, metadata={"CreationDate": None})
+        figure.savefig(png)
+    return saved
