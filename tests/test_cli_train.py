@@ -26,7 +26,7 @@ def test_trains_resumes_and_extends(tmp_path: Path) -> None:
     assert told["views"]["none_clean"]["mean_margin_in"] > told["views"]["none_clean"]["mean_margin_out"]
     assert json.loads(run(*settings, "--shadows", 40).stdout) == told
     assert json.loads(run(*settings, "--shadows", 50).stdout)["num_models"] == 50
-    assert json.loads((tmp_path / "audit" / "plan.json").read_text())["sampler"]["kind"] == "Snowball"
+    assert json.loads((tmp_path / "audit" / "shadows.json").read_text())["sampler"]["kind"] == "Snowball"
 
 
 def test_prints_a_table_and_nothing_on_stderr_when_nobody_watches(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ class Purpose(IntEnum):
     NOISE = 5
     NULL_CONTROL = 6
     MHAAR = 7
+    POSTERIOR = 8
 
 
 def check_seed(seed: int) -> int:

@@ -10,8 +10,8 @@ from bmpaudit.errors import InputError
 from bmpaudit.estimation.definition import DEFINITIONS, Definition
 from bmpaudit.estimation.density import PiecewiseDensity, approximate_density
 from bmpaudit.estimation.likelihood import Likelihood
-from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun, StrengthPrior, run_mhaar
-from bmpaudit.estimation.prior import NormalPrior
+from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun, run_mhaar
+from bmpaudit.estimation.prior import NormalPrior, StrengthPrior
 from bmpaudit.privacy.region import Region, implied_epsilon
 
 Floats = npt.NDArray[np.float64]

@@ -244,8 +244,8 @@ def test_what_cannot_be_sampled_leaves_no_folder(graph: Graph, tmp_path: Path) -
 
 
 def test_a_folder_without_its_plan_is_refused(graph: Graph, copy: Path) -> None:
-    (copy / "plan.json").unlink()
-    with pytest.raises(DataError, match=r"has shadow models but no plan.json"):
+    (copy / "shadows.json").unlink()
+    with pytest.raises(DataError, match=r"has shadow models but no shadows.json"):
         train_shadows(graph, PLAN, NUM_MODELS, copy)
 
 
@@ -289,8 +289,8 @@ def test_slow_models_are_written_a_few_at_a_time(graph: Graph, tmp_path: Path, m
 
 
 def test_a_plan_that_cannot_be_read_is_refused(graph: Graph, copy: Path) -> None:
-    (copy / "plan.json").write_text("{")
-    with pytest.raises(DataError, match=r"plan.json: not readable"):
+    (copy / "shadows.json").write_text("{")
+    with pytest.raises(DataError, match=r"shadows.json: not readable"):
         train_shadows(graph, PLAN, NUM_MODELS, copy)
 
 
@@ -350,7 +350,7 @@ def test_arrays_are_compressed_and_checksummed_and_the_plan_is_readable(whole: P
     assert [codec["name"] for codec in about["codecs"]] == ["bytes", "zstd", "crc32c"]
     assert about["zarr_format"] == 3
     assert about["fill_value"] == "NaN"
-    assert json.loads((whole / "plan.json").read_text())["sampler"]["fan_out"] == 5
+    assert json.loads((whole / "shadows.json").read_text())["sampler"]["fan_out"] == 5
 
 
 def test_failed_models_are_kept_apart_and_not_trained_again(graph: Graph, tmp_path: Path) -> None:

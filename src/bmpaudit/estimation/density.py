@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Protocol
 
@@ -26,6 +25,7 @@ class LogFunction(Protocol):
 
 NEGLIGIBLE = 42.0  # nats below the highest point: less than 1e-18 of it
 SCAN_POINTS = 33
+SCAN_PARTS = 3
 FINE_DEGREE = 16  # of a panel's polynomial; its error is judged by the polynomial of half the degree
 TOLERANCE = 1e-9  # of the log-density, weighted by the density relative to its highest value
 MOST_SPLITS = 40
@@ -144,7 +144,7 @@ def _find_support(log_density: LogFunction, low: float, high: float) -> tuple[fl
         points = left + (right - left) * share
         # From the top down, where likelihoods are flat: what comes out there tells what is negligible below.
         values = np.empty(SCAN_POINTS)
-        for part in np.array_split(np.arange(SCAN_POINTS)[::-1], 8):
+        for part in np.array_split(np.arange(SCAN_POINTS)[::-1], SCAN_PARTS):
             values[part] = log_density(points[part], peak - 2 * NEGLIGIBLE)
             peak = max(peak, float(values[part].max()))
         if peak == -np.inf:
@@ -177,8 +177,9 @@ def _is_resolved(logs: Floats, share: float) -> bool:
     return bool(share * (apart * np.exp(np.minimum(logs, 0.0))).max() < np.sqrt(TOLERANCE) / 10)
 
 
-def _exp_of(series: Chebyshev, x: Floats) -> Floats:
-    return np.exp(series(x))
+def exponential(series: Chebyshev) -> Chebyshev:
+    """The exponential of a panel's polynomial as a polynomial of higher degree."""
+    return Chebyshev.interpolate(lambda x: np.exp(series(x)), 2 * FINE_DEGREE, series.domain)
 
 
 def _normalised(panels: list[tuple[float, float, Floats]], peak: float) -> PiecewiseDensity:
@@ -187,7 +188,7 @@ def _normalised(panels: list[tuple[float, float, Floats]], peak: float) -> Piece
     for a, b, logs in panels:
         finite = np.where(np.isfinite(logs), logs, peak - 2 * NEGLIGIBLE)
         series = Chebyshev.fit(_nodes(a, b), finite - peak, FINE_DEGREE, domain=[a, b])
-        densities.append(Chebyshev.interpolate(partial(_exp_of, series), 2 * FINE_DEGREE, [a, b]))
+        densities.append(exponential(series))
     whole = PiecewiseDensity(edges, tuple(densities), 0.0)
     mass = float(whole._masses().sum())
     return PiecewiseDensity(edges, tuple(density / mass for density in densities), peak + float(np.log(mass)))

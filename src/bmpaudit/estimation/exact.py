@@ -10,11 +10,12 @@ from bmpaudit.estimation.definition import Definition
 from bmpaudit.estimation.density import NEGLIGIBLE, PiecewiseDensity, approximate_density
 from bmpaudit.estimation.joint_density import JointDensity, approximate_joint_density
 from bmpaudit.estimation.likelihood import Likelihood
-from bmpaudit.estimation.prior import LogDensity
+from bmpaudit.estimation.prior import LogDensity, StrengthPrior, upper_end
+from bmpaudit.estimation.support import support_low
 
 Floats = npt.NDArray[np.float64]
 
-FURTHEST = 1e6  # an ε beyond which no prior is followed
+STRONGEST = 1 - 1e-7  # the ring of a larger s is too thin for double precision
 
 
 def exact_density(
@@ -24,7 +25,7 @@ def exact_density(
 
     log p(ε | data) = log prior + Σ_k [log Pr((α_k, β_k) ∈ R_k) - log |R_k|], on the support that the priors leave.
     """
-    low = _support_low(likelihood, definition, prior)
+    low = support_low(definition, likelihood.log_prior_odds, prior, definition.parameter_names[0])
 
     def log_posterior(epsilon: Floats, cutoff: float) -> Floats:
         infinite = np.full_like(epsilon, np.inf)
@@ -33,33 +34,50 @@ def exact_density(
         log_prior = prior(epsilon)
         return likelihood(left, right, strength, cutoff - log_prior) + log_prior
 
-    return approximate_density(log_posterior, low, _upper_end(prior, low))
+    return approximate_density(log_posterior, low, upper_end(prior, low))
 
 
-def exact_joint_density(likelihood: Likelihood, definition: Definition, prior: LogDensity) -> JointDensity:
+def exact_joint_density(
+    likelihood: Likelihood, definition: Definition, prior: LogDensity, strength: float = 0.0
+) -> JointDensity:
     """The posterior density of (ε_L, ε_R), with independent priors."""
-    low = definition.support_low(likelihood.log_prior_odds)
+    low_left, low_right = (
+        support_low(definition, likelihood.log_prior_odds, prior, name) for name in definition.parameter_names
+    )
 
     def log_posterior(left: Floats, right: Floats) -> Floats:
-        return likelihood.on_grid(left, right) + prior(left)[:, None] + prior(right)[None, :]
+        values = likelihood(left[:, None], right[None, :], strength) if strength else likelihood.on_grid(left, right)
+        return values + prior(left)[:, None] + prior(right)[None, :]
 
-    return approximate_joint_density(log_posterior, low, _upper_end(prior, max(low)))
-
-
-def _support_low(likelihood: Likelihood, definition: Definition, prior: LogDensity) -> float:
-    left, right = definition.support_low(likelihood.log_prior_odds)
-    low = max(left if definition.bounds_left else -np.inf, right if definition.bounds_right else -np.inf)
-    # Without a bound from the nodes (all of them certainly out) the prior alone says where to begin.
-    return low if low > -np.inf else -_upper_end(lambda epsilon: prior(-epsilon), 0.0)
+    high = upper_end(prior, max(low_left, low_right))
+    return approximate_joint_density(log_posterior, (low_left, low_right), (high, high))
 
 
-def _upper_end(prior: LogDensity, low: float) -> float:
-    """Where the prior, and so the posterior (the likelihood is flat up there), has become negligible."""
-    distance = 1.0
-    scan = prior(low + np.geomspace(1e-3, FURTHEST, 400))
-    highest = float(np.max(scan))
-    while float(prior(np.array([low + distance]))[0]) > highest - 2 * NEGLIGIBLE:
-        distance *= 1.5
-        if distance > FURTHEST:
-            raise InputError("the prior must vanish for large ε: the likelihood does not")
-    return low + distance
+def exact_strength_density(
+    likelihood: Likelihood, definition: Definition, prior: LogDensity, strength_prior: StrengthPrior
+) -> JointDensity:
+    """The posterior density of (ε, s) of a definition with one ε, the attack strength s being unknown.
+
+    Raises:
+        InputError: if the definition has two ε, or a prior is 0 or 1: the ring needs finite prior odds.
+    """
+    if definition.is_joint:
+        raise InputError("strength can be estimated for one-parameter definitions only, got definition='bmp'")
+    low = support_low(definition, likelihood.log_prior_odds, prior, definition.parameter_names[0])
+
+    best = [-np.inf]
+
+    def log_posterior(epsilon: Floats, strength: Floats) -> Floats:
+        infinite = np.full_like(epsilon, np.inf)
+        left = epsilon if definition.bounds_left else infinite
+        right = epsilon if definition.bounds_right else infinite
+        log_prior = prior(epsilon)[:, None] + strength_prior.log_density(strength)[None, :]
+        values = np.empty(log_prior.shape)
+        for column, s in enumerate(strength):
+            # Rings take long to integrate: what is negligible against the best seen so far is not.
+            cutoff = best[0] - 2 * NEGLIGIBLE - log_prior[:, column]
+            values[:, column] = likelihood(left, right, float(s), cutoff) + log_prior[:, column]
+            best[0] = max(best[0], float(values[:, column].max()))
+        return values
+
+    return approximate_joint_density(log_posterior, (low, 0.0), (upper_end(prior, low), STRONGEST))

@@ -10,16 +10,19 @@ import numpy.typing as npt
 from numpy.polynomial import Chebyshev
 
 from bmpaudit.errors import InputError
-from bmpaudit.estimation.density import PiecewiseDensity, approximate_density
+from bmpaudit.estimation.density import NEGLIGIBLE, PiecewiseDensity, approximate_density, exponential
 
 Floats = npt.NDArray[np.float64]
+Ends = tuple[float, float]
 GridFunction = Callable[[Floats, Floats], Floats]
 """Log-density on all pairs of two lists, shape (num_first, num_second)."""
 
-NODES_PER_PANEL = (11, 15)  # two grids on the same panels, whose difference tells whether the panels are fine enough
+NODES_PER_PANEL = (9, 12)  # two grids on the same panels, whose difference tells whether the panels are fine enough
 SCAN_POINTS = 17
+NEAR_PEAK = 3.0  # nats between a scan's highest point and its neighbours when it is near enough to the peak
 TOLERANCE = 1e-6  # by which marginal quantiles may differ between the two
-MOST_HALVINGS = 3
+MOST_ROUNDS = 8
+CUT_OFF = 1e-8  # of the highest density: more than this at the border of the panels is not left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,7 @@ class JointDensity:
     Attributes:
         first: Grid points of the first parameter, shape (G,).
         second: Grid points of the second parameter, shape (H,).
+        values: The density at each pair, shape (G, H).
         mass: Density times quadrature weight at each pair; sums to 1, shape (G, H).
         first_marginal: Density of the first parameter.
         second_marginal: Density of the second parameter.
@@ -37,6 +41,7 @@ class JointDensity:
 
     first: Floats
     second: Floats
+    values: Floats
     mass: Floats
     first_marginal: PiecewiseDensity
     second_marginal: PiecewiseDensity
@@ -66,29 +71,53 @@ class JointDensity:
         return np.column_stack([first, second])
 
 
-def approximate_joint_density(log_density: GridFunction, low: tuple[float, float], high: float) -> JointDensity:
-    """Finds where a density on (low[0], high) × (low[1], high) lives and puts a grid on it, as fine as needed.
+def approximate_joint_density(log_density: GridFunction, low: Ends, high: Ends) -> JointDensity:
+    """Finds where a density on (low[0], high[0]) × (low[1], high[1]) lives and puts a grid on it, as fine as needed.
 
     Raises:
         InputError: if the density is 0 everywhere it was looked at, or cannot be resolved.
     """
     peak = _find_peak(log_density, low, high)
-    # The panels that a cut through the peak needs, on either axis, serve the whole: they hang together little.
-    edges = (
-        approximate_density(lambda x, _: log_density(x, peak[1:])[:, 0], low[0], high).edges,
-        approximate_density(lambda x, _: log_density(peak[:1], x)[0], low[1], high).edges,
-    )
-    for _ in range(MOST_HALVINGS + 1):
-        coarse, fine = (_on_panels(log_density, edges, nodes) for nodes in NODES_PER_PANEL)
+    # The panels that a cut through the peak needs, on either axis, serve the whole if the two hang together little.
+    edges = [_cut(log_density, axis, peak[1 - axis], low, high) for axis in (0, 1)]
+    for _ in range(MOST_ROUNDS):
+        coarse = _on_panels(log_density, (edges[0], edges[1]), NODES_PER_PANEL[0])
+        cut_off = {axis: _cut_off_at(coarse, axis, edges[axis], low, high) for axis in (0, 1)}
+        for axis, at in cut_off.items():
+            if at is not None:
+                wider, known = _cut(log_density, axis, at, low, high), edges[axis]
+                edges[axis] = np.concatenate([wider[wider < known[0]], known, wider[wider > known[-1]]])
+        if set(cut_off.values()) != {None}:
+            continue
+        fine = _on_panels(log_density, (edges[0], edges[1]), NODES_PER_PANEL[1])
         if np.abs(_marginal_quantiles(coarse) - _marginal_quantiles(fine)).max() < TOLERANCE:
             return fine
-        edges = (_halved(edges[0]), _halved(edges[1]))
+        edges = [_halved(edges[0]), _halved(edges[1])]
     raise InputError("the joint density could not be resolved: is its logarithm smooth?")
 
 
-def _find_peak(log_density: GridFunction, low: tuple[float, float], high: float) -> Floats:
+def _cut(log_density: GridFunction, axis: int, at: float, low: Ends, high: Ends) -> Floats:
+    """Edges of the panels along one axis that the density needs where the other parameter is `at`."""
+    held = np.array([at])
+
+    def along(x: Floats, _: float) -> Floats:
+        return log_density(x, held)[:, 0] if axis == 0 else log_density(held, x)[0]
+
+    return approximate_density(along, low[axis], high[axis]).edges
+
+
+def _cut_off_at(density: JointDensity, axis: int, edges: Floats, low: Ends, high: Ends) -> float | None:
+    """Where, on the other axis, the panels of an axis end before the density does; None if they do not."""
+    values = density.values if axis == 0 else density.values.T
+    other = density.second if axis == 0 else density.first
+    ends = [(0, edges[0] > low[axis]), (-1, edges[-1] < high[axis])]
+    worst = max(((values[row].max(), row) for row, may_go_on in ends if may_go_on), default=(0.0, 0))
+    return float(other[int(values[worst[1]].argmax())]) if worst[0] > CUT_OFF * values.max() else None
+
+
+def _find_peak(log_density: GridFunction, low: Ends, high: Ends) -> Floats:
     """About where the density is highest, by zooming in on the highest point of a grid."""
-    ends = [np.array([start, high]) for start in low]
+    ends = [np.array([start, stop]) for start, stop in zip(low, high, strict=True)]
     share = 0.5 * (1 - np.cos(np.pi * (np.arange(SCAN_POINTS) + 0.5) / SCAN_POINTS))
     for _ in range(8):
         points = [start + (stop - start) * share for start, stop in ends]
@@ -99,7 +128,8 @@ def _find_peak(log_density: GridFunction, low: tuple[float, float], high: float)
         peak = np.array([points[axis][best[axis]] for axis in (0, 1)])
         padded = [np.concatenate([[ends[axis][0]], points[axis], [ends[axis][1]]]) for axis in (0, 1)]
         ends = [padded[axis][[best[axis], best[axis] + 2]] for axis in (0, 1)]
-        if np.ptp(values[np.isfinite(values)]) < 1:
+        around = values[tuple(slice(max(0, at - 1), at + 2) for at in best)]
+        if np.ptp(around) < NEAR_PEAK:
             break
     return peak
 
@@ -124,6 +154,7 @@ def _on_panels(log_density: GridFunction, edges: tuple[Floats, Floats], nodes: i
     return JointDensity(
         first=first,
         second=second,
+        values=density / total,
         mass=mass / total,
         first_marginal=_marginal(density @ second_weight / total, first, edges[0], log_mass),
         second_marginal=_marginal(first_weight @ density / total, second, edges[1], log_mass),
@@ -139,7 +170,9 @@ def _axis(edges: Floats, nodes: int) -> tuple[Floats, Floats]:
 
 
 def _marginal(values: Floats, points: Floats, edges: Floats, log_mass: float) -> PiecewiseDensity:
+    """Between its points the logarithm is a polynomial: it bends far less than the density does."""
     num_panels = len(edges) - 1
-    panels = zip(points.reshape(num_panels, -1), values.reshape(num_panels, -1), edges[:-1], edges[1:], strict=True)
-    fitted = tuple(Chebyshev.fit(x, y, len(x) - 1, domain=[a, b]) for x, y, a, b in panels)
-    return PiecewiseDensity(edges, fitted, log_mass)
+    logs = np.log(np.maximum(values, values.max() * np.exp(-2 * NEGLIGIBLE)))
+    panels = zip(points.reshape(num_panels, -1), logs.reshape(num_panels, -1), edges[:-1], edges[1:], strict=True)
+    series = [Chebyshev.fit(x, y, len(x) - 1, domain=[a, b]) for x, y, a, b in panels]
+    return PiecewiseDensity(edges, tuple(exponential(panel) for panel in series), log_mass)

@@ -21,7 +21,7 @@ from bmpaudit.estimation.diagnostics import (
     diagnose,
     mcse_quantile,
 )
-from bmpaudit.estimation.prior import NormalPrior
+from bmpaudit.estimation.prior import NormalPrior, StrengthPrior
 from bmpaudit.streams import Purpose, check_seed
 
 Floats = npt.NDArray[np.float64]
@@ -29,19 +29,6 @@ Progress = Callable[[int], None]
 
 DEFAULT_ITERATIONS = 10_000
 DEFAULT_JOINT_ITERATIONS = 50_000
-
-
-@dataclass(frozen=True)
-class StrengthPrior:
-    """The attack strength is unknown: s ~ Beta(a, b) (remark of Appendix C)."""
-
-    a: float = 1.0
-    b: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name, value in (("a", self.a), ("b", self.b)):
-            if not 0 < value < np.inf:
-                raise InputError(f"the strength prior's {name} must be positive, got {name}={value}")
 
 
 @dataclass(frozen=True)

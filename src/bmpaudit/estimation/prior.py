@@ -1,4 +1,4 @@
-"""What is believed of ε before the attack."""
+"""What is believed of ε, and of the attack's strength, before the attack."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,11 +7,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit.errors import InputError
+from bmpaudit.estimation.density import NEGLIGIBLE
 
 Floats = npt.NDArray[np.float64]
 
 LogDensity = Callable[[Floats], Floats]
 """The logarithm of a density of ε, up to a constant."""
+
+FURTHEST = 1e6  # an ε beyond which no prior is followed
 
 
 @dataclass(frozen=True)
@@ -38,3 +41,53 @@ class NormalPrior:
     def __call__(self, epsilon: Floats) -> Floats:
         """The log-density."""
         return -0.5 * ((epsilon - self.mean) ** 2 / self.variance + np.log(2 * np.pi * self.variance))
+
+
+@dataclass(frozen=True, eq=False)
+class TabulatedPrior:
+    """A log-density by its values at points, straight lines between them; what a file keeps of a prior of one's own.
+
+    Attributes:
+        points: Ascending, shape (P,).
+        log_density: At the points, shape (P,); -∞ beyond them.
+    """
+
+    points: Floats
+    log_density: Floats
+
+    def __call__(self, epsilon: Floats) -> Floats:
+        """The log-density."""
+        return np.interp(epsilon, self.points, self.log_density, left=-np.inf, right=-np.inf)
+
+
+@dataclass(frozen=True)
+class StrengthPrior:
+    """The attack strength is unknown: s ~ Beta(a, b) (remark of Appendix C)."""
+
+    a: float = 1.0
+    b: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("a", self.a), ("b", self.b)):
+            if not 0 < value < np.inf:
+                raise InputError(f"the strength prior's {name} must be positive, got {name}={value}")
+
+    def log_density(self, strength: Floats) -> Floats:
+        """The log-density, up to a constant."""
+        return (self.a - 1) * np.log(strength) + (self.b - 1) * np.log1p(-strength)
+
+
+def upper_end(prior: LogDensity, low: float) -> float:
+    """Where a prior, and so the posterior (the likelihood is flat up there), has become negligible.
+
+    Raises:
+        InputError: if it never does.
+    """
+    distance = 1.0
+    scan = prior(low + np.geomspace(1e-3, FURTHEST, 400))
+    highest = float(np.max(scan))
+    while float(prior(np.array([low + distance]))[0]) > highest - 2 * NEGLIGIBLE:
+        distance *= 1.5
+        if distance > FURTHEST:
+            raise InputError("the prior must vanish for large ε: the likelihood does not")
+    return low + distance

@@ -29,7 +29,7 @@ MODELS_PER_CHUNK = 32
 class ShadowStore:
     """One folder of shadow models, open in one process at a time; use it in a `with` block.
 
-    The folder holds `plan.json` (the plan and the graph's hash) and `shadows/`, a Zarr v3 group with arrays over the
+    The folder holds `shadows.json` (the plan and the graph's hash) and `shadows/`, a Zarr v3 group with arrays over the
     dimensions model and node: `memberships`, `margin_<view>` (NaN where there is none), `logits_<view>` if kept,
     `train_accuracy`, `held_out_accuracy`, `failed`, and `done`. A missing Zarr chunk reads as the fill value without a
     word, so only `done` says what is there; it is written last, and every file takes its place in one step.
@@ -159,9 +159,9 @@ class ShadowStore:
             raise DataError(f"{self.folder / 'shadows'}: the record of what is done is missing; use a new folder")
 
     def _check_plan(self) -> None:
-        path = self.folder / "plan.json"
+        path = self.folder / "shadows.json"
         if not path.exists() and (self.folder / "shadows").exists():
-            raise DataError(f"{self.folder} has shadow models but no plan.json to say of which plan; use a new folder")
+            raise DataError(f"{self.folder} has shadow models but no shadows.json to say of which plan; use a new folder")
         # Through JSON and back, so that both sides have its types.
         wanted = json.loads(json.dumps(self.plan.describe(self.graph)))
         if not path.exists():

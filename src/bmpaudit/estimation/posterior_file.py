@@ -1,0 +1,141 @@
+"""A posterior as one file, and back (docs/estimation.md, "The file")."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+from numpy.polynomial import Chebyshev
+
+from bmpaudit.attack.counts import ErrorCounts
+from bmpaudit.attack.counts_check import COLUMNS
+from bmpaudit.errors import DataError, InputError
+from bmpaudit.estimation.definition import definition_named
+from bmpaudit.estimation.density import PiecewiseDensity
+from bmpaudit.estimation.diagnostics import diagnose
+from bmpaudit.estimation.draws import DrawsMarginal
+from bmpaudit.estimation.joint_density import JointDensity
+from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun, MhaarSettings
+from bmpaudit.estimation.posterior import Marginal, Posterior
+from bmpaudit.estimation.prior import LogDensity, NormalPrior, StrengthPrior, TabulatedPrior, upper_end
+from bmpaudit.estimation.support import likelihood_of, used_nodes
+from bmpaudit.files import atomic_write
+from bmpaudit.privacy import prior_floor
+
+FORMAT = 1
+PRIOR_POINTS = 4_001
+CHAIN_SETTINGS = ("num_iterations", "burn_in", "num_auxiliary", "num_chains", "seed")
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def save_posterior(posterior: Posterior, path: Path) -> None:
+    """See `Posterior.save`."""
+    if path.suffix != ".npz":
+        raise InputError(f"{path}: the name of a posterior's file must end in .npz")
+    strength = posterior.strength
+    about: dict[str, Any] = {
+        "format": FORMAT,
+        "definition": posterior.definition.name,
+        "method": posterior.method,
+        "status": posterior.status,
+        "parameters": list(posterior.marginals),
+        "strength": [strength.a, strength.b] if isinstance(strength, StrengthPrior) else strength,
+        "prior": None,
+        "chains": None,
+    }
+    arrays: Arrays = {f"counts_{name}": getattr(posterior.counts, name) for name in COLUMNS}
+    if isinstance(posterior.prior, NormalPrior):
+        about["prior"] = {"mean": posterior.prior.mean, "variance": posterior.prior.variance}
+    else:
+        points = _prior_points(posterior)
+        arrays |= {"prior_points": points, "prior_log_density": posterior.prior(points)}
+    if posterior.run is not None:
+        settings = posterior.run.settings
+        about["chains"] = {name: getattr(settings, name) for name in CHAIN_SETTINGS}
+        about["chains"]["tau_variance"] = None if settings.correlated is None else settings.correlated.tau_variance
+        arrays |= {"draws": posterior.run.draws, "acceptance_rate": posterior.run.acceptance_rate}
+    for name, marginal in posterior.marginals.items():
+        if isinstance(marginal, PiecewiseDensity):
+            arrays[f"edges_{name}"] = marginal.edges
+            arrays[f"coefficients_{name}"] = np.stack([panel.coef for panel in marginal.panels])
+            about["log_mass"] = marginal.log_mass
+    if posterior.joint is not None:
+        arrays |= {f"joint_{name}": getattr(posterior.joint, name) for name in ("first", "second", "values", "mass")}
+    with atomic_write(path) as temporary:
+        np.savez_compressed(temporary, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
+
+
+def load_posterior(path: Path) -> Posterior:
+    """See `Posterior.load`."""
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        about = json.loads(str(arrays["about"]))
+        if about["format"] != FORMAT:
+            raise DataError(f"{path}: a posterior of format {about['format']}, this version reads {FORMAT}")
+        return _posterior(about, arrays)
+    except (ValueError, KeyError, TypeError, OSError, BadZipFile) as damage:
+        if isinstance(damage, DataError):
+            raise
+        raise DataError(f"{path}: damaged or not a posterior: {damage}") from None
+
+
+def _prior_points(posterior: Posterior) -> npt.NDArray[np.float64]:
+    low = min(posterior.support_low(name) for name in posterior.definition.parameter_names)
+    return np.linspace(low, upper_end(posterior.prior, low), PRIOR_POINTS)
+
+
+def _posterior(about: dict[str, Any], arrays: Arrays) -> Posterior:
+    definition = definition_named(about["definition"])
+    counts = ErrorCounts.from_arrays(**{name: arrays[f"counts_{name}"] for name in COLUMNS})
+    prior: LogDensity = (
+        TabulatedPrior(arrays["prior_points"], arrays["prior_log_density"])
+        if about["prior"] is None
+        else NormalPrior(**about["prior"])
+    )
+    strength = about["strength"] if isinstance(about["strength"], float) else StrengthPrior(*about["strength"])
+    is_used = used_nodes(counts, definition)
+    marginals: dict[str, Marginal] = {}
+    run, joint = None, None
+    if about["chains"] is not None:
+        tau_variance = about["chains"].pop("tau_variance")
+        correlated = None if tau_variance is None else CorrelatedCounts(tau_variance)
+        settings = MhaarSettings(definition, prior, **about["chains"], strength=strength, correlated=correlated)  # type: ignore[arg-type]
+        diagnostics = {name: diagnose(arrays["draws"][:, :, k]) for k, name in enumerate(settings.parameter_names)}
+        run = MhaarRun(arrays["draws"], arrays["acceptance_rate"], settings, diagnostics)
+        marginals = {name: DrawsMarginal(run.chains(name).ravel()) for name in about["parameters"]}
+    else:
+        densities = [_density(name, about, arrays) for name in about["parameters"]]
+        marginals = dict(zip(about["parameters"], densities, strict=True))
+        if "joint_mass" in arrays:
+            grids = {name: arrays[f"joint_{name}"] for name in ("first", "second", "values", "mass")}
+            joint = JointDensity(
+                **grids, first_marginal=densities[0], second_marginal=densities[1], log_mass=about["log_mass"]
+            )
+    return Posterior(
+        definition=definition,
+        method=about["method"],
+        marginals=marginals,
+        counts=counts,
+        is_used=is_used,
+        likelihood=likelihood_of(counts, definition),
+        prior=prior,
+        strength=strength,
+        floor=prior_floor(counts.prior_odds[is_used]),
+        status=about["status"],
+        joint=joint,
+        run=run,
+    )
+
+
+def _density(name: str, about: dict[str, Any], arrays: Arrays) -> PiecewiseDensity:
+    edges = arrays[f"edges_{name}"]
+    panels = zip(arrays[f"coefficients_{name}"], edges[:-1], edges[1:], strict=True)
+    return PiecewiseDensity(edges, tuple(Chebyshev(c, domain=[a, b]) for c, a, b in panels), about["log_mass"])

@@ -1,0 +1,220 @@
+"""What a posterior answers, beside its quantiles; and its file."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from bmpaudit import DataError, InputError
+from bmpaudit.attack.counts import ErrorCounts
+from bmpaudit.estimation import CorrelatedCounts, Posterior, StrengthPrior, estimate
+from bmpaudit.estimation.prior import NormalPrior
+
+
+def some_counts(num_constant: int = 0) -> ErrorCounts:
+    """Five nodes that leak a little, one that leaks much, and nodes that are always taken for non-members."""
+    rows = [(100, 50, 40, 20), (90, 60, 30, 25), (80, 70, 35, 30), (95, 55, 45, 20), (85, 65, 30, 30), (75, 75, 1, 2)]
+    rows += [(120, 30, 0, 30)] * num_constant
+    out, inside, positives, negatives = np.array(rows).T
+    return ErrorCounts.from_arrays(out, inside, positives, negatives, prior_prob=inside / (out + inside))
+
+
+def without(counts: ErrorCounts, is_left_out: np.ndarray) -> ErrorCounts:
+    kept = ~is_left_out
+    columns = (counts.num_out, counts.num_in, counts.false_positives, counts.false_negatives, counts.prior_prob)
+    out, inside, positives, negatives, prior = (column[kept] for column in columns)
+    return ErrorCounts.from_arrays(out, inside, positives, negatives, prior, node=counts.node[kept])
+
+
+@pytest.mark.parametrize("definition", ["mp", "bmp-r", "bmp-l", "bmp-s"])
+def test_influence_is_the_difference_that_leaving_a_node_out_makes(definition: Any) -> None:
+    counts = some_counts()
+    posterior = estimate(counts, definition)
+    found = posterior.influence()
+    assert found.mean == pytest.approx(posterior.mean(), abs=1e-4)
+    for k in range(counts.num_nodes):
+        rest = estimate(without(counts, np.arange(counts.num_nodes) == k), definition)
+        if rest.support_low() == posterior.support_low():
+            assert found.shift[k] == pytest.approx(posterior.mean() - rest.mean(), abs=2e-3)
+    assert found.drivers(1)[0].node == 5
+    assert not found.drivers(1)[0].is_constant
+
+
+def test_influence_of_constant_nodes() -> None:
+    counts = some_counts(num_constant=40)
+    posterior = estimate(counts, "mp")
+    rest = estimate(without(counts, counts.is_constant), "mp")
+    assert posterior.influence().mean_without_constant == pytest.approx(rest.mean(), abs=2e-3)
+    assert posterior.influence().is_constant.sum() == 40
+
+
+def test_status_tells_of_constant_decisions() -> None:
+    assert estimate(some_counts(), "mp").status == "exact"
+    many = without(some_counts(num_constant=2_000), np.arange(2_006) == 5)
+    status = estimate(many, "mp").status
+    assert "epsilon is driven by 2,000 nodes whose decision never varies: without them its mean would be" in status
+    only = without(many, ~many.is_constant)
+    assert "the attack is uninformative" in estimate(only, "mp").status
+    assert "the attack is uninformative" in str(estimate(only, "mp"))
+    nothing_tried = ErrorCounts.from_arrays([0], [0], [0], [0], 0.5)
+    assert estimate(nothing_tried, "mp").status == "exact"
+
+
+def test_share_of_the_tail_that_is_the_prior() -> None:
+    nothing_tried = ErrorCounts.from_arrays([0], [0], [0], [0], 0.5)
+    assert estimate(nothing_tried, "mp").tail_prior_share() == pytest.approx(1.0, abs=1e-3)
+    # Thousands of nodes that guess hold ε down: the tail is the likelihood's.
+    guessing = ErrorCounts.from_arrays(np.full(3_000, 500), 500, 250, 250, 0.5)
+    posterior = estimate(guessing, "mp")
+    share = posterior.tail_prior_share()
+    assert share < 0.5
+    # The definition, by independent means: both densities normalised beyond p95, their overlap.
+    start = float(posterior.quantile(0.95))
+    x = np.linspace(start, start + 30, 200_001)
+    given = posterior.marginal().pdf(x) / 0.05
+    prior = norm.pdf(x, scale=np.sqrt(10)) / norm.sf(start, scale=np.sqrt(10))
+    assert share == pytest.approx(float(np.minimum(given, prior).sum() * (x[1] - x[0])), abs=0.02)
+
+
+def test_probability_above_and_interval_are_those_of_the_distribution() -> None:
+    posterior = estimate(some_counts(), "bmp-r")
+    interval = posterior.interval(0.8)
+    assert posterior.probability_above(interval.high) == pytest.approx(0.1, abs=1e-9)
+    assert posterior.probability_above(interval.low) == pytest.approx(0.9, abs=1e-9)
+    assert interval.width == interval.high - interval.low
+
+
+@pytest.mark.parametrize(("definition", "method"), [("mp", "exact"), ("bmp", "exact"), ("bmp", "mhaar")])
+def test_samples_follow_the_posterior(definition: Any, method: Any) -> None:
+    posterior = estimate(some_counts(), definition, method=method, num_iterations=4_000)
+    draws = posterior.sample(20_000, seed=3)
+    assert list(draws) == list(posterior.marginals)
+    for name, values in draws.items():
+        # The share below a quantile has standard error √(p(1-p)/20,000) ≤ 0.0036; bound of five of them.
+        for p in (0.1, 0.5, 0.9):
+            assert np.mean(values <= posterior.quantile(p, name)) == pytest.approx(p, abs=0.018)
+    assert np.array_equal(posterior.sample(5, seed=1)[name], posterior.sample(5, seed=1)[name])
+    if posterior.joint is not None:
+        correlation = np.corrcoef(draws["epsilon_left"], draws["epsilon_right"])[0, 1]
+        assert correlation == pytest.approx(posterior.joint.correlation(), abs=0.04)
+
+
+def test_known_posterior_with_unknown_strength() -> None:
+    """By independent quadrature of (ε, s), s uniform."""
+    counts = ErrorCounts.from_arrays([100], [100], [20], [30], 0.5)
+    posterior = estimate(counts, "mp", strength=StrengthPrior())
+    epsilon = (1.09387948689547, 1.7607864354290124, 4.674319)
+    assert posterior.quantile([0.05, 0.5, 0.95]) == pytest.approx(epsilon, abs=1e-5)
+    assert posterior.quantile([0.05, 0.5, 0.95], "strength") == pytest.approx((0.05158, 0.43133, 0.93399), abs=1e-5)
+
+
+def test_exact_strength_agrees_with_the_chains() -> None:
+    counts = ErrorCounts.from_arrays([40, 30], [30, 30], [6, 9], [7, 5], [0.4, 0.5])
+    exact = estimate(counts, "bmp-s", strength=StrengthPrior(2, 3))
+    chains = estimate(counts, "bmp-s", strength=StrengthPrior(2, 3), method="mhaar", num_iterations=10_000)
+    assert chains.run is not None
+    for name in ("epsilon", "strength"):
+        for p in (0.1, 0.5, 0.9):
+            allowed = 4 * chains.run.mcse_quantile(name, p)
+            assert float(exact.quantile(p, name)) == pytest.approx(float(chains.quantile(p, name)), abs=allowed)
+
+
+def test_joint_posterior_with_a_strength_agrees_with_the_chains() -> None:
+    counts = ErrorCounts.from_arrays([20], [15], [2], [4], 0.4)
+    exact = estimate(counts, "bmp", strength=0.4)
+    chains = estimate(counts, "bmp", strength=0.4, method="mhaar", num_iterations=10_000)
+    assert chains.run is not None
+    for name in ("epsilon_left", "epsilon_right"):
+        for p in (0.1, 0.5, 0.9):
+            allowed = 4 * chains.run.mcse_quantile(name, p)
+            assert float(exact.quantile(p, name)) == pytest.approx(float(chains.quantile(p, name)), abs=allowed)
+
+
+def own_prior(epsilon: np.ndarray) -> np.ndarray:
+    return -np.abs(epsilon - 1.0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"definition": "mp"},
+        {"definition": "bmp-r", "strength": 0.3},
+        {"definition": "bmp"},
+        {"definition": "mp", "strength": StrengthPrior(2, 1)},
+        {"definition": "bmp-l", "prior": own_prior},
+        {"definition": "bmp", "method": "mhaar", "num_iterations": 100},
+        {"definition": "mp", "method": "mhaar", "num_iterations": 100, "correlated": CorrelatedCounts()},
+    ],
+)
+def test_file_brings_everything_back(options: dict[str, Any], tmp_path: Path) -> None:
+    counts = ErrorCounts.from_arrays([50, 40], [20, 40], [5, 9], [7, 20], [0.25, 1.0], node=["é", "<b>"])
+    posterior = estimate(counts, **options)
+    posterior.save(tmp_path / "p.npz")
+    loaded = Posterior.load(tmp_path / "p.npz")
+    assert list(loaded.marginals) == list(posterior.marginals)
+    for name in posterior.marginals:
+        assert np.array_equal(loaded.quantile([0.05, 0.5, 0.95], name), posterior.quantile([0.05, 0.5, 0.95], name))
+        assert np.array_equal(loaded.sample(7)[name], posterior.sample(7)[name])
+    for attribute in ("method", "status", "left_out", "floor", "num_nodes", "strength", "correlated"):
+        assert getattr(loaded, attribute) == getattr(posterior, attribute)
+    assert np.array_equal(loaded.node, posterior.node)
+    x = np.linspace(0.2, 3, 9)
+    assert loaded.prior(x) == pytest.approx(posterior.prior(x), abs=1e-3)
+
+
+def test_wrong_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a\.npz: no such file"):
+        Posterior.load(tmp_path / "a.npz")
+    (tmp_path / "b.npz").write_bytes(b"not a zip")
+    with pytest.raises(DataError, match=r"b\.npz: damaged or not a posterior"):
+        Posterior.load(tmp_path / "b.npz")
+    np.savez(tmp_path / "c.npz", x=np.arange(3))
+    with pytest.raises(DataError, match=r"c\.npz: damaged or not a posterior"):
+        Posterior.load(tmp_path / "c.npz")
+    with pytest.raises(InputError, match=r"must end in \.npz"):
+        estimate(some_counts(), "mp").save(tmp_path / "p.json")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.npz", "c.npz"]
+
+
+def test_hand_over_to_arviz() -> None:
+    assert importlib.util.find_spec("arviz") is not None
+    exact: Any = estimate(some_counts(), "bmp").to_arviz(num_draws=2_000)
+    assert dict(exact.posterior.sizes) == {"chain": 4, "draw": 500}
+    assert set(exact.posterior) == {"epsilon_left", "epsilon_right"}
+    chains = estimate(some_counts(), "mp", method="mhaar", num_iterations=200)
+    assert chains.run is not None
+    handed_over: Any = chains.to_arviz()
+    assert np.array_equal(handed_over.posterior["epsilon"].to_numpy(), chains.run.chains("epsilon"))
+
+
+def test_prints_what_is_proven_beside_what_is_estimated() -> None:
+    posterior = estimate(some_counts(), "bmp")
+    told = str(posterior)
+    for side, name in ((posterior.lower_bound.left, "epsilon_left"), (posterior.lower_bound.right, "epsilon_right")):
+        assert f"≥ {side.bound:6.3f}" in told
+        assert posterior.proven(name) is side
+    assert estimate(some_counts(), "mp").proven("epsilon").bound > 0
+    assert "<td>" in posterior._repr_html_()
+
+
+def test_summary_is_plain_and_complete() -> None:
+    told = estimate(some_counts(num_constant=3), "bmp-r", prior=NormalPrior(1, 4), strength=0.1).summary()
+    assert told["prior"] == "normal, mean 1, variance 4"
+    assert told["strength"] == 0.1
+    assert told["num_constant"] == 3
+    assert set(told["epsilon_right"]) == {"p5", "p50", "p95", "mean", "proven_if_split", "tail_prior_share"}
+
+
+def test_what_a_posterior_cannot_answer_is_refused() -> None:
+    posterior = estimate(some_counts(), "bmp")
+    with pytest.raises(InputError, match="parameter must be one of epsilon_left, epsilon_right, got None"):
+        posterior.quantile(0.5)
+    with pytest.raises(InputError, match="num_draws must be a whole number of at least 1"):
+        posterior.sample(0)
+    with pytest.raises(InputError, match="correlated counts are for method mhaar"):
+        estimate(some_counts(), "mp", correlated=CorrelatedCounts())
+    with pytest.raises(InputError, match="strength can be estimated for one-parameter definitions only"):
+        estimate(some_counts(), "bmp", strength=StrengthPrior())
