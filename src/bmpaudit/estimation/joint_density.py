@@ -17,8 +17,8 @@ Ends = tuple[float, float]
 GridFunction = Callable[[Floats, Floats], Floats]
 """Log-density on all pairs of two lists, shape (num_first, num_second)."""
 
-NODES_PER_PANEL = (9, 12)  # two grids on the same panels, whose difference tells whether the panels are fine enough
-SCAN_POINTS = 17
+NODES_PER_PANEL = (8, 10)  # two grids on the same panels, whose difference tells whether the panels are fine enough
+SCAN_POINTS = 11
 NEAR_PEAK = 3.0  # nats between a scan's highest point and its neighbours when it is near enough to the peak
 TOLERANCE = 1e-6  # by which marginal quantiles may differ between the two
 MOST_ROUNDS = 8
