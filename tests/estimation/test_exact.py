@@ -257,7 +257,7 @@ def test_another_prior_gives_another_posterior() -> None:
     [
         ({"definition": "dp"}, "definition must be one of mp, bmp-r, bmp-l, bmp-s, bmp, got definition='dp'"),
         ({"definition": "mp", "strength": 1.0}, r"strength must be in \[0, 1\), got strength=1.0"),
-        ({"definition": "bmp", "strength": 0.5}, "an attack strength is for definitions with one parameter"),
+        ({"definition": "bmp", "strength": 1.5}, r"strength must be in \[0, 1\), got strength=1.5"),
         ({"definition": "mp", "prior": lambda epsilon: 0 * epsilon}, "the prior must vanish for large ε"),
     ],
 )

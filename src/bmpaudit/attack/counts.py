@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,10 @@ class ErrorCounts:
             np.full(nodes.size, array) if array.ndim == 0 else array for array in given
         )
         return cls(nodes, out, inside, positives, negatives, prior)
+
+    def take(self, rows: npt.ArrayLike) -> ErrorCounts:
+        """Some of the nodes, in the order given: row numbers, or flags for all rows."""
+        return replace(self, **{name: getattr(self, name)[np.asarray(rows)] for name in COLUMNS})
 
     @property
     def num_nodes(self) -> int:

@@ -40,6 +40,32 @@ class AttackPerformance:
         return f"{self.num_out + self.num_in:,} challenges: accuracy {self.accuracy:.1%}, AUC {self.auc:.3f}{rates}"
 
 
+@dataclass(frozen=True, eq=False)
+class RocCurve:
+    """True positive rates against false positive rates, both ascending from 0 to 1, shape (P,)."""
+
+    false_positive_rate: npt.NDArray[np.float64]
+    true_positive_rate: npt.NDArray[np.float64]
+
+
+def roc_curve(scores: ChallengeScores, decision: Decision = "strong", num_points: int = 120) -> RocCurve:
+    """The curve at thresholds whose false positive rates are spread evenly, on a logarithmic and a plain scale.
+
+    Every point is attained by a threshold; nothing is interpolated.
+    """
+    values, is_member = scores.of(decision), scores.memberships
+    out_scores, in_scores = np.sort(values[~is_member]), np.sort(values[is_member])
+    num_out = len(out_scores)
+    wanted = np.concatenate([np.geomspace(1, num_out, num_points // 2), np.linspace(0, num_out, num_points // 2)])
+    thresholds = np.unique(out_scores[num_out - 1 - np.clip(wanted.astype(np.int64), 0, num_out - 1)])[::-1]
+    false_positives = num_out - np.searchsorted(out_scores, thresholds, side="right")
+    true_positives = len(in_scores) - np.searchsorted(in_scores, thresholds, side="right")
+    return RocCurve(
+        np.concatenate([[0.0], false_positives / num_out, [1.0]]),
+        np.concatenate([[0.0], true_positives / len(in_scores), [1.0]]),
+    )
+
+
 def attack_performance(
     scores: ChallengeScores,
     decision: Decision = "strong",

@@ -6,6 +6,7 @@ from pathlib import Path
 from bmpaudit.datasets.catalog import NAMED_DATASETS, NamedDataset
 from bmpaudit.datasets.content import read_content
 from bmpaudit.datasets.demo import make_demo
+from bmpaudit.datasets.from_code import graph_from_function, is_function_name
 from bmpaudit.datasets.locate import at_hand, find_archive, find_files, search_path
 from bmpaudit.datasets.planetoid import read_planetoid
 from bmpaudit.errors import DataError
@@ -18,8 +19,8 @@ def load(name: str | Path, data_dir: str | Path | None = None) -> Graph:
     """Loads a graph.
 
     Args:
-        name: `cora`, `citeseer`, `pubmed` or `demo`; the name of an `.npz` archive on the search path; or the path
-            of an `.npz` archive or of a folder with `nodes` and `edges` tables.
+        name: `cora`, `citeseer`, `pubmed` or `demo`; the name of an `.npz` archive on the search path; the path of an
+            `.npz` archive or of a folder with `nodes` and `edges` tables; or `module:function`, which is called.
         data_dir: A folder to search before `$BMPAUDIT_DATA` and the user's cache.
 
     Raises:
@@ -36,6 +37,8 @@ def load(name: str | Path, data_dir: str | Path | None = None) -> Graph:
         return Graph.from_folder(path)
     if path.suffix == ".npz":
         return Graph.from_npz(path)
+    if is_function_name(str(name)):
+        return graph_from_function(str(name))
     archive = find_archive(str(name), data_dir)
     if archive is None:
         raise DataError(f"no data set, archive or folder {str(name)!r}; at hand: {', '.join(at_hand(data_dir))}")

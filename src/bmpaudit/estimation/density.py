@@ -9,7 +9,6 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-import scipy.optimize
 from numpy.polynomial import Chebyshev
 
 from bmpaudit.errors import InputError
@@ -29,6 +28,7 @@ SCAN_PARTS = 3
 FINE_DEGREE = 16  # of a panel's polynomial; its error is judged by the polynomial of half the degree
 TOLERANCE = 1e-9  # of the log-density, weighted by the density relative to its highest value
 MOST_SPLITS = 40
+BISECTIONS = 53
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +69,15 @@ class PiecewiseDensity:
         wanted = np.atleast_1d(np.asarray(probability, dtype=np.float64))
         if not ((wanted > 0) & (wanted < 1)).all():
             raise InputError(f"a quantile's probability must be in (0, 1), got {probability!r}")
-        masses = self._masses()
-        below = np.concatenate([[0.0], np.cumsum(masses)])
-        found = []
-        for p in wanted * below[-1]:
-            number = min(int(np.searchsorted(below, p, side="right")) - 1, len(masses) - 1)
-            low, high = self.edges[number], self.edges[number + 1]
-            rest = self.panels[number].integ(lbnd=low)
-            found.append(_root(lambda x, rest=rest, p=p, n=number: rest(x) - (p - below[n]), low, high))  # type: ignore[misc]
-        return np.array(found).reshape(np.shape(probability))
+        below = np.concatenate([[0.0], np.cumsum(self._masses())])
+        targets = wanted.ravel() * below[-1]
+        numbers = np.clip(np.searchsorted(below, targets, side="right") - 1, 0, len(self.panels) - 1)
+        found = np.empty(targets.size)
+        for number in np.unique(numbers):
+            here = numbers == number
+            mass = self.panels[number].integ(lbnd=self.edges[number])
+            found[here] = _roots(mass, targets[here] - below[number], self.edges[number], self.edges[number + 1])
+        return found.reshape(np.shape(probability))
 
     def mean(self) -> float:
         """The expectation."""
@@ -194,9 +194,11 @@ def _normalised(panels: list[tuple[float, float, Floats]], peak: float) -> Piece
     return PiecewiseDensity(edges, tuple(density / mass for density in densities), peak + float(np.log(mass)))
 
 
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    if function(low) >= 0:
-        return low
-    if function(high) <= 0:
-        return high
-    return float(scipy.optimize.brentq(function, low, high, xtol=1e-13, rtol=1e-14))
+def _roots(rising: Chebyshev, levels: Floats, low: float, high: float) -> Floats:
+    """Where a rising function reaches each of some levels, by bisection of [low, high] to the last digit."""
+    left, right = np.full_like(levels, low), np.full_like(levels, high)
+    for _ in range(BISECTIONS):
+        middle = (left + right) / 2
+        is_below = rising(middle) < levels
+        left, right = np.where(is_below, middle, left), np.where(is_below, right, middle)
+    return (left + right) / 2

@@ -16,6 +16,7 @@ from bmpaudit.estimation.support import support_low
 Floats = npt.NDArray[np.float64]
 
 STRONGEST = 1 - 1e-7  # the ring of a larger s is too thin for double precision
+HAIR = 1e-9  # share of the range, next to its lower end, that is left out: there R is too thin for double precision
 
 
 def exact_density(
@@ -32,9 +33,11 @@ def exact_density(
         left = epsilon if definition.bounds_left else infinite
         right = epsilon if definition.bounds_right else infinite
         log_prior = prior(epsilon)
-        return likelihood(left, right, strength, cutoff - log_prior) + log_prior
+        with np.errstate(invalid="ignore"):  # a prior of 0 leaves 0 whatever the likelihood is
+            return likelihood(left, right, strength, cutoff - log_prior) + log_prior
 
-    return approximate_density(log_posterior, low, upper_end(prior, low))
+    high = upper_end(prior, low)
+    return approximate_density(log_posterior, _just_above(low, high), high)
 
 
 def exact_joint_density(
@@ -46,11 +49,11 @@ def exact_joint_density(
     )
 
     def log_posterior(left: Floats, right: Floats) -> Floats:
-        values = likelihood(left[:, None], right[None, :], strength) if strength else likelihood.on_grid(left, right)
-        return values + prior(left)[:, None] + prior(right)[None, :]
+        return likelihood.on_grid(left, right, strength) + prior(left)[:, None] + prior(right)[None, :]
 
     high = upper_end(prior, max(low_left, low_right))
-    return approximate_joint_density(log_posterior, (low_left, low_right), (high, high))
+    lows = _just_above(low_left, high), _just_above(low_right, high)
+    return approximate_joint_density(log_posterior, lows, (high, high))
 
 
 def exact_strength_density(
@@ -80,4 +83,9 @@ def exact_strength_density(
             best[0] = max(best[0], float(values[:, column].max()))
         return values
 
-    return approximate_joint_density(log_posterior, (low, 0.0), (upper_end(prior, low), STRONGEST))
+    high = upper_end(prior, low)
+    return approximate_joint_density(log_posterior, (_just_above(low, high), 0.0), (high, STRONGEST))
+
+
+def _just_above(low: float, high: float) -> float:
+    return low + HAIR * (high - low)

@@ -89,37 +89,54 @@ def influence(posterior: Posterior, parameter: str | None = None) -> Influence:
 
 def mean_without_constant(posterior: Posterior, parameter: str | None = None) -> float:
     """The posterior mean without the nodes whose decision never varies; `influence` of them alone, and much faster."""
-    return _without_constant(_Cut(posterior, parameter), posterior)
+    marginal, low = posterior.marginal(parameter), posterior.support_low(parameter)
+    edges = np.maximum(marginal.quantile(BULK), low)
+    # Where the posterior is known already, the likelihood of the nodes left out is all that is needed.
+    points, weights = _quadrature(edges)
+    with np.errstate(divide="ignore"):
+        rest = np.log(marginal.pdf(points)) - _constant(posterior)(*_both_sides(posterior, parameter, points))
+    density = np.exp(rest - rest.max()) * weights
+    if density[:POINTS_PER_PANEL].sum() > 0.01 * density.sum():  # it goes where the posterior is next to nothing
+        return _without_constant(_Cut(posterior, parameter), posterior)
+    return float((density * points).sum() / density.sum())
 
 
 def _without_constant(cut: _Cut, posterior: Posterior) -> float:
-    constant, likelihood = posterior.is_constant, posterior.likelihood
-    if not constant.any():
-        return cut.mean()
-    return cut.mean_without(Likelihood(likelihood.counts[constant], likelihood.log_prior_odds[constant]))
+    return cut.mean_without(_constant(posterior)) if posterior.is_constant.any() else cut.mean()
+
+
+def _constant(posterior: Posterior) -> Likelihood:
+    """The likelihood of the nodes whose decision never varies."""
+    chosen, likelihood = posterior.is_constant, posterior.likelihood
+    return Likelihood(likelihood.counts[chosen], likelihood.log_prior_odds[chosen])
+
+
+def _quadrature(edges: Floats) -> tuple[Floats, Floats]:
+    nodes, weights = np.polynomial.legendre.leggauss(POINTS_PER_PANEL)
+    half = np.diff(edges)[:, None] / 2
+    return ((edges[1:] + edges[:-1])[:, None] / 2 + half * nodes).ravel(), (half * weights).ravel()
+
+
+def _both_sides(posterior: Posterior, parameter: str | None, points: Floats) -> tuple[Floats, Floats, float]:
+    """ε_L, ε_R and s where one parameter takes some values; the other of `bmp` is held at its median."""
+    definition, infinite = posterior.definition, np.full_like(points, np.inf)
+    left = points if definition.bounds_left else infinite
+    right = points if definition.bounds_right else infinite
+    if definition.is_joint:
+        medians = [np.full_like(points, posterior.quantile(0.5, name)) for name in definition.parameter_names]
+        left, right = (left, medians[1]) if parameter == "epsilon_left" else (medians[0], right)
+    return left, right, posterior.typical_strength
 
 
 class _Cut:
     """The posterior along one parameter, on a quadrature that also covers where it may go without some nodes."""
 
     def __init__(self, posterior: Posterior, parameter: str | None) -> None:
-        marginal, definition = posterior.marginal(parameter), posterior.definition
         low = posterior.support_low(parameter)
-        bulk = np.maximum(marginal.quantile(BULK), low)
-        edges = np.concatenate(
-            [np.linspace(low, bulk[0], PANELS_BELOW + 1)[:-1], bulk, [upper_end(posterior.prior, low)]]
-        )
-        nodes, weights = np.polynomial.legendre.leggauss(POINTS_PER_PANEL)
-        half = np.diff(edges)[:, None] / 2
-        self._points = ((edges[1:] + edges[:-1])[:, None] / 2 + half * nodes).ravel()
-        self._weights = (half * weights).ravel()
-        infinite = np.full_like(self._points, np.inf)
-        left = self._points if definition.bounds_left else infinite
-        right = self._points if definition.bounds_right else infinite
-        if definition.is_joint:
-            medians = [np.full_like(infinite, posterior.quantile(0.5, name)) for name in definition.parameter_names]
-            left, right = (left, medians[1]) if parameter == "epsilon_left" else (medians[0], right)
-        self._ends = (left, right, posterior.typical_strength)
+        bulk = np.maximum(posterior.quantile(BULK, parameter), low)
+        below, high = np.linspace(low, bulk[0], PANELS_BELOW + 1)[:-1], upper_end(posterior.prior, low)
+        self._points, self._weights = _quadrature(np.concatenate([below, bulk, [high]]))
+        self._ends = _both_sides(posterior, parameter, self._points)
         self._log_posterior = posterior.likelihood(*self._ends) + posterior.prior(self._points)
 
     def mean(self) -> float:

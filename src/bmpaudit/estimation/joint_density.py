@@ -18,9 +18,12 @@ GridFunction = Callable[[Floats, Floats], Floats]
 """Log-density on all pairs of two lists, shape (num_first, num_second)."""
 
 NODES_PER_PANEL = (8, 10)  # two grids on the same panels, whose difference tells whether the panels are fine enough
+POINTS_PER_PANEL = 16  # at which the density itself is integrated
+DEEPEST = 200.0  # nats below the peak that are told apart
 SCAN_POINTS = 11
 NEAR_PEAK = 3.0  # nats between a scan's highest point and its neighbours when it is near enough to the peak
-TOLERANCE = 1e-6  # by which marginal quantiles may differ between the two
+TOLERANCE = 5e-6  # by which marginal quantiles may differ between the two; the finer is far closer to the truth
+MARGINAL_TOLERANCE = 1e-9  # by which their marginals may differ on a panel
 MOST_ROUNDS = 8
 CUT_OFF = 1e-8  # of the highest density: more than this at the border of the panels is not left out
 
@@ -32,8 +35,9 @@ class JointDensity:
     Attributes:
         first: Grid points of the first parameter, shape (G,).
         second: Grid points of the second parameter, shape (H,).
+        first_weight: Quadrature weights of the first parameter's points, shape (G,).
+        second_weight: Of the second parameter's points, shape (H,).
         values: The density at each pair, shape (G, H).
-        mass: Density times quadrature weight at each pair; sums to 1, shape (G, H).
         first_marginal: Density of the first parameter.
         second_marginal: Density of the second parameter.
         log_mass: Logarithm of the integral before it was normalised.
@@ -41,11 +45,17 @@ class JointDensity:
 
     first: Floats
     second: Floats
+    first_weight: Floats
+    second_weight: Floats
     values: Floats
-    mass: Floats
     first_marginal: PiecewiseDensity
     second_marginal: PiecewiseDensity
     log_mass: float
+
+    @property
+    def mass(self) -> Floats:
+        """Density times quadrature weight at each pair; sums to 1, shape (G, H)."""
+        return self.values * self.first_weight[:, None] * self.second_weight[None, :]
 
     def correlation(self) -> float:
         """Of the two parameters."""
@@ -62,11 +72,12 @@ class JointDensity:
         """
         first = self.first_marginal.quantile(rng.uniform(1e-12, 1 - 1e-12, num_draws))
         rows = np.abs(self.first[None, :] - first[:, None]).argmin(axis=1)
-        cumulative = np.cumsum(self.mass, axis=1)
+        mass = self.mass
+        cumulative = np.cumsum(mass, axis=1)
         second = np.empty(num_draws)
         for row in np.unique(rows):
             chosen = rows == row
-            levels = cumulative[row] - self.mass[row] / 2  # mass up to the middle of each point's share
+            levels = cumulative[row] - mass[row] / 2  # mass up to the middle of each point's share
             second[chosen] = np.interp(rng.random(chosen.sum()) * cumulative[row, -1], levels, self.second)
         return np.column_stack([first, second])
 
@@ -92,7 +103,7 @@ def approximate_joint_density(log_density: GridFunction, low: Ends, high: Ends) 
         fine = _on_panels(log_density, (edges[0], edges[1]), NODES_PER_PANEL[1])
         if np.abs(_marginal_quantiles(coarse) - _marginal_quantiles(fine)).max() < TOLERANCE:
             return fine
-        edges = [_halved(edges[0]), _halved(edges[1])]
+        edges = [_refined(edges[axis], coarse, fine, axis) for axis in (0, 1)]
     raise InputError("the joint density could not be resolved: is its logarithm smooth?")
 
 
@@ -139,27 +150,46 @@ def _marginal_quantiles(density: JointDensity) -> Floats:
     return np.concatenate([marginal.quantile([0.05, 0.5, 0.95]) for marginal in marginals])
 
 
-def _halved(edges: Floats) -> Floats:
-    return np.sort(np.concatenate([edges, (edges[1:] + edges[:-1]) / 2]))
+def _refined(edges: Floats, coarse: JointDensity, fine: JointDensity, axis: int) -> Floats:
+    """Halves the panels of an axis on which the two marginals disagree most, if they do at all."""
+    marginals = [density.mass.sum(axis=1 - axis) for density in (coarse, fine)]
+    apart = np.abs(marginals[0] - marginals[1]).reshape(len(edges) - 1, -1).sum(axis=1)
+    split = (apart > MARGINAL_TOLERANCE) & (apart > apart.max() / 10)
+    return np.sort(np.concatenate([edges, ((edges[1:] + edges[:-1]) / 2)[split]]))
 
 
 def _on_panels(log_density: GridFunction, edges: tuple[Floats, Floats], nodes: int) -> JointDensity:
-    (first, first_weight), (second, second_weight) = _axis(edges[0], nodes), _axis(edges[1], nodes)
-    values = log_density(first, second)
-    peak = values.max()
-    density = np.exp(values - peak)
-    mass = density * first_weight[:, None] * second_weight[None, :]
-    total = mass.sum()
+    """The density from its logarithm at `nodes` points a panel and axis, a polynomial between them.
+
+    The logarithm bends far less than the density, so that few points of it, which are dear, make many of the density.
+    """
+    logs = log_density(_axis(edges[0], nodes)[0], _axis(edges[1], nodes)[0])
+    peak = logs.max()
+    between = _between(nodes, POINTS_PER_PANEL)
+    known = np.maximum(logs - peak, -DEEPEST).reshape(len(edges[0]) - 1, nodes, len(edges[1]) - 1, nodes)
+    fine = np.einsum("gi,piqj,hj->pgqh", between, known, between, optimize=True)
+    (first, first_weight), (second, second_weight) = (_axis(axis, POINTS_PER_PANEL) for axis in edges)
+    density = np.exp(fine.reshape(len(first), len(second)))
+    total = float(first_weight @ density @ second_weight)
     log_mass = float(peak + np.log(total))
     return JointDensity(
         first=first,
         second=second,
+        first_weight=first_weight,
+        second_weight=second_weight,
         values=density / total,
-        mass=mass / total,
         first_marginal=_marginal(density @ second_weight / total, first, edges[0], log_mass),
         second_marginal=_marginal(first_weight @ density / total, second, edges[1], log_mass),
         log_mass=log_mass,
     )
+
+
+def _between(nodes: int, points: int) -> Floats:
+    """From values at Gauss-Legendre nodes to those of the polynomial through them at others, shape (points, nodes)."""
+    given, _ = np.polynomial.legendre.leggauss(nodes)
+    wanted, _ = np.polynomial.legendre.leggauss(points)
+    vander = np.polynomial.legendre.legvander
+    return np.asarray(np.linalg.solve(vander(given, nodes - 1).T, vander(wanted, nodes - 1).T).T, dtype=np.float64)
 
 
 def _axis(edges: Floats, nodes: int) -> tuple[Floats, Floats]:

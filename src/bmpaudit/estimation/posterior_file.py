@@ -28,6 +28,7 @@ from bmpaudit.privacy import prior_floor
 
 FORMAT = 1
 PRIOR_POINTS = 4_001
+JOINT_ARRAYS = ("first", "second", "first_weight", "second_weight", "values")
 CHAIN_SETTINGS = ("num_iterations", "burn_in", "num_auxiliary", "num_chains", "seed")
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -65,7 +66,7 @@ def save_posterior(posterior: Posterior, path: Path) -> None:
             arrays[f"coefficients_{name}"] = np.stack([panel.coef for panel in marginal.panels])
             about["log_mass"] = marginal.log_mass
     if posterior.joint is not None:
-        arrays |= {f"joint_{name}": getattr(posterior.joint, name) for name in ("first", "second", "values", "mass")}
+        arrays |= {f"joint_{name}": getattr(posterior.joint, name) for name in JOINT_ARRAYS}
     with atomic_write(path) as temporary:
         np.savez_compressed(temporary, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
 
@@ -114,8 +115,8 @@ def _posterior(about: dict[str, Any], arrays: Arrays) -> Posterior:
     else:
         densities = [_density(name, about, arrays) for name in about["parameters"]]
         marginals = dict(zip(about["parameters"], densities, strict=True))
-        if "joint_mass" in arrays:
-            grids = {name: arrays[f"joint_{name}"] for name in ("first", "second", "values", "mass")}
+        if "joint_values" in arrays:
+            grids = {name: arrays[f"joint_{name}"] for name in JOINT_ARRAYS}
             joint = JointDensity(
                 **grids, first_marginal=densities[0], second_marginal=densities[1], log_mass=about["log_mass"]
             )

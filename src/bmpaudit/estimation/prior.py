@@ -14,7 +14,8 @@ Floats = npt.NDArray[np.float64]
 LogDensity = Callable[[Floats], Floats]
 """The logarithm of a density of ε, up to a constant."""
 
-FURTHEST = 1e6  # an ε beyond which no prior is followed
+NEAREST, FURTHEST = 1e-3, 1e6  # distances from the floor between which a prior is followed
+SCAN_POINTS = 4_000
 
 
 @dataclass(frozen=True)
@@ -78,16 +79,18 @@ class StrengthPrior:
 
 
 def upper_end(prior: LogDensity, low: float) -> float:
-    """Where a prior, and so the posterior (the likelihood is flat up there), has become negligible.
+    """Where a prior, and so the posterior (the likelihood is flat up there), has become negligible for good.
+
+    It may have its peak far above `low`, and be negligible before it too.
 
     Raises:
         InputError: if it never does.
     """
-    distance = 1.0
-    scan = prior(low + np.geomspace(1e-3, FURTHEST, 400))
-    highest = float(np.max(scan))
-    while float(prior(np.array([low + distance]))[0]) > highest - 2 * NEGLIGIBLE:
-        distance *= 1.5
-        if distance > FURTHEST:
-            raise InputError("the prior must vanish for large ε: the likelihood does not")
-    return low + distance
+    distances = np.geomspace(NEAREST, FURTHEST, SCAN_POINTS)
+    scan = prior(low + distances)
+    likely = np.flatnonzero(scan > np.max(scan) - 2 * NEGLIGIBLE)
+    if not likely.size:  # it is 0 wherever one looked, and so will the posterior be
+        return low + 1.0
+    if likely[-1] == SCAN_POINTS - 1:
+        raise InputError("the prior must vanish for large ε: the likelihood does not")
+    return low + float(distances[likely[-1] + 1])

@@ -54,7 +54,7 @@ class AuditPlan:
         prior_source: `exact`: by formula, or from `prior_draws` extra samples; `shadow-frequency`: the paper's way.
         prior_draws: Samples for priors without a formula.
         null_permutations: Exchanges of memberships in the null control.
-        definitions: What is estimated.
+        definitions: What is estimated: `bmp`, which has two parameters, of the main variant, all others of every one.
         epsilon_prior: Prior of each ε.
         strength: Attack strength s that is assumed.
         level: Of credible intervals.

@@ -41,7 +41,7 @@ COMMENTS = {
     "attack.min_sigma": "spread is at least this",
     "attack.cost_false_positive": "c0 of Theorem 7",
     "attack.cost_false_negative": "c1 of Theorem 7",
-    "estimation.definitions": "bmp (ε_L and ε_R), bmp-r, bmp-l, bmp-s (ε_L = ε_R), mp",
+    "estimation.definitions": "bmp (ε_L and ε_R, main variant only), bmp-r, bmp-l, bmp-s (ε_L = ε_R), mp",
     "estimation.prior_mean": "of the normal prior of ε",
     "estimation.prior_variance": "of the normal prior of ε",
     "estimation.strength": "attack strength s that is assumed, in [0, 1)",

@@ -96,16 +96,25 @@ def read_plan(path: str | Path) -> PlanFile:
         InputError: naming the file, the key and what is allowed, if it says something impossible.
     """
     path = Path(path)
-    try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; `bmpaudit plan init` writes one") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as damage:
-        raise DataError(f"{path}: not a TOML file: {damage}") from None
+    given = read_table(path)
     try:
         return parse_plan(given)
     except InputError as wrong:
         raise InputError(f"{path}: {wrong}") from None
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """The nested values of a TOML file, unchecked.
+
+    Raises:
+        DataError: if there is no such file or it is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file; `bmpaudit plan init` writes one") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as damage:
+        raise DataError(f"{path}: not a TOML file: {damage}") from None
 
 
 def parse_plan(given: Mapping[str, Any]) -> PlanFile:
@@ -122,7 +131,7 @@ def parse_plan(given: Mapping[str, Any]) -> PlanFile:
     mine = {field.name for field in dataclasses.fields(Decisions)}
     try:
         plan = AuditPlan(
-            sampler=_choose("sampler", SAMPLERS, "uniform", tables["sampler"] or {"train_fraction": 0.25}),
+            sampler=_choose("sampler", SAMPLERS, "uniform", _with_fraction(tables["sampler"])),
             model=_choose("model", MODELS, "gcn", tables["model"]),
             training=_build("training", Training, tables["training"]),
             num_shadows=top["shadows"],
@@ -214,6 +223,12 @@ def _named(kinds: Mapping[str, type[Any]], part: Any) -> dict[str, Any]:
 def _fields(part: Any) -> dict[str, Any]:
     values = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def _with_fraction(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A quarter of the nodes if nothing is said, for the samplers that take a share of them."""
+    default = {} if table.get("name") == "random-walk" else {"train_fraction": 0.25}
+    return default | dict(table)
 
 
 def _choose(section: str, kinds: Mapping[str, type[Any]], default: str, table: Mapping[str, Any]) -> Any:

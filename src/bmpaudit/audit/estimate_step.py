@@ -1,0 +1,93 @@
+"""The step from errors to what they say about ε."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bmpaudit.attack import ErrorCounts
+from bmpaudit.audit.attack_step import Attacks
+from bmpaudit.estimation import Influence, LowerBound, NodeLeakage, Posterior, estimate, lower_bound, node_leakage
+from bmpaudit.estimation.definition import DEFINITIONS
+from bmpaudit.plan import AuditPlan, Runtime
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """What the errors say.
+
+    Attributes:
+        posteriors: By the variant's name, then by definition.
+        leakage: Of every node, main variant.
+        bounds: What each variant proves, by its name.
+        influences: By definition and parameter, main variant: which nodes drive the posterior.
+        null_medians: Median of the headline's ε after each exchange of memberships, shape (R,).
+    """
+
+    posteriors: Mapping[str, Mapping[str, Posterior]]
+    leakage: NodeLeakage
+    bounds: Mapping[str, LowerBound]
+    influences: Mapping[tuple[str, str], Influence]
+    null_medians: npt.NDArray[np.float64]
+
+
+def null_definition(plan: AuditPlan) -> str:
+    """The definition whose median stands beside those of the null control: the first with one parameter."""
+    return next((name for name in plan.definitions if not DEFINITIONS[name].is_joint), "bmp-r")
+
+
+def estimation_tasks(plan: AuditPlan) -> list[tuple[str, str]]:
+    """Variant and definition of every posterior.
+
+    Two parameters at once take ten times as long as one: only the main variant has them.
+    """
+    return [
+        (variant.name, definition)
+        for variant in plan.variants
+        for definition in plan.definitions
+        if variant == plan.main_variant or not DEFINITIONS[definition].is_joint
+    ]
+
+
+def run_estimates(plan: AuditPlan, attacks: Attacks, runtime: Runtime) -> Estimates:
+    """Estimates every definition for every variant, and what stands beside it."""
+    tasks = estimation_tasks(plan)
+    posteriors: dict[str, dict[str, Posterior]] = {variant.name: {} for variant in plan.variants}
+    with runtime.progress("posteriors", len(tasks) + plan.null_permutations) as progress:
+        for done, (variant, definition) in enumerate(tasks):
+            posteriors[variant][definition] = _estimate(plan, attacks.counts[variant], definition)
+            progress(done + 1)
+        null_medians = []
+        for done, counts in enumerate(attacks.null_control.null_counts):
+            null_medians.append(float(_estimate(plan, counts, null_definition(plan)).quantile(0.5)))
+            progress(len(tasks) + done + 1)
+    return assemble(plan, attacks, posteriors, np.array(null_medians))
+
+
+def assemble(
+    plan: AuditPlan,
+    attacks: Attacks,
+    posteriors: Mapping[str, Mapping[str, Posterior]],
+    null_medians: npt.NDArray[np.float64],
+) -> Estimates:
+    """Posteriors with what stands beside them."""
+    main = plan.main_variant.name
+    return Estimates(
+        posteriors=posteriors,
+        leakage=node_leakage(attacks.counts[main], plan.level),
+        bounds={name: lower_bound(counts, plan.proof_level) for name, counts in attacks.split_counts.items()},
+        influences={
+            (definition, parameter): posterior.influence(parameter)
+            for definition, posterior in posteriors[main].items()
+            for parameter in posterior.definition.parameter_names
+        },
+        null_medians=null_medians,
+    )
+
+
+def _estimate(plan: AuditPlan, counts: ErrorCounts, definition: Any) -> Posterior:
+    return estimate(counts, definition, prior=plan.epsilon_prior, strength=plan.strength)

@@ -1,0 +1,275 @@
+"""An audit on disk: a folder that one can enter and leave at every step (docs/audit-folder.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bmpaudit import datasets
+from bmpaudit.attack import ErrorCounts, NullControl
+from bmpaudit.attack.performance import AttackPerformance, RocCurve
+from bmpaudit.audit.attack_step import Attacks, VariantPerformance
+from bmpaudit.audit.audit import Audit
+from bmpaudit.audit.estimate_step import Estimates, assemble, estimation_tasks
+from bmpaudit.audit.plain import plain
+from bmpaudit.errors import DataError, InputError
+from bmpaudit.estimation import Posterior
+from bmpaudit.files import atomic_write
+from bmpaudit.graph import Graph
+from bmpaudit.plan import AuditPlan, PlanFile, format_plan, read_plan
+from bmpaudit.samplers import Priors
+from bmpaudit.shadow import ShadowRuns, ShadowStore
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class AuditFolder:
+    """The files of one audit, by name. Every file is written whole or not at all."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @property
+    def plan_path(self) -> Path:
+        """What was asked for."""
+        return self.path / "plan.toml"
+
+    @property
+    def report_path(self) -> Path:
+        """The page."""
+        return self.path / "report.html"
+
+    def counts_path(self, variant: str, *, split: bool = False) -> Path:
+        """Errors of a variant of the attack, by Algorithm 1 or 4."""
+        return self.path / "counts" / f"{variant}{'_split' if split else ''}.parquet"
+
+    def posterior_path(self, variant: str, definition: str) -> Path:
+        """A posterior."""
+        return self.path / "posteriors" / f"{variant}_{definition}.npz"
+
+    # The plan and the graph it is about
+
+    def write_plan(self, plan: AuditPlan, source: str, graph: Graph) -> None:
+        """Writes the plan, and the graph itself if nothing else could bring it back."""
+        if not source:
+            graph.to_npz(self.path / "graph.npz")
+        _write_text(self.plan_path, format_plan(plan, source or "graph.npz"))
+
+    def read_plan(self) -> PlanFile:
+        """The plan.
+
+        Raises:
+            DataError: if this is no folder of an audit.
+        """
+        if not self.plan_path.exists():
+            raise DataError(f"{self.path} is no folder of an audit: it has no plan.toml")
+        return read_plan(self.plan_path)
+
+    def load_graph(self, source: str) -> Graph:
+        """The graph that the plan names; a path of its own may be relative to the folder."""
+        own = self.path / source
+        return datasets.load(own if source == "graph.npz" else source)
+
+    # The steps' results
+
+    def write_priors(self, priors: Priors) -> None:
+        """γ of every node."""
+        import pandas as pd
+
+        table = pd.DataFrame(
+            {
+                "node": np.arange(len(priors.prob)),
+                "prior_prob": priors.prob,
+                "standard_error": priors.standard_error,
+                "num_draws": priors.num_draws,
+            }
+        )
+        _write_table(self.path / "priors.parquet", table)
+
+    def read_priors(self, plan: AuditPlan) -> Priors:
+        """γ of every node, as the sample step left it."""
+        table = self._read_table("priors.parquet", "sample")
+        columns = (table[name].to_numpy(dtype=np.float64) for name in ("prior_prob", "standard_error"))
+        prob, standard_error = columns
+        return Priors(plan.sampler, prob, standard_error, int(table["num_draws"].iloc[0]))
+
+    def read_runs(self, graph: Graph, plan: AuditPlan) -> ShadowRuns:
+        """The shadow models, as the train step left them.
+
+        Raises:
+            DataError: if there are none.
+        """
+        if not (self.path / "shadows").exists():
+            raise DataError(f"{self.path} has no shadow models yet: bmpaudit train")
+        with ShadowStore(self.path, graph, plan.shadow_plan) as store:
+            return store.read(min(plan.num_shadows, store.num_models))
+
+    def write_attacks(self, attacks: Attacks) -> None:
+        """Counts of all variants, their performance, the null control."""
+        for variant, counts in attacks.counts.items():
+            _make_parent(self.counts_path(variant))
+            counts.to_table(self.counts_path(variant))
+        for variant, counts in attacks.split_counts.items():
+            counts.to_table(self.counts_path(variant, split=True))
+        control = attacks.null_control
+        for trial, counts in enumerate(control.null_counts):
+            counts.to_table(self.counts_path(f"null_{trial:02d}"))
+        told = {
+            "not_auditable": [[left.node, left.reason] for left in next(iter(attacks.counts.values())).not_auditable],
+            "null_control": {
+                "statistic": control.statistic,
+                "null_statistics": control.null_statistics,
+                "decision": control.decision,
+            },
+            "performance": {
+                variant: {
+                    "num_out": found.figures.num_out,
+                    "num_in": found.figures.num_in,
+                    "accuracy": found.figures.accuracy,
+                    "auc": found.figures.auc,
+                    "tpr_at_fpr": found.figures.tpr_at_fpr,
+                    "roc": {"fpr": found.roc.false_positive_rate, "tpr": found.roc.true_positive_rate},
+                }
+                for variant, found in attacks.performance.items()
+            },
+        }
+        _write_json(self.path / "attack.json", told)
+
+    def read_attacks(self, plan: AuditPlan) -> Attacks:
+        """What the attack step left.
+
+        Raises:
+            DataError: if it was not run, or for another plan.
+        """
+        from dataclasses import replace
+
+        from bmpaudit.attack import NotAuditable
+
+        told = self._read_json("attack.json", "attack")
+        not_auditable = tuple(NotAuditable(int(node), str(reason)) for node, reason in told["not_auditable"])
+        names = [variant.name for variant in plan.variants]
+        if set(names) - set(told["performance"]):
+            raise DataError(f"{self.path} was attacked with other variants: run bmpaudit attack again")
+
+        def read(variant: str, *, split: bool = False) -> ErrorCounts:
+            return replace(ErrorCounts.from_table(self.counts_path(variant, split=split)), not_auditable=not_auditable)
+
+        main = read(names[0])
+        control = told["null_control"]
+        trials = range(len(control["null_statistics"]))
+        null_control = NullControl(
+            control["statistic"],
+            np.array(control["null_statistics"]),
+            main,
+            tuple(read(f"null_{trial:02d}") for trial in trials),
+            control["decision"],
+        )
+        return Attacks(
+            counts={name: read(name) for name in names},
+            split_counts={
+                name: read(name, split=True) for name in names if self.counts_path(name, split=True).exists()
+            },
+            performance={name: _performance(told["performance"][name]) for name in names},
+            null_control=null_control,
+        )
+
+    def write_estimates(self, estimates: Estimates) -> None:
+        """All posteriors."""
+        for variant, found in estimates.posteriors.items():
+            for definition, posterior in found.items():
+                path = self.posterior_path(variant, definition)
+                _make_parent(path)
+                posterior.save(path)
+
+    def read_estimates(self, plan: AuditPlan, attacks: Attacks) -> Estimates:
+        """What the estimate step left.
+
+        Raises:
+            DataError: if it was not run, or for another plan.
+        """
+        told = self.read_summary()
+        posteriors: dict[str, dict[str, Posterior]] = {variant.name: {} for variant in plan.variants}
+        for variant, definition in estimation_tasks(plan):
+            posteriors[variant][definition] = Posterior.load(self.posterior_path(variant, definition))
+        return assemble(plan, attacks, posteriors, np.array(told["null_control"]["null_medians"]))
+
+    def write_audit(self, audit: Audit) -> None:
+        """Everything of a finished audit but the page and the pictures; the summary last, which vouches for it."""
+        self.write_plan(audit.plan, audit.source, audit.graph)
+        self.write_priors(audit.priors)
+        self.write_attacks(audit.attacks)
+        self.write_estimates(audit.estimates)
+        _write_table(self.path / "nodes.parquet", audit.nodes)
+        _write_json(self.path / "summary.json", audit.summary)
+
+    def read_summary(self) -> dict[str, Any]:
+        """The audit in one object."""
+        return dict(self._read_json("summary.json", "estimate"))
+
+    def read_nodes(self) -> pd.DataFrame:
+        """One row a node."""
+        return self._read_table("nodes.parquet", "estimate")
+
+    def _read_json(self, name: str, step: str) -> Any:
+        return self._read(name, step, lambda path: json.loads(path.read_text(encoding="utf-8")))
+
+    def _read_table(self, name: str, step: str) -> pd.DataFrame:
+        import pandas as pd
+
+        return self._read(name, step, pd.read_parquet)
+
+    def _read(self, name: str, step: str, reader: Callable[[Path], Any]) -> Any:
+        path = self.path / name
+        if not path.exists():
+            raise DataError(f"{self.path} has no {name} yet: bmpaudit {step}")
+        try:
+            return reader(path)
+        except (ValueError, KeyError, OSError) as damage:
+            raise DataError(f"{path}: damaged: {str(damage).splitlines()[0]}") from None
+
+
+def check_new_or_audit(path: Path) -> None:
+    """Refuses to write into a folder that holds something else.
+
+    Raises:
+        InputError: if there are files but no plan, neither of an audit nor of shadow models.
+    """
+    if path.is_file():
+        raise InputError(f"{path} is a file, not a folder")
+    ours = ("plan.toml", "shadows.json")
+    if path.exists() and any(path.iterdir()) and not any((path / name).exists() for name in ours):
+        raise InputError(f"{path} holds files that are not an audit's; use a new folder")
+
+
+def _performance(told: dict[str, Any]) -> VariantPerformance:
+    figures = AttackPerformance(
+        told["num_out"],
+        told["num_in"],
+        told["accuracy"],
+        told["auc"],
+        {float(rate): value for rate, value in told["tpr_at_fpr"].items()},
+    )
+    return VariantPerformance(figures, RocCurve(np.array(told["roc"]["fpr"]), np.array(told["roc"]["tpr"])))
+
+
+def _make_parent(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def _write_text(path: Path, text: str) -> None:
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _write_json(path: Path, value: Any) -> None:
+    _write_text(path, json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _write_table(path: Path, table: pd.DataFrame) -> None:
+    with atomic_write(path) as temporary:
+        table.to_parquet(temporary, index=False)

@@ -1,0 +1,77 @@
+"""One row a node: who it is, what was tried on it, and what it leaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse.csgraph
+
+from bmpaudit.attack import ErrorCounts
+from bmpaudit.estimation import NodeLeakage
+from bmpaudit.graph import Graph
+from bmpaudit.samplers import Priors
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CONSTANT = "constant decision"
+
+
+def node_homophily(graph: Graph) -> npt.NDArray[np.float64]:
+    """The share of each node's neighbours that have its class; NaN without neighbours, shape (num_nodes,)."""
+    source = np.repeat(np.arange(graph.num_nodes), graph.degrees)
+    same = graph.labels[source] == graph.labels[graph.indices]
+    with np.errstate(invalid="ignore"):
+        return np.bincount(source, same, minlength=graph.num_nodes) / graph.degrees
+
+
+def node_components(graph: Graph) -> npt.NDArray[np.int64]:
+    """The connected component of each node, the largest being 0, shape (num_nodes,)."""
+    _, label = scipy.sparse.csgraph.connected_components(graph.adjacency, directed=False)
+    sizes = np.bincount(label)
+    rank = np.empty(len(sizes), dtype=np.int64)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    return rank[label]
+
+
+def class_names(graph: Graph) -> list[str]:
+    """The name of each class, or its number."""
+    return list(graph.class_names or map(str, range(graph.num_classes)))
+
+
+def nodes_table(graph: Graph, priors: Priors, counts: ErrorCounts, leakage: NodeLeakage) -> pd.DataFrame:
+    """All nodes of the graph in their order; what is not known of a node is missing (docs/audit-folder.md)."""
+    import pandas as pd
+
+    table = pd.DataFrame(
+        {
+            "node": np.arange(graph.num_nodes),
+            "name": list(graph.node_names or map(str, range(graph.num_nodes))),
+            "class": np.array(class_names(graph), dtype=object)[graph.labels],
+            "degree": graph.degrees,
+            "homophily": node_homophily(graph),
+            "component": node_components(graph),
+            "prior_prob": priors.prob,
+            "prior_standard_error": priors.standard_error,
+        }
+    ).set_index("node")
+    audited = pd.DataFrame(
+        {
+            "num_out": counts.num_out,
+            "num_in": counts.num_in,
+            "false_positives": counts.false_positives,
+            "false_negatives": counts.false_negatives,
+        },
+        index=pd.Index(counts.node, name="node"),
+        dtype="Int64",
+    )
+    found = leakage.to_frame().set_index("node").drop(columns="is_constant")
+    table = table.join(audited).join(found)
+    flag = pd.Series("", index=table.index, dtype=object)
+    flag[counts.node[counts.is_constant]] = CONSTANT
+    for left in counts.not_auditable:
+        flag[left.node] = f"not auditable: {left.reason}"
+    table["flag"] = flag
+    return table.reset_index()

@@ -1,0 +1,238 @@
+"""The data of the page (docs/report-page.md)."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bmpaudit.audit.audit import Audit
+from bmpaudit.audit.headline import IS_NOT, cautions
+from bmpaudit.audit.layout import graph_layout
+from bmpaudit.audit.plain import plain
+from bmpaudit.estimation import Posterior
+from bmpaudit.plan import format_plan
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_NODES = 5_000  # shown on the page
+MOST_LEAKING = 3_000  # of these, when there are more
+CURVE_POINTS = 201
+JOINT_DRAWS = 1_000
+HISTOGRAM_BINS = 24
+SYMBOLS = {"epsilon_right": "ε_R", "epsilon_left": "ε_L", "epsilon": "ε"}
+COLUMNS = {
+    "prior_prob": "prior",
+    "prior_standard_error": "prior_se",
+    **{
+        name: name
+        for name in (
+            *("name", "class", "degree", "homophily", "component", "flag", "floor_right", "floor_left"),
+            *("num_out", "num_in", "false_positives", "false_negatives", "excess_right_median"),
+            *(f"{side}_{end}" for side in ("right", "left") for end in ("low", "median", "high")),
+        )
+    },
+}
+CITATION = "Bayesian Membership Privacy for Graph Neural Networks. Audited with bmpaudit; cite both, see CITATION.cff."
+
+
+def page_data(audit: Audit) -> dict[str, Any]:
+    """Everything that the page shows, as plain values."""
+    nodes = audit.nodes
+    shown = _shown_nodes(nodes)
+    control = audit.attacks.null_control
+    graph = audit.graph
+    adjacency = graph.adjacency[shown][:, shown]
+    source, target = np.nonzero(np.triu(adjacency.toarray())) if len(shown) <= MOST_NODES else ([], [])
+    positions = graph_layout(adjacency)
+    return plain(
+        {
+            "title": audit.title,
+            "version": version("bmpaudit"),
+            "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "graph": {
+                "name": Path(audit.source).stem or "graph",
+                **{n: getattr(graph, n) for n in ("num_nodes", "num_edges", "num_features", "num_classes")},
+            },
+            "verdict": audit.verdict,
+            "headline": [_headline_row(row) for row in audit.summary["headline"]],
+            "cautions": cautions(audit.plan, audit.attacks, audit.estimates),
+            "null_control": {
+                "sentence": str(control),
+                "is_leakage_found": control.leakage_found,
+                "statistic": control.statistic,
+                "null_statistics": control.null_statistics,
+                "real_p50": _null_counterpart(audit),
+                "null_p50": audit.estimates.null_medians,
+            },
+            "is_not": IS_NOT,
+            "variants": [_variant(audit, variant.name, variant.label) for variant in audit.plan.variants],
+            "posteriors": _posteriors(audit),
+            "joint": _joint(audit),
+            "nodes": {
+                "id": shown,
+                "x": positions[:, 0],
+                "y": positions[:, 1],
+                **{to: _column(nodes, name, shown) for name, to in COLUMNS.items()},
+            },
+            "leakage_level": audit.estimates.leakage.level,
+            "edges": {"source": source, "target": target},
+            "margins": _margins(audit, shown),
+            "accuracy": {"train": audit.runs.train_accuracy, "held_out": audit.runs.held_out_accuracy},
+            "provenance": _provenance(audit),
+            "diagnostics": _diagnostics(audit),
+            "timings": [(name, f"{seconds:.1f} s") for name, seconds in audit.timings.items()],
+            "plan_toml": format_plan(audit.plan, audit.source),
+            "citation": CITATION,
+        }
+    )
+
+
+def _shown_nodes(nodes: pd.DataFrame) -> npt.NDArray[np.int64]:
+    if len(nodes) <= MOST_NODES:
+        return np.arange(len(nodes))
+    by_leakage = np.argsort(-nodes["right_low"].fillna(-np.inf).to_numpy(dtype=np.float64), kind="stable")
+    top, rest = by_leakage[:MOST_LEAKING], by_leakage[MOST_LEAKING:]
+    evenly = rest[np.linspace(0, len(rest) - 1, MOST_NODES - MOST_LEAKING).astype(np.int64)]
+    return np.sort(np.concatenate([top, evenly]))
+
+
+def _column(nodes: pd.DataFrame, name: str, shown: npt.NDArray[np.int64]) -> list[Any]:
+    column = nodes[name].iloc[shown]
+    known = column.notna()
+    values = column.astype(object).where(known, None).tolist()
+    # No prior is certain to more digits, and the page stays small.
+    return [float(f"{value:.6g}") if isinstance(value, float) and np.isfinite(value) else value for value in values]
+
+
+def _headline_row(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: None if isinstance(value, str) and value.endswith("inf") else value for key, value in row.items()}
+
+
+def _null_counterpart(audit: Audit) -> float:
+    from bmpaudit.audit.estimate_step import null_definition
+
+    main = audit.estimates.posteriors[audit.plan.main_variant.name]
+    name = null_definition(audit.plan)
+    return float(main[name].quantile(0.5)) if name in main else float("nan")
+
+
+def _variant(audit: Audit, name: str, label: str) -> dict[str, Any]:
+    found = audit.attacks.performance[name]
+    figures = dataclasses.asdict(found.figures)
+    return {
+        "id": name,
+        "label": label,
+        "auc": figures["auc"],
+        "accuracy": figures["accuracy"],
+        "tpr_at_fpr": {f"{rate:g}": value for rate, value in figures["tpr_at_fpr"].items()},
+        "roc": {"fpr": found.roc.false_positive_rate, "tpr": found.roc.true_positive_rate},
+    }
+
+
+def _posteriors(audit: Audit) -> list[dict[str, Any]]:
+    return [
+        _curve(variant, definition, posterior, parameter)
+        for variant, found in audit.estimates.posteriors.items()
+        for definition, posterior in found.items()
+        for parameter in posterior.definition.parameter_names
+    ]
+
+
+def _curve(variant: str, definition: str, posterior: Posterior, parameter: str) -> dict[str, Any]:
+    p5, p50, p95 = posterior.quantile([0.05, 0.5, 0.95], parameter)
+    low, high = posterior.quantile([0.0005, 0.9995], parameter)
+    x = np.linspace(max(low - 0.05 * (high - low), posterior.support_low(parameter)), high, CURVE_POINTS)
+    return {
+        "variant": variant,
+        "definition": definition,
+        "parameter": parameter,
+        "symbol": f"{SYMBOLS[parameter]} ({definition})",
+        "p5": p5,
+        "p50": p50,
+        "p95": p95,
+        "mean": posterior.mean(parameter),
+        "x": np.round(x, 5),
+        "density": np.round(posterior.marginal(parameter).pdf(x), 6),
+        "prior_density": np.round(np.exp(posterior.prior(x)), 6),
+        "status": posterior.status,
+    }
+
+
+def _joint(audit: Audit) -> list[dict[str, Any]]:
+    found = []
+    for variant, posteriors in audit.estimates.posteriors.items():
+        if "bmp" in posteriors:
+            draws = posteriors["bmp"].sample(JOINT_DRAWS, seed=audit.plan.seed)
+            left, right = (np.round(draws[name], 4) for name in ("epsilon_left", "epsilon_right"))
+            found.append({"variant": variant, "left": left, "right": right})
+    return found
+
+
+def _margins(audit: Audit, shown: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Histograms of each node's margins without and with it in the sample, on bins of its own."""
+    view = audit.plan.main_variant.view.name
+    margins = audit.runs.statistics[view][:, shown].astype(np.float64)
+    is_in = audit.runs.memberships[:, shown]
+    low, high = margins.min(axis=0), margins.max(axis=0)
+    width = np.where(high > low, high - low, 1.0)
+    bins = np.minimum((HISTOGRAM_BINS * (margins - low) / width).astype(np.int64), HISTOGRAM_BINS - 1)
+    place = bins + HISTOGRAM_BINS * np.arange(len(shown))
+    found: dict[str, Any] = {
+        "view": view,
+        "num_bins": HISTOGRAM_BINS,
+        "low": np.round(low, 4),
+        "high": np.round(high, 4),
+    }
+    for name, chosen in (("out", ~is_in), ("in", is_in)):
+        counts = np.bincount(place[chosen], minlength=HISTOGRAM_BINS * len(shown))
+        found[name] = counts.reshape(len(shown), HISTOGRAM_BINS)
+        number = chosen.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.where(chosen, margins, 0.0).sum(axis=0) / number
+            spread = np.sqrt(np.where(chosen, (margins - mean) ** 2, 0.0).sum(axis=0) / number)
+        found[f"mean_{name}"], found[f"std_{name}"] = np.round(mean, 5), np.round(spread, 5)
+    return found
+
+
+def _provenance(audit: Audit) -> list[tuple[str, str]]:
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "zarr", "plotly"))
+    return [
+        ("graph", audit.source or "given as an object"),
+        ("graph's hash", audit.graph.content_hash),
+        ("seed", str(audit.plan.seed)),
+        ("fingerprint", audit.summary["fingerprint"]),
+        ("bmpaudit", version("bmpaudit")),
+        ("libraries", libraries),
+        ("Python", platform.python_version()),
+        ("machine", f"{platform.machine()}, {platform.system()}"),
+    ]
+
+
+def _diagnostics(audit: Audit) -> list[tuple[str, str]]:
+    counts = audit.attacks.counts[audit.plan.main_variant.name]
+    priors = audit.priors
+    rows = [
+        ("models trained", f"{audit.runs.num_models:,}"),
+        ("models failed", f"{len(audit.runs.failed):,}"),
+        ("nodes audited", f"{counts.num_nodes:,} of {audit.graph.num_nodes:,}"),
+        ("nodes with a constant decision", f"{int(counts.is_constant.sum()):,}"),
+        ("priors", "by formula" if priors.is_exact else f"{priors.num_draws:,} draws"),
+        ("null control", f"p = {audit.attacks.null_control.p_value:.2f}"),
+    ]
+    main = audit.estimates.posteriors[audit.plan.main_variant.name]
+    rows += [(f"status of {definition}", posterior.status) for definition, posterior in main.items()]
+    for (definition, parameter), influence in audit.estimates.influences.items():
+        told = ", ".join(
+            f"node {each.node} ({each.shift:+.2f}{', constant' if each.is_constant else ''})"
+            for each in influence.drivers(3)
+        )
+        rows.append((f"drive {SYMBOLS[parameter]} of {definition} most", told))
+    return rows

@@ -1,0 +1,28 @@
+"""Values as JSON has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+def plain(value: Any) -> Any:
+    """Nested values without NumPy types; infinity becomes "inf" or "-inf", and NaN None, which JSON has none of.
+
+    >>> plain({"a": np.float64(1.5), "b": (np.inf, np.nan), "c": np.arange(2)})
+    {'a': 1.5, 'b': ['inf', None], 'c': [0, 1]}
+    """
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
