@@ -1,6 +1,6 @@
 """The command line: parse, call one function, print. One file a command."""
 
-from bmpaudit.cli import data, estimate, priors, reproduce, train  # they register their commands
+from bmpaudit.cli import audit, data, estimate, nodes, plan, priors, reproduce, train  # they register their commands
 from bmpaudit.cli.root import cli, main
 
-__all__ = ["cli", "data", "estimate", "main", "priors", "reproduce", "train"]
+__all__ = ["audit", "cli", "data", "estimate", "main", "nodes", "plan", "priors", "reproduce", "train"]

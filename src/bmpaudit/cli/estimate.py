@@ -3,16 +3,42 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bmpaudit.cli.root import cli
 from bmpaudit.estimation.definition import DEFINITIONS
+from bmpaudit.progress import progress_bar
+
+if TYPE_CHECKING:
+    from bmpaudit.attack import ErrorCounts
+    from bmpaudit.estimation import DrivingNode, Posterior
+
+DEFAULT_LEVEL = 0.9  # of the interval that the table's 5 % and 95 % make
+DRIVERS_SHOWN = 3
+NAMED = 5  # nodes left out that are named
 
 
-@cli.command()
+def _check_save(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    """Before the work, not after it."""
+    if path is not None and path.suffix != ".npz":
+        raise click.BadParameter(f"the name must end in .npz, got {path}")
+    if path is not None and not path.absolute().parent.is_dir():
+        raise click.BadParameter(f"no such folder: {path.parent}")
+    return path
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  bmpaudit estimate counts.csv
+  bmpaudit estimate counts.csv --definition bmp --json
+  bmpaudit estimate counts.csv --definition mp --strength-prior 1 1 --save mp.npz
+  bmpaudit estimate counts.csv --method mhaar --correlated --chains 8"""
+)
 @click.argument("counts", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--definition", type=click.Choice(list(DEFINITIONS)), default="bmp-r", show_default=True, help="What to estimate."
@@ -22,54 +48,131 @@ from bmpaudit.estimation.definition import DEFINITIONS
 )
 @click.option("--prior-mean", type=float, default=0.0, show_default=True, help="Of the normal prior of ε.")
 @click.option("--prior-variance", type=float, default=10.0, show_default=True, help="Of the normal prior of ε.")
-@click.option("--strength", type=float, default=0.0, show_default=True, help="Attack strength s, in [0, 1).")
+@click.option("--strength", type=float, help="Attack strength s, in [0, 1) [0].")
+@click.option(
+    "--strength-prior", type=float, nargs=2, metavar="A B", help="Estimate s too, with the prior Beta(A, B); not bmp."
+)
 @click.option("--iterations", type=int, help="mhaar: steps of a chain [10,000; bmp 50,000].")
-@click.option("--chains", type=int, default=4, show_default=True, help="mhaar: number of chains.")
+@click.option("--chains", type=int, help="mhaar: number of chains [4].")
+@click.option("--auxiliary", type=int, metavar="M", help="mhaar: points a node and step [50].")
+@click.option("--correlated", is_flag=True, help="mhaar: counts with unknown correlations in place of binomial ones.")
 @click.option("--seed", type=int, default=0, show_default=True, help="mhaar: of the chains.")
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=DEFAULT_LEVEL,
+    show_default=True,
+    help="Probability of the credible interval shown.",
+)
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=_check_save,
+    metavar="FILE.npz",
+    help="Keep the posterior, for Posterior.load.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def estimate(
-    counts: Path,
-    definition: Any,
-    method: Any,
-    prior_mean: float,
-    prior_variance: float,
-    strength: float,
-    iterations: int | None,
-    chains: int,
-    seed: int,
-    as_json: bool,
-) -> None:
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def estimate(counts: Path, level: float, save: Path | None, as_json: bool, quiet: bool, **settings: Any) -> None:
     """Estimate ε from a table of an attack's errors.
 
     COUNTS is a CSV or Parquet file with the columns node, num_out, num_in, false_positives, false_negatives and
     prior_prob.
     """
-    from bmpaudit import estimation
     from bmpaudit.attack import ErrorCounts
 
-    posterior = estimation.estimate(
-        ErrorCounts.from_table(counts),
-        definition,
-        method=method,
-        prior=estimation.NormalPrior(prior_mean, prior_variance),
-        strength=strength,
-        num_iterations=iterations,
-        num_chains=chains,
-        seed=seed,
-    )
-    if as_json:
-        click.echo(json.dumps(_without_infinity(posterior.summary()), indent=2))
-        return
-    click.echo(posterior)
-    click.echo(f"  floor          ε_L ≥ {posterior.floor.left:.3f}, ε_R ≥ {posterior.floor.right:.3f}   (Prop. 1)")
+    posterior = _estimate(ErrorCounts.from_table(counts), quiet=quiet, **settings)
+    if save is not None:
+        posterior.save(save)
+    click.echo(json.dumps(_as_json(posterior, level), indent=2) if as_json else "\n".join(_table(posterior, level)))
+
+
+def _estimate(
+    counts: ErrorCounts,
+    *,
+    definition: Any,
+    method: Any,
+    prior_mean: float,
+    prior_variance: float,
+    strength: float | None,
+    strength_prior: tuple[float, float] | None,
+    seed: int,
+    quiet: bool,
+    **of_chains: Any,
+) -> Posterior:
+    """The posterior, from the options as they were given."""
+    from bmpaudit import estimation
+    from bmpaudit.estimation.mhaar import DEFAULT_ITERATIONS, DEFAULT_JOINT_ITERATIONS
+
+    if strength is not None and strength_prior is not None:
+        raise click.UsageError("--strength fixes what --strength-prior estimates: give one of the two")
+    given = {name: value for name, value in of_chains.items() if value is not None and value is not False}
+    if method != "mhaar" and given:
+        raise click.UsageError(f"--{next(iter(given))} is for --method mhaar, got --method {method}")
+    default = DEFAULT_JOINT_ITERATIONS if DEFINITIONS[definition].is_joint else DEFAULT_ITERATIONS
+    iterations, chains = given.get("iterations", default), given.get("chains", 4)
+    with progress_bar("iterations", iterations * chains, quiet=quiet or method != "mhaar") as progress:
+        return estimation.estimate(
+            counts,
+            definition,
+            method=method,
+            prior=estimation.NormalPrior(prior_mean, prior_variance),
+            strength=(strength or 0.0) if strength_prior is None else estimation.StrengthPrior(*strength_prior),
+            correlated=estimation.CorrelatedCounts() if "correlated" in given else None,
+            num_iterations=iterations,
+            num_auxiliary=given.get("auxiliary", 50),
+            num_chains=chains,
+            seed=seed,
+            progress=progress,
+        )
+
+
+def _table(posterior: Posterior, level: float) -> list[str]:
+    """The lines printed."""
+    lines = [str(posterior)]
+    if posterior.status == "converged":
+        lines.append("  status: converged")
+    if level != DEFAULT_LEVEL:
+        for name in posterior.marginals:
+            found = posterior.interval(level, name)
+            lines.append(f"  {f'{100 * level:g} % interval':<14} {name} from {found.low:.3f} to {found.high:.3f}")
+    lines.append(f"  floor          ε_L ≥ {posterior.floor.left:.3f}, ε_R ≥ {posterior.floor.right:.3f}   (Prop. 1)")
     if posterior.left_out:
-        click.echo(f"  left out       {len(posterior.left_out):,} nodes whose membership is certain")
-    if posterior.method != "exact":
-        click.echo(f"  status         {posterior.status}")
+        named = ", ".join(map(str, posterior.left_out[:NAMED])) + (", ..." if len(posterior.left_out) > NAMED else "")
+        lines.append(f"  left out       {_nodes(len(posterior.left_out))} whose membership is certain: {named}")
+    for name in posterior.definition.parameter_names:
+        of = f" of {name}" if posterior.definition.is_joint else ""
+        share = posterior.tail_prior_share(name)
+        lines.append(f"  upper tail     {share:.0%} of the top 5 %{of} is simply the prior's")
+        lines.append(f"  driven by      {_told(posterior.influence(name).drivers(DRIVERS_SHOWN))}")
+    return lines
 
 
-def _without_infinity(value: Any) -> Any:
+def _nodes(count: int) -> str:
+    return f"{count:,} node{'' if count == 1 else 's'}"
+
+
+def _told(drivers: tuple[DrivingNode, ...]) -> str:
+    told = [f"{node.node} ({node.shift:+.3f}{', never varies' if node.is_constant else ''})" for node in drivers]
+    return f"node{'' if len(told) == 1 else 's'} {', '.join(told)}: shift of the mean"
+
+
+def _as_json(posterior: Posterior, level: float) -> Any:
+    found = posterior.summary()
+    for name in posterior.marginals:
+        interval = posterior.interval(level, name)
+        found[name]["interval"] = {"level": level, "low": interval.low, "high": interval.high}
+    found["drivers"] = {
+        name: [vars(node) for node in posterior.influence(name).drivers()]
+        for name in posterior.definition.parameter_names
+    }
+    return _plain(found)
+
+
+def _plain(value: Any) -> Any:
     """JSON has no infinity: "inf" and "-inf" stand for it."""
     if isinstance(value, dict):
-        return {name: _without_infinity(part) for name, part in value.items()}
-    return str(value) if isinstance(value, float) and value in (float("inf"), float("-inf")) else value
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return str(value) if isinstance(value, float) and math.isinf(value) else value

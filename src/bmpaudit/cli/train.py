@@ -12,118 +12,68 @@ import numpy as np
 import rich.box
 from rich.table import Table
 
-from bmpaudit import datasets
+from bmpaudit.cli.options import json_option, make_plan, make_runtime, out_option, plan_options, run_options
 from bmpaudit.cli.root import cli, stdout
-from bmpaudit.cli.sampler_options import SAMPLERS, make_sampler, sampler_options
 from bmpaudit.graph import Graph
-from bmpaudit.progress import progress_bar
 
 if TYPE_CHECKING:
-    from bmpaudit.shadow import ShadowPlan, ShadowRuns
+    from bmpaudit.shadow import ShadowRuns
 
 
 @cli.command()
-@click.argument("graph", metavar="GRAPH")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder to keep them in.")
-@click.option("--shadows", type=int, default=1_000, show_default=True, help="Number of shadow models; may be raised.")
-@click.option(
-    "--sampler", "sampler_name", type=click.Choice(SAMPLERS), default="uniform", show_default=True, help="Who is in."
-)
-@sampler_options
-@click.option(
-    "--model", type=click.Choice(["gcn", "gat", "mlp"]), default="gcn", show_default=True, help="What is trained."
-)
-@click.option("--hidden", type=int, help="Hidden units, for gat of one head [16; gat 4].")
-@click.option("--heads", type=int, help="gat: heads of the hidden layers [8].")
-@click.option("--layers", type=int, default=2, show_default=True, help="Layers of the model.")
-@click.option("--dropout", type=float, default=0.5, show_default=True, help="Share dropped while training.")
-@click.option("--epochs", type=int, default=100, show_default=True, help="Steps of Adam.")
-@click.option("--learning-rate", type=float, default=0.01, show_default=True, help="Of Adam.")
-@click.option("--weight-decay", type=float, default=5e-4, show_default=True, help="L2 penalty, all parameters.")
-@click.option("--noise-std", type=float, default=0.25, show_default=True, help="Noise on the last layer, noisy views.")
-@click.option(
-    "--engine", type=click.Choice(["native", "torch"]), default="native", show_default=True, help="What trains them."
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Of all random numbers.")
-@click.option("--threads", type=int, help="Threads to train on [all cores].")
+@click.argument("graph", metavar="[GRAPH]", required=False)
+@out_option
+@plan_options
 @click.option("--keep-logits", is_flag=True, help="Keep the logits beside the margins.")
 @click.option("--cost", "only_cost", is_flag=True, help="Only say how long it will take and how much disk.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@run_options
+@json_option
 def train(
-    graph: str,
+    graph: str | None,
     out: Path,
-    shadows: int,
-    threads: int | None,
+    plan_path: Path | None,
     keep_logits: bool,
     only_cost: bool,
-    as_json: bool,
+    threads: int | None,
     quiet: bool,
+    as_json: bool,
     **settings: Any,
 ) -> None:
     """Train shadow models, or go on where one left off.
 
-    GRAPH is a data set's name, an .npz archive, or a folder with nodes and edges tables.
+    GRAPH is a data set's name, an .npz archive, a folder with nodes and edges tables, or module:function.
+
+    \b
+    bmpaudit train cora --sampler snowball --model gat --shadows 1000 --out cora-gat
     """
     # Zarr takes a while to import; other commands need not wait for it.
+    from bmpaudit.audit.folder import AuditFolder
     from bmpaudit.shadow import estimate_cost, train_shadows
 
-    loaded = datasets.load(graph)
-    plan = _make_plan(loaded, **settings)
+    loaded, source, plan = make_plan(graph, plan_path, settings, out)
+    runtime = make_runtime(threads, quiet)
     if only_cost:
-        cost = estimate_cost(loaded, plan, shadows, num_threads=threads, keep_logits=keep_logits)
+        cost = estimate_cost(loaded, plan.shadow_plan, plan.num_shadows, num_threads=threads, keep_logits=keep_logits)
         click.echo(json.dumps(vars(cost), indent=2) if as_json else cost)
         return
-    with progress_bar("shadow models", shadows, quiet=quiet) as progress:
+    with runtime.progress("shadow models", plan.num_shadows) as progress:
         runs = train_shadows(
             loaded,
-            plan,
-            shadows,
+            plan.shadow_plan,
+            plan.num_shadows,
             out,
             num_threads=threads,
             keep_logits=keep_logits,
             progress=progress,
-            report=lambda told: click.echo(f"bmpaudit: {told}", err=True),
+            report=runtime.report,
         )
+    AuditFolder(out).write_plan(plan, source, loaded)
     if as_json:
         click.echo(json.dumps({"folder": str(out), "seed": plan.seed, **_summary(runs)}, indent=2))
     else:
         _print_runs(loaded, out, runs, plan.seed)
     if runs.num_models == 0:
         sys.exit(1)
-
-
-def _make_plan(
-    graph: Graph,
-    *,
-    sampler_name: str,
-    model: str,
-    hidden: int | None,
-    heads: int | None,
-    layers: int,
-    dropout: float,
-    epochs: int,
-    learning_rate: float,
-    weight_decay: float,
-    noise_std: float,
-    engine: Any,
-    seed: int,
-    **sampler_settings: Any,
-) -> ShadowPlan:
-    from bmpaudit.shadow import GAT, GCN, MLP, ShadowPlan, Training
-
-    if heads is not None and model != "gat":
-        raise click.UsageError(f"--heads is for --model gat, got --model {model}")
-    given: dict[str, Any] = {name: value for name, value in (("hidden", hidden), ("heads", heads)) if value is not None}
-    kinds: dict[str, type[GCN] | type[GAT] | type[MLP]] = {"gcn": GCN, "gat": GAT, "mlp": MLP}
-    return ShadowPlan(
-        sampler=make_sampler(sampler_name, graph, **sampler_settings),
-        model=kinds[model](layers=layers, dropout=dropout, **given),
-        training=Training(epochs, learning_rate, weight_decay),
-        noise_std=noise_std,
-        seed=seed,
-        engine=engine,
-    )
 
 
 def _summary(runs: ShadowRuns) -> dict[str, Any]:

@@ -1,0 +1,107 @@
+"""More and more shadow models, until ε is known well enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bmpaudit.attack import ErrorCounts, challenge_models
+from bmpaudit.attack.inputs import SHADOW_FREQUENCY
+from bmpaudit.audit.audit import find_priors, train
+from bmpaudit.audit.estimate_step import null_definition
+from bmpaudit.audit.folder import check_new_or_audit
+from bmpaudit.audit.steps import Subject, run_audit
+from bmpaudit.checks import check_at_least_one
+from bmpaudit.errors import InputError
+from bmpaudit.estimation import estimate
+from bmpaudit.plan import AuditPlan, Runtime
+
+LEVEL = 0.9
+ENDLESS = 10_000  # as many times the present models: their errors then hardly vary
+GROWTH = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class WidthReached:
+    """How it ended.
+
+    Attributes:
+        is_reached: Whether the interval is narrow enough.
+        width: Of the 90 % interval of ε with the models there are.
+        endless_width: What it would be with endless models at the present error rates.
+        num_shadows: Models there are.
+        message: All this in words.
+        summary: Of the audit.
+    """
+
+    is_reached: bool
+    width: float
+    endless_width: float
+    num_shadows: int
+    message: str
+    summary: dict[str, Any]
+
+
+def run_until_width(
+    subject: Subject, width: float, max_shadows: int, runtime: Runtime, *, pictures: bool = True
+) -> WidthReached:
+    """Adds models until the 90 % interval of the first one-parameter definition is narrower than `width`.
+
+    Stops at once where endless models would not be enough: at the present error rates the width that is left comes from
+    the prior, as it does with nodes that are told apart without any error.
+
+    Raises:
+        InputError: if the width is not positive.
+    """
+    if not 0 < width < np.inf:
+        raise InputError(f"until_width must be positive, got until_width={width}")
+    check_at_least_one(max_shadows=max_shadows)
+    check_new_or_audit(subject.folder.path)
+    definition = null_definition(subject.plan)
+    while True:
+        found, endless = _widths(subject, definition, runtime)
+        plan = subject.plan
+        if found < width:
+            told = f"the 90 % interval of {definition} is {found:.2f} wide with {plan.num_shadows:,} models"
+            break
+        if endless >= width:
+            told = (
+                f"stopped: at the present error rates the 90 % interval of {definition} would be {endless:.2f} wide "
+                f"even with endless models (now {found:.2f}), not {width:g}: what is left is the prior's"
+            )
+            break
+        if plan.num_shadows >= max_shadows:
+            told = f"stopped: the 90 % interval of {definition} is {found:.2f} wide with {plan.num_shadows:,} models"
+            break
+        more = min(max_shadows, int(np.ceil(plan.num_shadows * GROWTH)))
+        subject = replace(subject, plan=replace(plan, num_shadows=more))
+    summary = run_audit(subject, runtime, pictures=pictures)
+    return WidthReached(found < width, found, endless, subject.plan.num_shadows, told, summary)
+
+
+def _widths(subject: Subject, definition: str, runtime: Runtime) -> tuple[float, float]:
+    plan = subject.plan
+    runs = train(subject.graph, plan, subject.folder.path, runtime)
+    prior = (
+        SHADOW_FREQUENCY if plan.prior_source == SHADOW_FREQUENCY else find_priors(subject.graph, plan, runtime).prob
+    )
+    variant = plan.main_variant
+    counts = challenge_models(
+        runs, variant.view.name, prior, settings=plan.attack, num_threads=runtime.num_threads
+    ).error_counts(variant.decision)
+    return _width(plan, counts, definition), _width(plan, _scaled(counts), definition)
+
+
+def _width(plan: AuditPlan, counts: ErrorCounts, definition: Any) -> float:
+    posterior = estimate(counts, definition, prior=plan.epsilon_prior, strength=plan.strength)
+    return posterior.interval(LEVEL).width
+
+
+def _scaled(counts: ErrorCounts) -> ErrorCounts:
+    """The same error rates with many times the trials; none stays none."""
+    names = ("num_out", "num_in", "false_positives", "false_negatives")
+    return ErrorCounts.from_arrays(
+        **{name: getattr(counts, name) * ENDLESS for name in names}, prior_prob=counts.prior_prob, node=counts.node
+    )

@@ -1,0 +1,78 @@
+"""Which nodes leak most, in the terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import rich.box
+from rich.table import Table
+from rich.text import Text
+
+from bmpaudit.cli.options import folder_argument, json_option
+from bmpaudit.cli.root import cli, stdout
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ("name", "class", "degree", "prior_prob", "num_out", "num_in", "false_positives", "false_negatives")
+
+
+@cli.command()
+@folder_argument
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many to show.")
+@click.option("--node", "wanted", multiple=True, help="Only this node, by name or number; may be repeated.")
+@click.option("--class", "class_name", help="Only nodes of this class.")
+@click.option("--side", type=click.Choice(["right", "left"]), default="right", show_default=True, help="e_R or e_L.")
+@json_option
+def nodes(folder: Path, top: int, wanted: tuple[str, ...], class_name: str | None, side: str, as_json: bool) -> None:
+    """Show the nodes of an audit that leak most, by the lower end of their interval.
+
+    \b
+    bmpaudit nodes cora-gat --top 10 --class 3
+    """
+    from bmpaudit.audit.folder import AuditFolder
+    from bmpaudit.audit.plain import plain
+
+    table = _chosen(AuditFolder(folder).read_nodes(), wanted, class_name)
+    ranked = table.sort_values(f"{side}_low", ascending=False, na_position="last", kind="stable").head(top)
+    if as_json:
+        rows = ranked.astype(object).where(ranked.notna(), None).to_dict(orient="records")
+        click.echo(json.dumps(plain(rows), indent=2, ensure_ascii=False))
+        return
+    symbol = "e_R" if side == "right" else "e_L"
+    shown = Table(box=rich.box.SIMPLE, pad_edge=False)
+    for name in ("node", "class", "degree", "γ", "n0", "n1", "A", "B", "floor", symbol, "interval", ""):
+        shown.add_column(name, justify="left" if name in ("node", "class", "") else "right", no_wrap=name != "")
+    for _, row in ranked.iterrows():
+        middle, low, high = (row[f"{side}_{end}"] for end in ("median", "low", "high"))
+        is_known = row.notna()
+        shown.add_row(
+            Text(str(row["name"])),
+            Text(str(row["class"])),
+            str(row["degree"]),
+            f"{row['prior_prob']:.4f}",
+            *(str(row[name]) if is_known[name] else "-" for name in COLUMNS[4:]),
+            f"{row[f'floor_{side}']:.2f}" if is_known[f"floor_{side}"] else "-",
+            f"{middle:.2f}" if is_known[f"{side}_median"] else "-",
+            f"{low:.2f} to {high:.2f}" if is_known[f"{side}_median"] else "-",
+            Text(row["flag"]),
+        )
+    stdout.print(shown)
+    stdout.print(f"{len(ranked):,} of {len(table):,} nodes, by the lower end of the interval of {symbol}")
+
+
+def _chosen(table: pd.DataFrame, wanted: tuple[str, ...], class_name: str | None) -> pd.DataFrame:
+    for name in wanted:
+        if not ((table["name"] == name) | (table["node"].astype(str) == name)).any():
+            raise click.UsageError(f"--node: there is no node {name!r}")
+    if wanted:
+        table = table[table["name"].isin(wanted) | table["node"].astype(str).isin(wanted)]
+    if class_name is not None:
+        classes = sorted(table["class"].unique())
+        if class_name not in classes:
+            raise click.UsageError(f"--class must be one of {', '.join(classes)}, got {class_name!r}")
+        table = table[table["class"] == class_name]
+    return table

@@ -1,0 +1,61 @@
+"""An audit's summary in the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import rich.box
+from rich.table import Table
+from rich.text import Text
+
+from bmpaudit.cli.root import stdout
+
+
+def print_summary(told: dict[str, Any], report: Path | None = None) -> None:
+    """Verdict, headline, variants, and what to beware of."""
+    stdout.print(Text(told["title"], style="bold"))
+    stdout.print(Text(told["verdict"]), soft_wrap=False)
+    table = _table("", "5 %", "50 %", "95 %", "floor", "proven")
+    for row in told["headline"]:
+        table.add_row(row["name"], *(_number(row[name]) for name in ("p5", "p50", "p95", "floor", "proven")))
+    stdout.print(table)
+    stdout.print(_variants(told))
+    for caution in told["cautions"]:
+        stdout.print(Text(f"! {caution}"))
+    control = told["null_control"]
+    found = "leakage found" if control["leakage_found"] else "no leakage found"
+    stdout.print(Text(f"null control: {found}, p = {control['p_value']:.2f}"))
+    if report is not None:
+        stdout.print(Text(f"page: {report}"), soft_wrap=True)
+
+
+def _variants(told: dict[str, Any]) -> Table:
+    columns: dict[tuple[str, str], None] = {}
+    for variant in told["variants"].values():
+        for definition, found in variant["posteriors"].items():
+            columns |= {
+                (definition, name): None for name in ("epsilon_right", "epsilon_left", "epsilon") if name in found
+            }
+    shown = [place for place in columns if place[0] != "bmp"] or list(columns)
+    table = _table("attack", *(definition for definition, _ in shown), "AUC")
+    for name, variant in told["variants"].items():
+        cells = []
+        for definition, parameter in shown:
+            found = variant["posteriors"].get(definition, {}).get(parameter)
+            cells.append("" if found is None else "/".join(f"{found[p]:.1f}" for p in ("p5", "p50", "p95")))
+        table.add_row(name, *cells, f"{variant['auc']:.3f}")
+    return table
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=rich.box.SIMPLE, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
+    return table
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if isinstance(value, (int, float)) else {"inf": "∞", "-inf": "-∞"}[value]
