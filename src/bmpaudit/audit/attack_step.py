@@ -44,7 +44,8 @@ class Attacks:
         counts: Errors of Algorithm 1, by the variant's name.
         split_counts: Errors of Algorithm 4 on half of the models, which prove something; none with too few models.
         performance: By the variant's name.
-        null_control: The main variant against exchanged memberships.
+        null_control: Weak decisions of the main view against exchanged memberships. (Strong ones hardly vary once there
+            is nothing to find, and then look like a strong attack.)
     """
 
     counts: Mapping[str, ErrorCounts]
@@ -81,7 +82,6 @@ def run_attacks(plan: AuditPlan, runs: ShadowRuns, priors: Priors, runtime: Runt
             runs,
             plan.main_variant.view.name,
             prior,
-            decision=plan.main_variant.decision,
             num_permutations=plan.null_permutations,
             seed=plan.seed,
             settings=plan.attack,

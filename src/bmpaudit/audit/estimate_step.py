@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,17 +25,19 @@ class Estimates:
         leakage: Of every node, main variant.
         bounds: What each variant proves, by its name.
         influences: By definition and parameter, main variant: which nodes drive the posterior.
-        null_medians: Median of the headline's ε after each exchange of memberships, shape (R,).
+        control_median: Median of `control_definition` from the weak decisions that the null control compares.
+        null_medians: The same after each exchange of memberships, shape (R,).
     """
 
     posteriors: Mapping[str, Mapping[str, Posterior]]
     leakage: NodeLeakage
     bounds: Mapping[str, LowerBound]
     influences: Mapping[tuple[str, str], Influence]
+    control_median: float
     null_medians: npt.NDArray[np.float64]
 
 
-def null_definition(plan: AuditPlan) -> str:
+def control_definition(plan: AuditPlan) -> str:
     """The definition whose median stands beside those of the null control: the first with one parameter."""
     return next((name for name in plan.definitions if not DEFINITIONS[name].is_joint), "bmp-r")
 
@@ -57,24 +59,25 @@ def run_estimates(plan: AuditPlan, attacks: Attacks, runtime: Runtime) -> Estima
     """Estimates every definition for every variant, and what stands beside it."""
     tasks = estimation_tasks(plan)
     posteriors: dict[str, dict[str, Posterior]] = {variant.name: {} for variant in plan.variants}
-    with runtime.progress("posteriors", len(tasks) + plan.null_permutations) as progress:
+    with runtime.progress("posteriors", len(tasks) + plan.null_permutations + 1) as progress:
         for done, (variant, definition) in enumerate(tasks):
             posteriors[variant][definition] = _estimate(plan, attacks.counts[variant], definition)
             progress(done + 1)
-        null_medians = []
-        for done, counts in enumerate(attacks.null_control.null_counts):
-            null_medians.append(float(_estimate(plan, counts, null_definition(plan)).quantile(0.5)))
+        medians = []
+        control = attacks.null_control
+        for done, counts in enumerate((control.counts, *control.null_counts)):
+            medians.append(float(_estimate(plan, counts, control_definition(plan)).quantile(0.5)))
             progress(len(tasks) + done + 1)
-    return assemble(plan, attacks, posteriors, np.array(null_medians))
+    return assemble(plan, attacks, posteriors, medians)
 
 
 def assemble(
     plan: AuditPlan,
     attacks: Attacks,
     posteriors: Mapping[str, Mapping[str, Posterior]],
-    null_medians: npt.NDArray[np.float64],
+    control_medians: Sequence[float],
 ) -> Estimates:
-    """Posteriors with what stands beside them."""
+    """Posteriors with what stands beside them; `control_medians` are the real one and those of the null."""
     main = plan.main_variant.name
     return Estimates(
         posteriors=posteriors,
@@ -85,7 +88,8 @@ def assemble(
             for definition, posterior in posteriors[main].items()
             for parameter in posterior.definition.parameter_names
         },
-        null_medians=null_medians,
+        control_median=control_medians[0],
+        null_medians=np.array(control_medians[1:]),
     )
 
 

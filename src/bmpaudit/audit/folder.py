@@ -117,6 +117,7 @@ class AuditFolder:
         for variant, counts in attacks.split_counts.items():
             counts.to_table(self.counts_path(variant, split=True))
         control = attacks.null_control
+        control.counts.to_table(self.counts_path("null_control"))
         for trial, counts in enumerate(control.null_counts):
             counts.to_table(self.counts_path(f"null_{trial:02d}"))
         told = {
@@ -159,13 +160,12 @@ class AuditFolder:
         def read(variant: str, *, split: bool = False) -> ErrorCounts:
             return replace(ErrorCounts.from_table(self.counts_path(variant, split=split)), not_auditable=not_auditable)
 
-        main = read(names[0])
         control = told["null_control"]
         trials = range(len(control["null_statistics"]))
         null_control = NullControl(
             control["statistic"],
             np.array(control["null_statistics"]),
-            main,
+            read("null_control"),
             tuple(read(f"null_{trial:02d}") for trial in trials),
             control["decision"],
         )
@@ -196,7 +196,8 @@ class AuditFolder:
         posteriors: dict[str, dict[str, Posterior]] = {variant.name: {} for variant in plan.variants}
         for variant, definition in estimation_tasks(plan):
             posteriors[variant][definition] = Posterior.load(self.posterior_path(variant, definition))
-        return assemble(plan, attacks, posteriors, np.array(told["null_control"]["null_medians"]))
+        control = told["null_control"]
+        return assemble(plan, attacks, posteriors, [control["control_median"], *control["null_medians"]])
 
     def write_audit(self, audit: Audit) -> None:
         """Everything of a finished audit but the page and the pictures; the summary last, which vouches for it."""

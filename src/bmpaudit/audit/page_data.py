@@ -65,11 +65,11 @@ def page_data(audit: Audit) -> dict[str, Any]:
             "headline": [_headline_row(row) for row in audit.summary["headline"]],
             "cautions": cautions(audit.plan, audit.attacks, audit.estimates),
             "null_control": {
-                "sentence": str(control),
+                "sentence": f"{control} (weak decisions)",
                 "is_leakage_found": control.leakage_found,
                 "statistic": control.statistic,
                 "null_statistics": control.null_statistics,
-                "real_p50": _null_counterpart(audit),
+                "real_p50": audit.estimates.control_median,
                 "null_p50": audit.estimates.null_medians,
             },
             "is_not": IS_NOT,
@@ -114,14 +114,6 @@ def _column(nodes: pd.DataFrame, name: str, shown: npt.NDArray[np.int64]) -> lis
 
 def _headline_row(row: dict[str, Any]) -> dict[str, Any]:
     return {key: None if isinstance(value, str) and value.endswith("inf") else value for key, value in row.items()}
-
-
-def _null_counterpart(audit: Audit) -> float:
-    from bmpaudit.audit.estimate_step import null_definition
-
-    main = audit.estimates.posteriors[audit.plan.main_variant.name]
-    name = null_definition(audit.plan)
-    return float(main[name].quantile(0.5)) if name in main else float("nan")
 
 
 def _variant(audit: Audit, name: str, label: str) -> dict[str, Any]:

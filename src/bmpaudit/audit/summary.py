@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bmpaudit.audit.estimate_step import control_definition
 from bmpaudit.audit.headline import IS_NOT, cautions, driving_nodes, headline, verdict
 from bmpaudit.audit.plain import plain
 from bmpaudit.graph import Graph
@@ -74,6 +75,8 @@ def summarise(audit: Audit) -> dict[str, Any]:
                 "p_value": control.p_value,
                 "statistic": control.statistic,
                 "null_statistics": control.null_statistics,
+                "definition": control_definition(plan),
+                "control_median": estimates.control_median,
                 "null_medians": estimates.null_medians,
             },
             "variants": {variant.name: _variant(audit, variant.name) for variant in plan.variants},

@@ -10,7 +10,7 @@ import numpy as np
 from bmpaudit.attack import ErrorCounts, challenge_models
 from bmpaudit.attack.inputs import SHADOW_FREQUENCY
 from bmpaudit.audit.audit import find_priors, train
-from bmpaudit.audit.estimate_step import null_definition
+from bmpaudit.audit.estimate_step import control_definition
 from bmpaudit.audit.folder import check_new_or_audit
 from bmpaudit.audit.steps import Subject, run_audit
 from bmpaudit.checks import check_at_least_one
@@ -59,7 +59,7 @@ def run_until_width(
         raise InputError(f"until_width must be positive, got until_width={width}")
     check_at_least_one(max_shadows=max_shadows)
     check_new_or_audit(subject.folder.path)
-    definition = null_definition(subject.plan)
+    definition = control_definition(subject.plan)
     while True:
         found, endless = _widths(subject, definition, runtime)
         plan = subject.plan
