@@ -100,7 +100,18 @@ def test_symmetric_definition_is_the_diagonal_of_the_joint() -> None:
     log_joint = np.diag(Likelihood(ROWS.astype(np.float64), LOG_ODDS).on_grid(epsilon, epsilon)) - epsilon**2 / 20
     (marginal,) = estimate(error_counts(ROWS, LOG_ODDS), "bmp-s").marginals.values()
     density = marginal.pdf(epsilon)
-    assert_same(density / density[-1], np.exp(log_joint - log_joint[-1]))
+    np.testing.assert_allclose(density / density[-1], np.exp(log_joint - log_joint[-1]), rtol=0, atol=1e-7)
+
+
+def test_joint_density_is_the_likelihood_times_both_priors() -> None:
+    """Between the points where its logarithm was computed it is a polynomial; percentiles are promised, not values."""
+    joint = estimate(error_counts(ROWS, LOG_ODDS), "bmp").joint
+    assert joint is not None
+    log_prior = NormalPrior()(joint.first)[:, None] + NormalPrior()(joint.second)[None, :]
+    log_density = Likelihood(ROWS.astype(np.float64), LOG_ODDS).on_grid(joint.first, joint.second) + log_prior
+    expected = np.exp(log_density - joint.log_mass)
+    np.testing.assert_allclose(joint.values, expected, rtol=0, atol=1e-3 * expected.max())
+    assert (joint.first_weight @ expected @ joint.second_weight) == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize(("name", "sign"), [("bmp-r", 1.0), ("bmp-l", -1.0)])

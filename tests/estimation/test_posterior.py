@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from bmpaudit import DataError, InputError
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.estimation import CorrelatedCounts, Posterior, StrengthPrior, estimate
+from bmpaudit.estimation import CorrelatedCounts, Posterior, StrengthPrior, estimate, lower_bound
 from bmpaudit.estimation.prior import NormalPrior
 
 
@@ -199,12 +199,26 @@ def test_prints_what_is_proven_beside_what_is_estimated() -> None:
     assert "<td>" in posterior._repr_html_()
 
 
+def test_what_is_proven_is_about_the_nodes_that_count() -> None:
+    """A node that is in for certain rules out every finite ε_R, so it is left out of the estimate and of the bound."""
+    counts = ErrorCounts.from_arrays([100, 50], [100, 50], [20, 5], [30, 5], [0.5, 1.0])
+    posterior = estimate(counts, "bmp-r")
+    assert posterior.left_out == (1,)
+    assert posterior.proven("epsilon_right").bound == lower_bound(counts.take([0])).right.bound < np.inf
+
+
 def test_summary_is_plain_and_complete() -> None:
     told = estimate(some_counts(num_constant=3), "bmp-r", prior=NormalPrior(1, 4), strength=0.1).summary()
     assert told["prior"] == "normal, mean 1, variance 4"
-    assert told["strength"] == 0.1
+    assert (told["strength"], told["strength_prior"]) == (0.1, None)
     assert told["num_constant"] == 3
     assert set(told["epsilon_right"]) == {"p5", "p50", "p95", "mean", "proven_if_split", "tail_prior_share"}
+
+
+def test_summary_of_an_estimated_strength_has_its_prior_and_what_was_found() -> None:
+    told = estimate(some_counts(), "mp", strength=StrengthPrior(2, 3)).summary()
+    assert told["strength_prior"] == {"a": 2, "b": 3}
+    assert 0 < told["strength"]["p5"] < told["strength"]["p50"] < told["strength"]["p95"] < 1
 
 
 def test_what_a_posterior_cannot_answer_is_refused() -> None:

@@ -61,7 +61,7 @@ def estimate(
     >>> print(estimate(counts, "mp"))
     mp, exact, 1 nodes
                           5 %     50 %     95 %   proven*
-      epsilon           1.253    2.664    6.436  ≥  0.603
+      epsilon           1.253    2.664    6.436  ≥  0.653
       * with 95 % confidence, if these are counts of Algorithm 4
     """
     chosen = definition_named(definition)

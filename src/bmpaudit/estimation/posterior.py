@@ -200,8 +200,11 @@ class Posterior:
 
     @cached_property
     def lower_bound(self) -> LowerBound:
-        """What the same counts prove with 95 % confidence, if they are Algorithm 4's; those of Algorithm 1 do not."""
-        return lower_bound(self.counts)
+        """What the nodes that count prove with 95 % confidence, if the counts are Algorithm 4's.
+
+        Those of Algorithm 1 prove nothing. Nodes left out, whose certain prior makes ε infinite, are not among them.
+        """
+        return lower_bound(self.counts.take(self.is_used))
 
     def proven(self, parameter: str) -> ProvenEpsilon:
         """The part of `lower_bound` that is about one parameter."""
@@ -212,7 +215,11 @@ class Posterior:
         return self.lower_bound.left if parameter == "epsilon_left" else self.lower_bound.right
 
     def summary(self) -> dict[str, Any]:
-        """p5, p50, p95 and mean of each parameter, with the settings, as plain values."""
+        """p5, p50, p95 and mean of each parameter, with the settings, as plain values.
+
+        `strength` is the number that was assumed, or, as of any parameter, what was found; then `strength_prior` tells
+        what was assumed of it.
+        """
         found: dict[str, Any] = {
             "definition": self.definition.name,
             "method": self.method,
@@ -220,7 +227,8 @@ class Posterior:
             "num_left_out": len(self.left_out),
             "num_constant": int(self.is_constant.sum()),
             "prior": self.prior.describe() if isinstance(self.prior, NormalPrior) else "as given",
-            "strength": vars(self.strength) if isinstance(self.strength, StrengthPrior) else self.strength,
+            "strength": None if isinstance(self.strength, StrengthPrior) else self.strength,
+            "strength_prior": dict(vars(self.strength)) if isinstance(self.strength, StrengthPrior) else None,
             "status": self.status,
             "floor": {"left": self.floor.left, "right": self.floor.right},
         }
