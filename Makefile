@@ -8,7 +8,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 .PHONY: demo test lint bench clean
 
 demo: $(VENV)/installed
-	@$(BIN)/bmpaudit priors demo
+	@$(BIN)/bmpaudit demo
 
 test: $(VENV)/test-tools $(VENV)/installed
 	bash scripts/install_browser.sh

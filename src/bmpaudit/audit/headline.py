@@ -182,7 +182,7 @@ def cautions(plan: AuditPlan, attacks: Attacks, estimates: Estimates) -> tuple[s
     num_constant = int(np.count_nonzero(counts.is_constant))
     if num_constant:
         told.append(
-            f"About {num_constant:,} nodes the decision is the same for every model: the attack says nothing there."
+            f"The decision about {num_constant:,} nodes is the same for every model: the attack says nothing there."
         )
     told += [
         f"{definition}: {posterior.status}."

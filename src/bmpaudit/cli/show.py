@@ -11,6 +11,8 @@ from rich.text import Text
 
 from bmpaudit.cli.root import stdout
 
+SYMBOLS = {"epsilon_right": "ε_R", "epsilon_left": "ε_L", "epsilon": "ε"}
+
 
 def print_summary(told: dict[str, Any], report: Path | None = None) -> None:
     """Verdict, headline, variants, and what to beware of."""
@@ -35,10 +37,10 @@ def _variants(told: dict[str, Any]) -> Table:
     for variant in told["variants"].values():
         for definition, found in variant["posteriors"].items():
             columns |= {
-                (definition, name): None for name in ("epsilon_right", "epsilon_left", "epsilon") if name in found
+                (definition, name): None for name in SYMBOLS if name in found
             }
     shown = [place for place in columns if place[0] != "bmp"] or list(columns)
-    table = _table("attack", *(definition for definition, _ in shown), "AUC")
+    table = _table("attack", *(f"{SYMBOLS[name]} ({definition})" for definition, name in shown), "AUC")
     for name, variant in told["variants"].items():
         cells = []
         for definition, parameter in shown:
