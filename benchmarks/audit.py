@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import torch
 from attack import naive_node
 from estimation import PlainMhaar, table_of
 from shadow_training import PlainGAT, PlainGCN, plain_model
@@ -65,6 +66,7 @@ def main() -> None:
     print(f"bmpaudit audit, {arguments.graph}, {plan.title}, {runs.num_models:,} models: {whole:.1f} s ({steps})")
     print(f"page: {page / 1e6:.1f} MB")
 
+    torch.set_num_threads(1)  # models this small gain nothing from more
     data, kind = graph.to_pyg(), PlainGAT if arguments.model == "gat" else PlainGCN
     a_model = statistics.median(
         seconds(lambda: plain_model(data, kind, graph.num_classes, 0.25)) for _ in range(MODELS_MEASURED)

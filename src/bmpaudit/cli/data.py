@@ -20,7 +20,11 @@ def data() -> None:
 @data.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def data_list(as_json: bool) -> None:
-    """Show which data sets are at hand, and where data is looked for."""
+    """Show which data sets are at hand, and where data is looked for.
+
+    \b
+    bmpaudit data list
+    """
     here = datasets.at_hand()
     folders = [str(folder) for folder in datasets.search_path()]
     if as_json:
@@ -35,7 +39,11 @@ def data_list(as_json: bool) -> None:
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--to", "destination", type=click.Path(file_okay=False, path_type=Path), help="Folder [user cache].")
 def data_get(names: tuple[str, ...], destination: Path | None) -> None:
-    """Download data sets (cora, citeseer, pubmed), each file checked by its SHA-256."""
+    """Download data sets (cora, citeseer, pubmed), each file checked by its SHA-256.
+
+    \b
+    bmpaudit data get cora citeseer
+    """
     for name in names:
         click.echo(datasets.get(name, destination, report=lambda told: click.echo(told, err=True)))
 
@@ -44,7 +52,11 @@ def data_get(names: tuple[str, ...], destination: Path | None) -> None:
 @click.argument("graph", metavar="GRAPH")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show_graph(graph: str, as_json: bool) -> None:
-    """Show the size of a graph: a data set's name, an .npz archive, or a folder of tables."""
+    """Show the size of a graph: a data set's name, an .npz archive, a folder of tables, or module:function.
+
+    \b
+    bmpaudit graph cora
+    """
     loaded = datasets.load(graph)
     if as_json:
         sizes = {name: getattr(loaded, name) for name in ("num_nodes", "num_edges", "num_features", "num_classes")}

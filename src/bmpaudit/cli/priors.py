@@ -50,7 +50,10 @@ def priors(
 ) -> None:
     """Show what the sampler alone gives away: prior probabilities γ and the floor they set (Proposition 1).
 
-    GRAPH is a data set's name, an .npz archive, or a folder with nodes and edges tables.
+    GRAPH is a data set's name, an .npz archive, a folder with nodes and edges tables, or module:function.
+
+    \b
+    bmpaudit priors cora --sampler snowball --train-fraction 0.5
     """
     loaded = datasets.load(graph)
     rows = []
