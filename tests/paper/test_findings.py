@@ -92,6 +92,21 @@ def test_share_of_mp_from_nodes_never_attacked(ours: float, holds: bool) -> None
     assert f"mean MP - BMP-R 8.00 with them, {ours:.2f} without" in found.evidence
 
 
+def unflagged(gap: float) -> pd.DataFrame:
+    cells = cell_table(lambda _: 5.0)
+    snowball = cells[cells["sampling"] == "snowball"]
+    is_mp = snowball["measure"] == "mp"
+    gaps = {"paper": 8.0, "ours": 6.0, "unflagged": gap}
+    return snowball.assign(**{f"p50_{way}": 5.0 + size * is_mp for way, size in gaps.items()})
+
+
+@pytest.mark.parametrize(("gap", "holds"), [(1.0, True), (5.0, False)])
+def test_share_of_mp_from_constant_decisions(gap: float, holds: bool) -> None:
+    found = findings.mp_from_constant_decisions(unflagged(gap))
+    assert found.holds is holds
+    assert f"8.00 with all nodes, 6.00 without those never attacked, {gap:.2f} without any" in found.evidence
+
+
 def nodes(spearman: float, unflagged_spearman: float, top: float) -> pd.DataFrame:
     row = {"dataset": "cora", "train_fraction": 0.25, "model": "gcn", "counting": "paper", "seed": 0}
     for name, rank in (("all", spearman), ("unflagged", unflagged_spearman)):
@@ -145,11 +160,11 @@ def test_accuracy_hides() -> None:
 def test_all_findings_need_their_part_of_the_results() -> None:
     cells = cell_table(lambda key: 5.0 + (key["measure"] == "mp"))
     nothing = pd.DataFrame()
-    assert len(findings.all_findings(cells, nothing, nothing)) == 8
-    assert len(findings.all_findings(cells[:10], nothing, nothing)) == 1
+    assert len(findings.all_findings(cells, nothing, nothing, nothing)) == 8
+    assert len(findings.all_findings(cells[:10], nothing, nothing, nothing)) == 1
     both = pd.concat([cells, cells.assign(counting="ours")])
-    assert len(findings.all_findings(both, nodes(-0.5, -0.2, 0.01), joint(9, 6, 1))) == 13
-    assert findings.all_findings(cells[:0], nothing, nothing) == []
+    assert len(findings.all_findings(both, nodes(-0.5, -0.2, 0.01), joint(9, 6, 1), unflagged(1.0))) == 14
+    assert findings.all_findings(cells[:0], nothing, nothing, nothing) == []
 
 
 def test_what_the_published_tables_say_themselves() -> None:

@@ -221,7 +221,7 @@ def test_everything_writes_tables_figures_and_a_page(tmp_path: Path, monkeypatch
         }
 
     def stub_mhaar(_counts: Any, _measure: str, _seed: int, _iterations: int) -> dict[str, Any]:
-        return {"p5": 1.0, "p50": 2.0, "p95": 3.0, "chains_p50": [1.9, 2.1], "r_hat": 1.5, "bulk_ess": 5.0} | {
+        return {"p5": 1.0, "p50": 2.0, "p95": 3.0, "r_hat": 1.5, "bulk_ess": 5.0} | {
             "acceptance_rate": 0.2,
             "seconds": 9.0,
         }

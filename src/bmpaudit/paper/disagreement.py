@@ -33,7 +33,7 @@ def explain(verdicts: pd.DataFrame, deciding: pd.DataFrame, mhaar: pd.DataFrame)
         return wrong.assign(reason=pd.Series(dtype=str))
     for part, names in (
         (deciding, ["node", "node_prior", "node_counts", "node_is_constant", "p50_without_1", "p50_without_10"]),
-        (mhaar, ["exact_p50", "mhaar_p50", "chains_lowest_p50", "chains_highest_p50", "bulk_ess", "r_hat"]),
+        (mhaar, ["exact_p50", "mhaar_p50", "bulk_ess", "r_hat"]),
     ):
         if len(part):
             chosen = part[part["seed"] == 0][[*KEY, *names]]

@@ -15,6 +15,7 @@ SAME_ACCURACY = 0.01  # attacks whose shares of right decisions differ by at mos
 MUCH_MORE = 2.0
 ALMOST_ALL = 0.9
 SURELY = 0.95
+SNOWBALL_CELLS = 128
 BUT_MEASURE = [name for name in KEY if name != "measure"]
 
 
@@ -46,7 +47,7 @@ def table_findings(cells: pd.DataFrame, value: str = "p50") -> list[Finding]:
     return [
         rate_and_noise_dominate(effects),
         same_direction_but_for_sampling(effects),
-        snowball_hurts_cora_only(effects),
+        snowball_hurts_cora_only(effects, right, value),
         *random_discriminates_more(right, value),
         *mp_above_bmp_r(means, value),
     ]
@@ -78,14 +79,19 @@ def same_direction_but_for_sampling(effects: dict[str, pd.Series[float]]) -> Fin
     )
 
 
-def snowball_hurts_cora_only(effects: dict[str, pd.Series[float]]) -> Finding:
+def snowball_hurts_cora_only(effects: dict[str, pd.Series[float]], right: pd.DataFrame, value: str) -> Finding:
     """Figure 2, third conclusion."""
+    parts = []
+    for name in ("cora", "citeseer"):
+        for fraction in (0.25, 0.5):
+            part = right[(right["dataset"] == name) & (right["train_fraction"] == fraction)]
+            parts.append(f"{_title(name)} {fraction:.0%} {marginal_effects(part, value)['sampling']:+.2f}")
     cora, citeseer = (float(effects[name]["sampling"]) for name in ("cora", "citeseer"))
     return Finding(
         "Snowball sampling is less private than random on Cora, and slightly more private on CiteSeer (its effect on "
         "ε_R is positive on Cora, negative and smaller on CiteSeer)",
         cora > 0 > citeseer and abs(citeseer) < abs(cora),
-        f"effect of snowball on ε_R: Cora {cora:+.2f}, CiteSeer {citeseer:+.2f}",
+        f"effect of snowball on ε_R: Cora {cora:+.2f}, CiteSeer {citeseer:+.2f} ({', '.join(parts)})",
     )
 
 
@@ -142,11 +148,7 @@ def mp_from_nodes_never_attacked(cells: pd.DataFrame) -> Finding:
         cells: With the column `counting`, both ways.
     """
     snowball = cells[cells["sampling"] == "snowball"]
-    gaps = {}
-    for counting in ("paper", "ours"):
-        part = _means(snowball[snowball["counting"] == counting], ["p50"])
-        wide = part.pivot_table(index=BUT_MEASURE, columns="measure", values="p50")
-        gaps[counting] = float((wide["mp"] - wide["bmp-r"]).mean())
+    gaps = {way: _mean_gap(snowball[snowball["counting"] == way], "p50") for way in ("paper", "ours")}
     paper = snowball[snowball["counting"] == "paper"]
     never = paper.groupby("dataset")["num_not_auditable"].mean()
     share = 1 - gaps["ours"] / gaps["paper"]
@@ -158,6 +160,29 @@ def mp_from_nodes_never_attacked(cells: pd.DataFrame) -> Finding:
         f"mean MP - BMP-R {gaps['paper']:.2f} with them, {gaps['ours']:.2f} without: {share:.0%} of it goes; such "
         f"nodes, on average: {counted}",
     )
+
+
+def mp_from_constant_decisions(unflagged: pd.DataFrame) -> Finding:
+    """The same for all nodes whose decision never varies.
+
+    Args:
+        unflagged: `unflagged_records`.
+    """
+    gaps = {way: _mean_gap(unflagged, f"p50_{way}") for way in ("paper", "ours", "unflagged")}
+    share = 1 - gaps["unflagged"] / gaps["paper"]
+    return Finding(
+        "Under snowball sampling most of MP - BMP-R comes from nodes whose decision never varies, those that could not "
+        "be attacked among them (more than half of it goes when they are left out)",
+        share > 0.5,
+        f"mean MP - BMP-R {gaps['paper']:.2f} with all nodes, {gaps['ours']:.2f} without those never attacked, "
+        f"{gaps['unflagged']:.2f} without any whose decision never varies: {share:.0%} of it goes",
+    )
+
+
+def _mean_gap(cells: pd.DataFrame, value: str) -> float:
+    """Mean of MP - BMP-R over cells that differ in nothing else."""
+    wide = _means(cells, [value]).pivot_table(index=BUT_MEASURE, columns="measure", values=value)
+    return float((wide["mp"] - wide["bmp-r"]).mean())
 
 
 def high_epsilon_small_prior(nodes: pd.DataFrame) -> list[Finding]:
@@ -259,13 +284,16 @@ def accuracy_hides(cells: pd.DataFrame) -> Finding:
     )
 
 
-def all_findings(cells: pd.DataFrame, nodes: pd.DataFrame, joint: pd.DataFrame) -> list[Finding]:
+def all_findings(
+    cells: pd.DataFrame, nodes: pd.DataFrame, joint: pd.DataFrame, unflagged: pd.DataFrame
+) -> list[Finding]:
     """Every finding that our results can answer; those whose part is not there yet are left out."""
     paper = cells[cells["counting"] == "paper"]
     made: list[Finding] = []
     parts: tuple[tuple[bool, Callable[[], list[Finding]]], ...] = (
         (_is_complete(paper), lambda: table_findings(paper, "mean")),
         (_is_complete(paper) and "ours" in set(cells["counting"]), lambda: [mp_from_nodes_never_attacked(cells)]),
+        (len(unflagged) >= SNOWBALL_CELLS, lambda: [mp_from_constant_decisions(unflagged)]),
         (_has_figure_three(nodes), lambda: high_epsilon_small_prior(nodes)),
         (len(joint) > 0 and set(joint["sampling"]) == {"random", "snowball"}, lambda: snowball_raises_both(joint)),
         (len(paper) > 0, lambda: [accuracy_hides(paper)]),

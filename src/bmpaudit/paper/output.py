@@ -31,6 +31,7 @@ TABLES = (
     "joint",
     "joint_draws",
     "mhaar",
+    "unflagged",
     "runs",
     "beyond",
     "study",
@@ -86,7 +87,8 @@ def collect(runs: dict[str, list[Run]]) -> dict[str, pd.DataFrame]:
     cells = records.cell_records(paper)
     verdicts = judge(published_table(), cells[cells["counting"] == "paper"])
     nodes, joint, mhaar = records.node_records(paper), records.joint_records(paper), records.mhaar_records(paper)
-    findings = all_findings(cells, nodes, joint)
+    unflagged = records.unflagged_records(paper)
+    findings = all_findings(cells, nodes, joint, unflagged)
     return {
         "cells": cells,
         "verdicts": verdicts,
@@ -97,6 +99,7 @@ def collect(runs: dict[str, list[Run]]) -> dict[str, pd.DataFrame]:
         "joint": joint,
         "joint_draws": records.joint_draws(paper),
         "mhaar": mhaar,
+        "unflagged": unflagged,
         "runs": records.run_records([*paper, *runs["beyond"]]),
         "beyond": records.cell_records(runs["beyond"]),
         "study": study_records(runs["study"]),

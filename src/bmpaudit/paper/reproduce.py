@@ -229,7 +229,22 @@ def mhaar_task(run: Run, variant: Variant, measure: Measure) -> Task:
 def mhaar_tasks(runs: Iterable[Run]) -> list[Task]:
     """The chosen subset by Algorithm 3, for the first seed."""
     chosen = [run for run in runs if run.configuration in MHAAR_SUBSET and run.seed == 0]
-    return [mhaar_task(run, variant, measure) for run in chosen for variant in VARIANTS for measure in MEASURES]
+    clean = [variant for variant in VARIANTS if variant.output == "clean"]
+    return [mhaar_task(run, variant, measure) for run in chosen for variant in clean for measure in MEASURES]
+
+
+def unflagged_tasks(runs: Iterable[Run]) -> list[Task]:
+    """Cells under snowball sampling without any node whose decision never varies, for the first seed."""
+
+    def task(run: Run, variant: Variant, measure: Measure) -> Task:
+        return Task(
+            run,
+            f"{variant.name}/{measure}/unflagged",
+            lambda counts: measures.measure_unflagged(counts.error_counts(variant, "ours"), measure),
+        )
+
+    chosen = [run for run in runs if run.configuration.sampling == "snowball" and run.seed == 0]
+    return [task(run, variant, measure) for run in chosen for variant in VARIANTS for measure in MEASURES]
 
 
 def figure_tasks(runs: Iterable[Run]) -> list[Task]:

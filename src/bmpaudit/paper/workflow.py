@@ -16,6 +16,7 @@ from bmpaudit.paper.reproduce import (
     mhaar_tasks,
     run_folder_lock,
     train_and_attack,
+    unflagged_tasks,
 )
 from bmpaudit.paper.study import STUDY_MODELS, study_tasks
 
@@ -36,8 +37,8 @@ def run_everything(
 ) -> Summary:
     """Runs what is not there yet, then writes tables, figures and page from all that is there.
 
-    The order: shadow models and attacks of all runs; posteriors the paper's way, then ours; figures; Algorithm 3 on
-    the chosen subset; what the disagreeing cells hang on; then, if asked for, what goes beyond the paper.
+    The order: shadow models and attacks of all runs; posteriors the paper's way, then ours; figures; what the
+    disagreeing cells hang on; Algorithm 3 on the chosen subset; then, if asked for, what goes beyond the paper.
 
     Args:
         out: Folder for all results; may hold some of them already.
@@ -73,8 +74,9 @@ def run_everything(
             for counting in COUNTINGS:
                 compute_all(cell_tasks(paper, counting), watch, report=report)
             compute_all(figure_tasks(paper), watch, "joint posteriors and nodes")
-            compute_all(mhaar_tasks(paper), watch, "chains")
-            compute_all(looking_tasks(verdicts_of(paper), paper), watch, "disagreements")
+            compute_all(unflagged_tasks(paper), watch, report=report)
+            compute_all(looking_tasks(verdicts_of(paper), paper), watch, "looks at disagreements", report)
+            compute_all(mhaar_tasks(paper), watch, "chains", report)
             compute_all(study_tasks(fractions), watch, report=report)
             for counting in COUNTINGS:
                 compute_all(cell_tasks(extra, counting), watch, report=report)
