@@ -55,7 +55,13 @@ class Audit:
     @property
     def title(self) -> str:
         """What was audited, in a few words."""
-        return f"{Path(self.source).stem or 'graph'}, {self.plan.title}"
+        return f"{self.graph_name}, {self.plan.title}"
+
+    @property
+    def graph_name(self) -> str:
+        """The graph's source without the way to it."""
+        name = Path(self.source).name
+        return name.removesuffix(".npz") or "graph"
 
     @property
     def headline(self) -> tuple[HeadlineRow, ...]:
@@ -84,6 +90,23 @@ class Audit:
         from bmpaudit.audit.plots import AuditPlots
 
         return AuditPlots(self)
+
+    def save(self, folder: str | Path, *, pictures: bool = True) -> Path:
+        """Writes everything but the shadow models as `bmpaudit audit` does (docs/audit-folder.md).
+
+        Returns:
+            The page's path.
+
+        Raises:
+            InputError: if the folder holds something else.
+        """
+        from bmpaudit.audit.folder import AuditFolder, check_new_or_audit
+        from bmpaudit.audit.report_step import write_report
+
+        place = AuditFolder(folder)
+        check_new_or_audit(place.path)
+        place.write_audit(self)
+        return write_report(self, place, Runtime(), pictures=pictures)
 
     def __str__(self) -> str:
         lines = [self.title, self.verdict]
@@ -117,7 +140,7 @@ def audit(
         graph: A graph, or what `datasets.load` takes.
         plan: What to do; the defaults if not given.
         folder: Where to keep the shadow models, so that a stopped audit goes on and more models can be added; nothing
-            is kept if not given. `save_audit` writes the rest beside them.
+            is kept if not given. `Audit.save` writes the rest beside them.
         runtime: Threads and progress.
 
     Raises:
@@ -140,20 +163,19 @@ def find_priors(graph: Graph, plan: AuditPlan, runtime: Runtime) -> Priors:
         return prior_probabilities(graph, plan.sampler, num_draws=plan.prior_draws, seed=plan.seed, progress=progress)
 
 
-def train(graph: Graph, plan: AuditPlan, folder: Path, runtime: Runtime) -> ShadowRuns:
+def train(graph: Graph, plan: AuditPlan, folder: Path, runtime: Runtime, *, keep_logits: bool = False) -> ShadowRuns:
     """Makes sure that the folder holds the plan's shadow models."""
     with runtime.progress("shadow models", plan.num_shadows) as progress:
-        runs = train_shadows(
+        return train_shadows(
             graph,
             plan.shadow_plan,
             plan.num_shadows,
             folder,
             num_threads=runtime.num_threads,
+            keep_logits=keep_logits,
             progress=progress,
             report=runtime.report,
         )
-    check_enough_models(runs)
-    return runs
 
 
 def attack_and_estimate(

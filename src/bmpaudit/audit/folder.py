@@ -16,6 +16,7 @@ from bmpaudit.audit.attack_step import Attacks, VariantPerformance
 from bmpaudit.audit.audit import Audit
 from bmpaudit.audit.estimate_step import Estimates, assemble, estimation_tasks
 from bmpaudit.audit.plain import plain
+from bmpaudit.audit.summary import FORMAT, fingerprint
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.estimation import Posterior
 from bmpaudit.files import atomic_write
@@ -26,6 +27,9 @@ from bmpaudit.shadow import ShadowRuns, ShadowStore
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+OWN_GRAPH = "graph.npz"
 
 
 class AuditFolder:
@@ -56,9 +60,12 @@ class AuditFolder:
 
     def write_plan(self, plan: AuditPlan, source: str, graph: Graph) -> None:
         """Writes the plan, and the graph itself if nothing else could bring it back."""
-        if not source:
-            graph.to_npz(self.path / "graph.npz")
-        _write_text(self.plan_path, format_plan(plan, source or "graph.npz"))
+        own, text = self.path / OWN_GRAPH, format_plan(plan, source or OWN_GRAPH)
+        if not source and (not own.exists() or datasets.load(own).content_hash != graph.content_hash):
+            self.path.mkdir(parents=True, exist_ok=True)
+            graph.to_npz(own)
+        if not self.plan_path.exists() or self.plan_path.read_text(encoding="utf-8") != text:
+            _write_text(self.plan_path, text)
 
     def read_plan(self) -> PlanFile:
         """The plan.
@@ -71,9 +78,8 @@ class AuditFolder:
         return read_plan(self.plan_path)
 
     def load_graph(self, source: str) -> Graph:
-        """The graph that the plan names; a path of its own may be relative to the folder."""
-        own = self.path / source
-        return datasets.load(own if source == "graph.npz" else source)
+        """The graph that the plan names; `graph.npz` is the folder's own."""
+        return datasets.load(self.path / OWN_GRAPH if source == OWN_GRAPH else source)
 
     # The steps' results
 
@@ -107,20 +113,26 @@ class AuditFolder:
         if not (self.path / "shadows").exists():
             raise DataError(f"{self.path} has no shadow models yet: bmpaudit train")
         with ShadowStore(self.path, graph, plan.shadow_plan) as store:
-            return store.read(min(plan.num_shadows, store.num_models))
+            runs = store.read(min(plan.num_shadows, store.num_models))
+        num_there = runs.num_models + len(runs.failed)
+        if num_there < plan.num_shadows:
+            raise DataError(f"{self.path} has {num_there:,} of {plan.num_shadows:,} shadow models: bmpaudit train")
+        return runs
 
-    def write_attacks(self, attacks: Attacks) -> None:
-        """Counts of all variants, their performance, the null control."""
-        for variant, counts in attacks.counts.items():
-            _make_parent(self.counts_path(variant))
-            counts.to_table(self.counts_path(variant))
-        for variant, counts in attacks.split_counts.items():
-            counts.to_table(self.counts_path(variant, split=True))
+    def write_attacks(self, attacks: Attacks, fingerprint: str) -> None:
+        """Counts of all variants, their performance, the null control; `attack.json` last, which vouches for them."""
         control = attacks.null_control
-        control.counts.to_table(self.counts_path("null_control"))
-        for trial, counts in enumerate(control.null_counts):
-            counts.to_table(self.counts_path(f"null_{trial:02d}"))
+        tables = {self.counts_path(variant): counts for variant, counts in attacks.counts.items()}
+        tables |= {self.counts_path(variant, split=True): counts for variant, counts in attacks.split_counts.items()}
+        tables[self.counts_path("null_control")] = control.counts
+        tables |= {self.counts_path(f"null_{trial:02d}"): counts for trial, counts in enumerate(control.null_counts)}
+        for path, counts in tables.items():
+            _make_parent(path)
+            counts.to_table(path)
+        _remove_others(self.path / "counts", "*.parquet", set(tables))
         told = {
+            "format": FORMAT,
+            "fingerprint": fingerprint,
             "not_auditable": [[left.node, left.reason] for left in next(iter(attacks.counts.values())).not_auditable],
             "null_control": {
                 "statistic": control.statistic,
@@ -180,11 +192,14 @@ class AuditFolder:
 
     def write_estimates(self, estimates: Estimates) -> None:
         """All posteriors."""
+        written = set()
         for variant, found in estimates.posteriors.items():
             for definition, posterior in found.items():
                 path = self.posterior_path(variant, definition)
                 _make_parent(path)
                 posterior.save(path)
+                written.add(path)
+        _remove_others(self.path / "posteriors", "*.npz", written)
 
     def read_estimates(self, plan: AuditPlan, attacks: Attacks) -> Estimates:
         """What the estimate step left.
@@ -203,7 +218,7 @@ class AuditFolder:
         """Everything of a finished audit but the page and the pictures; the summary last, which vouches for it."""
         self.write_plan(audit.plan, audit.source, audit.graph)
         self.write_priors(audit.priors)
-        self.write_attacks(audit.attacks)
+        self.write_attacks(audit.attacks, fingerprint(audit.graph, audit.plan, audit.runs, attack_only=True))
         self.write_estimates(audit.estimates)
         _write_table(self.path / "nodes.parquet", audit.nodes)
         _write_json(self.path / "summary.json", audit.summary)
@@ -212,12 +227,21 @@ class AuditFolder:
         """The audit in one object."""
         return dict(self._read_json("summary.json", "estimate"))
 
+    def attack_fingerprint(self) -> str:
+        """Of which plan and models the errors are."""
+        return str(self._read_json("attack.json", "attack")["fingerprint"])
+
     def read_nodes(self) -> pd.DataFrame:
         """One row a node."""
         return self._read_table("nodes.parquet", "estimate")
 
     def _read_json(self, name: str, step: str) -> Any:
-        return self._read(name, step, lambda path: json.loads(path.read_text(encoding="utf-8")))
+        told = self._read(name, step, lambda path: json.loads(path.read_text(encoding="utf-8")))
+        if not isinstance(told, dict) or told.get("format") != FORMAT:
+            raise DataError(
+                f"{self.path / name}: damaged, or of another version of bmpaudit: run bmpaudit {step} again"
+            )
+        return told
 
     def _read_table(self, name: str, step: str) -> pd.DataFrame:
         import pandas as pd
@@ -256,6 +280,13 @@ def _performance(told: dict[str, Any]) -> VariantPerformance:
         {float(rate): value for rate, value in told["tpr_at_fpr"].items()},
     )
     return VariantPerformance(figures, RocCurve(np.array(told["roc"]["fpr"]), np.array(told["roc"]["tpr"])))
+
+
+def _remove_others(folder: Path, pattern: str, kept: set[Path]) -> None:
+    """What an audit with other variants or definitions left would look like this one's."""
+    for path in folder.glob(pattern):
+        if path not in kept:
+            path.unlink()
 
 
 def _make_parent(path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
@@ -10,6 +12,7 @@ import scipy.sparse.csgraph
 Floats = npt.NDArray[np.float64]
 
 STEPS = 300
+MOST_STRETCH = 1.6
 
 
 def graph_layout(adjacency: scipy.sparse.csr_array) -> Floats:
@@ -44,9 +47,15 @@ def _component_layout(adjacency: scipy.sparse.csr_array) -> Floats:
     # The start decides how it ends: a spiral, so that nothing is left to chance.
     turn = np.arange(num_nodes) * 2.399963229728653
     start = np.sqrt(np.arange(num_nodes) + 0.5)[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
-    found = np.array(graph.layout_fruchterman_reingold(niter=STEPS, seed=start.tolist()).coords)
+    igraph.set_random_number_generator(random.Random(0))  # noqa: S311 - else it takes Python's own, in any state
+    try:
+        found = np.array(graph.layout_fruchterman_reingold(niter=STEPS, seed=start.tolist()).coords)
+    finally:
+        igraph.set_random_number_generator(random)
     found -= found.min(axis=0)
-    return found / max(found.max(), 1e-9)
+    extent = found.max(axis=0)
+    # A flat drawing may be stretched, so that it fills its square, but not out of all proportion.
+    return found / np.maximum(extent, max(extent.max() / MOST_STRETCH, 1e-9))
 
 
 def _shelves(sides: Floats) -> Floats:

@@ -6,14 +6,14 @@ import dataclasses
 import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 
 from bmpaudit.audit.audit import Audit
-from bmpaudit.audit.headline import IS_NOT, cautions
+from bmpaudit.audit.headline import IS_NOT, HeadlineRow, cautions
 from bmpaudit.audit.layout import graph_layout
 from bmpaudit.audit.plain import plain
 from bmpaudit.estimation import Posterior
@@ -50,19 +50,19 @@ def page_data(audit: Audit) -> dict[str, Any]:
     control = audit.attacks.null_control
     graph = audit.graph
     adjacency = graph.adjacency[shown][:, shown]
-    source, target = np.nonzero(np.triu(adjacency.toarray())) if len(shown) <= MOST_NODES else ([], [])
+    source, target = scipy.sparse.triu(adjacency).nonzero()
     positions = graph_layout(adjacency)
-    return plain(
+    return _finite(
         {
             "title": audit.title,
             "version": version("bmpaudit"),
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "graph": {
-                "name": Path(audit.source).stem or "graph",
+                "name": audit.graph_name,
                 **{n: getattr(graph, n) for n in ("num_nodes", "num_edges", "num_features", "num_classes")},
             },
             "verdict": audit.verdict,
-            "headline": [_headline_row(row) for row in audit.summary["headline"]],
+            "headline": [_headline_row(row) for row in audit.headline],
             "cautions": cautions(audit.plan, audit.attacks, audit.estimates),
             "null_control": {
                 "sentence": f"{control} (weak decisions)",
@@ -112,8 +112,20 @@ def _column(nodes: pd.DataFrame, name: str, shown: npt.NDArray[np.int64]) -> lis
     return [float(f"{value:.6g}") if isinstance(value, float) and np.isfinite(value) else value for value in values]
 
 
-def _headline_row(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: None if isinstance(value, str) and value.endswith("inf") else value for key, value in row.items()}
+def _finite(value: Any) -> Any:
+    """Plain values; the page knows no infinity, which it shows as a dash."""
+    if isinstance(value, (float, np.floating)):
+        return float(value) if np.isfinite(value) else None
+    if isinstance(value, np.ndarray):
+        return _finite(value.tolist())
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, (list, tuple)) else plain(value)
+
+
+def _headline_row(row: HeadlineRow) -> dict[str, Any]:
+    told = dataclasses.asdict(row)
+    return {**told, "proven_level": told.pop("proof_level")}
 
 
 def _variant(audit: Audit, name: str, label: str) -> dict[str, Any]:

@@ -14,8 +14,17 @@ from bmpaudit.privacy import Region
 from bmpaudit.report import figures
 from bmpaudit.report.figures import Width
 
+PICTURES = ("posteriors", "prior_against_epsilon", "leakage_by_class", "leakage_by_degree", "roc", "null_control")
+PICTURES_OF_SOME = ("variants", "joint_samples", "regions")
 NODES_IN_REGIONS = 4
 DRAWS = 2_000
+
+
+def remove_pictures(folder: Path) -> None:
+    """Removes what `AuditPlots.save_all` writes."""
+    for name in (*PICTURES, *PICTURES_OF_SOME):
+        for suffix in (".pdf", ".png"):
+            (folder / f"{name}{suffix}").unlink(missing_ok=True)
 
 
 class AuditPlots:
@@ -107,7 +116,7 @@ class AuditPlots:
 
     def save_all(self, folder: str | Path) -> list[Path]:
         """Writes every picture that there is something for, as PDF and PNG, and returns the paths."""
-        wanted = ["posteriors", "prior_against_epsilon", "leakage_by_class", "leakage_by_degree", "roc", "null_control"]
+        wanted = [*PICTURES]
         if any(not each.definition.is_joint for each in self._first().values()):
             wanted.append("variants")
         if "bmp" in self._first():

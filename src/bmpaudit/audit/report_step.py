@@ -15,6 +15,8 @@ from bmpaudit.report.page import render_page
 
 def write_report(audit: Audit, folder: AuditFolder, runtime: Runtime, *, pictures: bool = True) -> Path:
     """Writes `report.html`, `tables.md`, `tables.tex` and `figures/`; returns the page's path."""
+    from bmpaudit.audit.plots import remove_pictures
+
     with runtime.progress("report", 2 + pictures) as progress:
         posteriors = audit.estimates.posteriors
         for name, text in (
@@ -23,11 +25,14 @@ def write_report(audit: Audit, folder: AuditFolder, runtime: Runtime, *, picture
         ):
             _write(folder.path / name, text)
         progress(1)
-        _write(folder.report_path, render_page(page_data(audit)))
-        progress(2)
+        # Pictures of other data would stand beside the page.
+        remove_pictures(folder.path / "figures")
         if pictures:
             audit.plot.save_all(folder.path / "figures")
-            progress(3)
+            progress(2)
+        # Last: a page with the audit's fingerprint says that the report is whole.
+        _write(folder.report_path, render_page(page_data(audit)))
+        progress(2 + pictures)
     return folder.report_path
 
 

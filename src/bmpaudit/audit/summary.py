@@ -24,15 +24,22 @@ if TYPE_CHECKING:
 FORMAT = 1
 
 
-def fingerprint(graph: Graph, plan: AuditPlan, runs: ShadowRuns) -> str:
-    """Tells audits apart whose answers may differ: plan, graph, models, version."""
-    told = {
-        "plan": plan_table(plan, ""),
-        "graph": graph.content_hash,
-        "models": runs.indices.tolist(),
-        "version": version("bmpaudit"),
-    }
+def fingerprint(graph: Graph, plan: AuditPlan, runs: ShadowRuns, *, attack_only: bool = False) -> str:
+    """Tells audits apart whose answers may differ: plan, graph, models, version; or the attacks of audits."""
+    table = plan_table(plan, "")
+    if attack_only:
+        del table["estimation"]
+    told = {"plan": table, "graph": graph.content_hash, "models": _digest(runs), "version": version("bmpaudit")}
     return hashlib.sha256(json.dumps(plain(told), sort_keys=True).encode()).hexdigest()
+
+
+def _digest(runs: ShadowRuns) -> str:
+    found = hashlib.sha256(runs.indices.astype(np.int64).tobytes())
+    found.update(np.packbits(runs.memberships).tobytes())
+    for name, values in runs.statistics.items():
+        found.update(name.encode())
+        found.update(np.ascontiguousarray(values).data)
+    return found.hexdigest()
 
 
 def summarise(audit: Audit) -> dict[str, Any]:

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bmpaudit.attack import ErrorCounts, challenge_models
 from bmpaudit.attack.inputs import SHADOW_FREQUENCY
-from bmpaudit.audit.audit import find_priors, train
+from bmpaudit.audit.attack_step import check_enough_models
+from bmpaudit.audit.audit import find_priors
 from bmpaudit.audit.estimate_step import control_definition
-from bmpaudit.audit.folder import check_new_or_audit
-from bmpaudit.audit.steps import Subject, run_audit
+from bmpaudit.audit.steps import Subject, run_audit, train_step
 from bmpaudit.checks import check_at_least_one
 from bmpaudit.errors import InputError
 from bmpaudit.estimation import estimate
@@ -58,10 +59,12 @@ def run_until_width(
     if not 0 < width < np.inf:
         raise InputError(f"until_width must be positive, got until_width={width}")
     check_at_least_one(max_shadows=max_shadows)
-    check_new_or_audit(subject.folder.path)
     definition = control_definition(subject.plan)
+    prior: npt.NDArray[np.float64] | str = SHADOW_FREQUENCY
+    if subject.plan.prior_source != SHADOW_FREQUENCY:
+        prior = find_priors(subject.graph, subject.plan, runtime).prob
     while True:
-        found, endless = _widths(subject, definition, runtime)
+        found, endless = _widths(subject, definition, prior, runtime)
         plan = subject.plan
         if found < width:
             told = f"the 90 % interval of {definition} is {found:.2f} wide with {plan.num_shadows:,} models"
@@ -73,7 +76,10 @@ def run_until_width(
             )
             break
         if plan.num_shadows >= max_shadows:
-            told = f"stopped: the 90 % interval of {definition} is {found:.2f} wide with {plan.num_shadows:,} models"
+            told = (
+                f"stopped at the limit of {max_shadows:,} models: with {plan.num_shadows:,} the 90 % interval of "
+                f"{definition} is {found:.2f} wide, not {width:g}"
+            )
             break
         more = min(max_shadows, int(np.ceil(plan.num_shadows * GROWTH)))
         subject = replace(subject, plan=replace(plan, num_shadows=more))
@@ -81,12 +87,12 @@ def run_until_width(
     return WidthReached(found < width, found, endless, subject.plan.num_shadows, told, summary)
 
 
-def _widths(subject: Subject, definition: str, runtime: Runtime) -> tuple[float, float]:
+def _widths(
+    subject: Subject, definition: str, prior: npt.NDArray[np.float64] | str, runtime: Runtime
+) -> tuple[float, float]:
     plan = subject.plan
-    runs = train(subject.graph, plan, subject.folder.path, runtime)
-    prior = (
-        SHADOW_FREQUENCY if plan.prior_source == SHADOW_FREQUENCY else find_priors(subject.graph, plan, runtime).prob
-    )
+    runs = train_step(subject, runtime)
+    check_enough_models(runs)
     variant = plan.main_variant
     counts = challenge_models(
         runs, variant.view.name, prior, settings=plan.attack, num_threads=runtime.num_threads

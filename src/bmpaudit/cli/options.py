@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ from click.core import ParameterSource
 from bmpaudit import datasets
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
-from bmpaudit.plan import AuditPlan, Runtime
+from bmpaudit.plan import AuditPlan, Runtime, read_plan
 from bmpaudit.plan.plan_file import MODELS, SAMPLERS, parse_plan, read_table
 from bmpaudit.progress import progress_bar
 
 Command = Callable[..., Any]
+
+OWN_GRAPH = "graph.npz"  # in a folder whose graph was given as an object
 
 # Where in a plan file the value of an option stands.
 PLACES = {
@@ -128,29 +131,56 @@ def make_plan(
 
     Without GRAPH and --plan, the plan of the folder goes on.
     """
-    given = _given(settings)
-    table: dict[str, Any] = {}
     base = plan_path
     if base is None and graph is None and folder is not None and (folder / "plan.toml").exists():
         base = folder / "plan.toml"
-    if base is not None:
-        table = read_table(base)
-        parse_plan(table)  # what is wrong in the file is told as the file's
-    if "sampler" in given and given["sampler"].get("name") not in (None, table.get("sampler", {}).get("name")):
-        table.pop("sampler", None)  # settings of another sampler, or model, say nothing about this one
-    if "model" in given and given["model"].get("name") not in (None, table.get("model", {}).get("name")):
-        table.pop("model", None)
-    for section, values in given.items():
-        table[section] = {**table.get(section, {}), **values} if isinstance(values, dict) else values
-    source = graph if graph is not None else str(table.get("graph") or "")
+    table = merge_settings(graph, base, settings)
+    source = str(table.get("graph") or "")
     if not source:
         raise click.UsageError("GRAPH is missing: give it, or a --plan that names one, or --out of an audit")
-    if source == "graph.npz" and folder is not None:
-        source = str(folder / source)
-    loaded = datasets.load(source)
+    if source == OWN_GRAPH and graph is None and base is not None and (base.parent / OWN_GRAPH).exists():
+        loaded = datasets.load(base.parent / OWN_GRAPH)
+        if folder is None or base.parent.resolve() != folder.resolve():
+            source = str((base.parent / OWN_GRAPH).resolve())
+    else:
+        loaded = datasets.load(source)
+        if source not in datasets.NAMED_DATASETS and Path(source).exists():
+            source = str(Path(source).resolve())  # the folder is good from everywhere
     _fit_roots(table.get("sampler", {}), loaded)
-    table["graph"] = source
-    return loaded, source, parse_plan(table).plan
+    return loaded, source, parse_plan({**table, "graph": source}).plan
+
+
+def merge_settings(graph: str | None, base: Path | None, settings: dict[str, Any]) -> dict[str, Any]:
+    """The nested values of a plan: GRAPH and options on the command line first, then those of the file `base`."""
+    given = _given(settings)
+    table: dict[str, Any] = {}
+    if base is not None:
+        read_plan(base)  # what is wrong in the file is told as the file's
+        table = read_table(base)
+    for section, kinds, default in (("sampler", SAMPLERS, "uniform"), ("model", MODELS, "gcn")):
+        there = table.get(section, {}).get("name", default)
+        name = given.get(section, {}).get("name", there)
+        if name != there:
+            table.pop(section, None)  # settings of another kind say nothing about this one
+        _refuse_misfits(section, kinds, name, given.get(section, {}))
+    if "train_fraction" in given.get("sampler", {}) and "num_roots" not in given["sampler"]:
+        table.get("sampler", {}).pop("num_roots", None)  # it is fitted to the share that is asked for
+    for section, values in given.items():
+        table[section] = {**table.get(section, {}), **values} if isinstance(values, dict) else values
+    if graph is not None:
+        table["graph"] = graph
+    return table
+
+
+def _refuse_misfits(section: str, kinds: Mapping[str, type[Any]], name: str, given: Mapping[str, Any]) -> None:
+    """Options of another sampler or model than the one that is used."""
+    keys = {kind: {field.name for field in dataclasses.fields(kinds[kind])} for kind in kinds}
+    if section == "sampler":
+        keys["random-walk"].add("train_fraction")
+    for key in given:
+        if key != "name" and key not in keys[name]:
+            fitting = " or ".join(kind for kind in kinds if key in keys[kind])
+            raise click.UsageError(f"--{key.replace('_', '-')} is for --{section} {fitting}, got --{section} {name}")
 
 
 def _given(settings: dict[str, Any]) -> dict[str, Any]:
@@ -172,8 +202,11 @@ def _fit_roots(sampler: dict[str, Any], graph: Graph) -> None:
     """For random walks a train fraction means as many walks as would cover it if they never met."""
     if sampler.get("name") != "random-walk":
         return
-    fraction = sampler.pop("train_fraction", 0.25)
+    fraction = sampler.pop("train_fraction", None)
+    if "num_roots" in sampler and fraction is not None:
+        raise click.UsageError("--train-fraction and --num-roots both say how many nodes are sampled; give one")
     if "num_roots" not in sampler:
+        fraction = 0.25 if fraction is None else fraction
         if not 0 < fraction < 1:
             raise InputError(f"train_fraction must be in (0, 1), got train_fraction={fraction}")
         length = sampler.get("walk_length", 2)

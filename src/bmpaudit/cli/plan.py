@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from bmpaudit.cli.options import analysis_options, json_option, make_plan, plan_options, run_options
+from bmpaudit.cli.options import analysis_options, json_option, make_plan, merge_settings, plan_options, run_options
 from bmpaudit.cli.root import cli
 from bmpaudit.files import atomic_write
 
@@ -22,23 +22,28 @@ def plan() -> None:
 
 @plan.command()
 @click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), default="audit.toml")
-@click.option("--graph", default="cora", show_default=True, help="What to audit.")
+@click.option("--graph", help="What to audit [that of --plan, or cora].")
 @plan_options
 @analysis_options
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
-def init(path: Path, graph: str, plan_path: Path | None, force: bool, **settings: Any) -> None:
+def init(path: Path, graph: str | None, plan_path: Path | None, force: bool, **settings: Any) -> None:
     """Write a plan with a comment on every key.
 
     \b
     bmpaudit plan init audit.toml --graph cora --sampler snowball
     """
     from bmpaudit.plan import plan_template
+    from bmpaudit.plan.plan_file import parse_plan
 
     if path.exists() and not force:
         raise click.UsageError(f"{path} exists; --force writes over it")
-    _, source, made = make_plan(graph, plan_path, settings)
+    table = {"graph": "cora"} | merge_settings(graph, plan_path, settings)
+    if table.get("sampler", {}).get("name") == "random-walk" and "num_roots" not in table["sampler"]:
+        made = make_plan(graph or table["graph"], plan_path, settings)[2]  # as many walks as the graph needs
+    else:
+        made = parse_plan(table).plan
     with atomic_write(path) as temporary:
-        temporary.write_text(plan_template(made, source), encoding="utf-8")
+        temporary.write_text(plan_template(made, table["graph"]), encoding="utf-8")
     click.echo(f"{path}: run it with bmpaudit audit --plan {path} --out DIR")
 
 

@@ -21,8 +21,8 @@ def print_summary(told: dict[str, Any], report: Path | None = None) -> None:
     table = _table("", "5 %", "50 %", "95 %", "floor", "proven")
     for row in told["headline"]:
         table.add_row(row["name"], *(_number(row[name]) for name in ("p5", "p50", "p95", "floor", "proven")))
-    stdout.print(table)
-    stdout.print(_variants(told))
+    print_table(table)
+    print_table(_variants(told))
     for caution in told["cautions"]:
         stdout.print(Text(f"! {caution}"))
     control = told["null_control"]
@@ -36,17 +36,15 @@ def _variants(told: dict[str, Any]) -> Table:
     columns: dict[tuple[str, str], None] = {}
     for variant in told["variants"].values():
         for definition, found in variant["posteriors"].items():
-            columns |= {
-                (definition, name): None for name in SYMBOLS if name in found
-            }
+            columns |= {(definition, name): None for name in SYMBOLS if name in found}
     shown = [place for place in columns if place[0] != "bmp"] or list(columns)
     table = _table("attack", *(f"{SYMBOLS[name]} ({definition})" for definition, name in shown), "AUC")
     for name, variant in told["variants"].items():
         cells = []
         for definition, parameter in shown:
             found = variant["posteriors"].get(definition, {}).get(parameter)
-            cells.append("" if found is None else "/".join(f"{found[p]:.1f}" for p in ("p5", "p50", "p95")))
-        table.add_row(name, *cells, f"{variant['auc']:.3f}")
+            cells.append("" if found is None else "/".join(_number(found[p], 1) for p in ("p5", "p50", "p95")))
+        table.add_row(name, *cells, _number(variant["auc"], 3))
     return table
 
 
@@ -57,7 +55,12 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def _number(value: Any) -> str:
+def print_table(table: Table) -> None:
+    """At its full width: a terminal may break lines, but no number is cut off."""
+    stdout.print(table, width=max(stdout.width, stdout.measure(table).maximum), crop=False, no_wrap=True)
+
+
+def _number(value: Any, digits: int = 2) -> str:
     if value is None:
         return "-"
-    return f"{value:.2f}" if isinstance(value, (int, float)) else {"inf": "∞", "-inf": "-∞"}[value]
+    return f"{value:.{digits}f}" if isinstance(value, (int, float)) else {"inf": "∞", "-inf": "-∞"}[value]

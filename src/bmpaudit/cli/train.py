@@ -11,6 +11,7 @@ import click
 import numpy as np
 import rich.box
 from rich.table import Table
+from rich.text import Text
 
 from bmpaudit.cli.options import json_option, make_plan, make_runtime, out_option, plan_options, run_options
 from bmpaudit.cli.root import cli, stdout
@@ -48,7 +49,8 @@ def train(
     """
     # Zarr takes a while to import; other commands need not wait for it.
     from bmpaudit.audit.folder import AuditFolder
-    from bmpaudit.shadow import estimate_cost, train_shadows
+    from bmpaudit.audit.steps import Subject, train_step
+    from bmpaudit.shadow import estimate_cost
 
     loaded, source, plan = make_plan(graph, plan_path, settings, out)
     runtime = make_runtime(threads, quiet)
@@ -56,18 +58,7 @@ def train(
         cost = estimate_cost(loaded, plan.shadow_plan, plan.num_shadows, num_threads=threads, keep_logits=keep_logits)
         click.echo(json.dumps(vars(cost), indent=2) if as_json else cost)
         return
-    with runtime.progress("shadow models", plan.num_shadows) as progress:
-        runs = train_shadows(
-            loaded,
-            plan.shadow_plan,
-            plan.num_shadows,
-            out,
-            num_threads=threads,
-            keep_logits=keep_logits,
-            progress=progress,
-            report=runtime.report,
-        )
-    AuditFolder(out).write_plan(plan, source, loaded)
+    runs = train_step(Subject(loaded, source, plan, AuditFolder(out)), runtime, keep_logits=keep_logits)
     if as_json:
         click.echo(json.dumps({"folder": str(out), "seed": plan.seed, **_summary(runs)}, indent=2))
     else:
@@ -110,7 +101,7 @@ def _print_runs(graph: Graph, out: Path, runs: ShadowRuns, seed: int) -> None:
     stdout.print(table)
     accuracies = (told["train_accuracy"], told["held_out_accuracy"])
     shown = ["-" if accuracy is None else f"{accuracy:.1%}" for accuracy in accuracies]
-    stdout.print(f"{runs.num_models:,} shadow models in {out}")
+    stdout.print(Text(f"{runs.num_models:,} shadow models in {out}"), soft_wrap=True)
     stdout.print(f"accuracy on their samples {shown[0]}, elsewhere {shown[1]}")
     if runs.failed:
         first = ", ".join(map(str, runs.failed[:10]))

@@ -28,7 +28,7 @@ def graph_from_function(name: str) -> Graph:
     try:
         function = getattr(importlib.import_module(module_name), function_name)
         graph = function()
-    except Exception as failure:  # the user's code may raise anything
+    except (Exception, SystemExit) as failure:  # the user's code may raise anything
         raise DataError(f"{name}: {type(failure).__name__}: {failure}") from failure
     finally:
         if is_new:

@@ -30,6 +30,7 @@ COMMENTS = {
     "training.optimizer": "adam or sgd",
     "queries.edges": "full: asked with all edges of the graph; none: each node by itself",
     "queries.output": "clean; noisy: with Gaussian noise on the last layer's parameters",
+    "queries.views": "instead of edges and output: full_clean, full_noisy, none_clean, none_noisy",
     "queries.noise_std": "standard deviation of that noise",
     "attack.decisions": "strong: with the prior odds; weak: by the likelihood alone",
     "attack.prior_source": "exact (a formula or many draws), or shadow-frequency as in the paper",

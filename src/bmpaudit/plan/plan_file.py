@@ -19,7 +19,7 @@ from bmpaudit.estimation import NormalPrior
 from bmpaudit.plan.audit_plan import AuditPlan, PriorSource
 from bmpaudit.plan.comments import COMMENTS, HEADING
 from bmpaudit.samplers import Bernoulli, DegreeWeighted, RandomWalk, Snowball, Stratified, Uniform
-from bmpaudit.shadow import GAT, GCN, MLP, QueryView, Training
+from bmpaudit.shadow import ALL_VIEWS, GAT, GCN, MLP, QueryView, Training
 
 STRICT = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -36,11 +36,19 @@ MODELS: dict[str, type[Any]] = {"gcn": GCN, "gat": GAT, "mlp": MLP}
 
 @dataclass(frozen=True)
 class Queries:
-    """The section on how trained models are asked."""
+    """The section on how trained models are asked: all edges with all outputs, or the views by name."""
 
     edges: tuple[typing.Literal["full", "none"], ...] = ("full", "none")
     output: tuple[typing.Literal["clean", "noisy"], ...] = ("clean", "noisy")
+    views: tuple[typing.Literal["full_clean", "full_noisy", "none_clean", "none_noisy"], ...] = ()
     noise_std: float = 0.25
+
+    def query_views(self) -> tuple[QueryView, ...]:
+        """What is asked, in order."""
+        if self.views:
+            known = {view.name: view for view in ALL_VIEWS}
+            return tuple(known[name] for name in self.views)
+        return tuple(QueryView(edges, output) for edges in self.edges for output in self.output)
 
 
 @dataclass(frozen=True)
@@ -126,6 +134,8 @@ def parse_plan(given: Mapping[str, Any]) -> PlanFile:
         if not isinstance(table, Mapping):
             raise InputError(f"{name} must be a table, as in [{name}], got {table!r}")
     queries = _build("queries", Queries, tables["queries"])
+    if queries.views and {"edges", "output"} & set(tables["queries"]):
+        raise InputError("queries.views stands instead of queries.edges and queries.output, not beside them")
     attack = _parse("attack", (Decisions, AttackSettings), tables["attack"])
     estimation = _build("estimation", Estimation, tables["estimation"])
     mine = {field.name for field in dataclasses.fields(Decisions)}
@@ -135,7 +145,7 @@ def parse_plan(given: Mapping[str, Any]) -> PlanFile:
             model=_choose("model", MODELS, "gcn", tables["model"]),
             training=_build("training", Training, tables["training"]),
             num_shadows=top["shadows"],
-            views=tuple(QueryView(edges, output) for edges in queries.edges for output in queries.output),
+            views=queries.query_views(),
             noise_std=queries.noise_std,
             engine=top["engine"],
             attack=_made("attack", AttackSettings, {key: attack[key] for key in attack if key not in mine}),
@@ -150,7 +160,8 @@ def parse_plan(given: Mapping[str, Any]) -> PlanFile:
             **{key: attack[key] for key in mine},
         )
     except InputError as wrong:
-        raise InputError(str(wrong).replace("num_shadows", "shadows")) from None
+        told = str(wrong).replace("num_shadows", "shadows")
+        raise InputError(told.replace("views must name", "queries: edges and output must name")) from None
     return PlanFile(top["graph"], plan)
 
 
@@ -164,8 +175,6 @@ def format_plan(plan: AuditPlan, graph: str) -> str:
 
 def plan_table(plan: AuditPlan, graph: str) -> dict[str, Any]:
     """The nested values of a plan file."""
-    edges = list(dict.fromkeys(view.edges for view in plan.views))
-    output = list(dict.fromkeys(view.output for view in plan.views))
     return {
         "graph": graph,
         "shadows": plan.num_shadows,
@@ -174,7 +183,7 @@ def plan_table(plan: AuditPlan, graph: str) -> dict[str, Any]:
         "sampler": _named(SAMPLERS, plan.sampler),
         "model": _named(MODELS, plan.model),
         "training": _fields(plan.training),
-        "queries": {"edges": edges, "output": output, "noise_std": float(plan.noise_std)},
+        "queries": {**_views_table(plan.views), "noise_std": float(plan.noise_std)},
         "attack": {
             "decisions": list(plan.decisions),
             "prior_source": plan.prior_source,
@@ -191,6 +200,14 @@ def plan_table(plan: AuditPlan, graph: str) -> dict[str, Any]:
             "proof_level": plan.proof_level,
         },
     }
+
+
+def _views_table(views: tuple[QueryView, ...]) -> dict[str, Any]:
+    edges = tuple(dict.fromkeys(view.edges for view in views))
+    output = tuple(dict.fromkeys(view.output for view in views))
+    if Queries(edges, output).query_views() == views:
+        return {"edges": list(edges), "output": list(output)}
+    return {"views": [view.name for view in views]}
 
 
 def plan_template(plan: AuditPlan, graph: str) -> str:
@@ -234,7 +251,7 @@ def _with_fraction(table: Mapping[str, Any]) -> dict[str, Any]:
 def _choose(section: str, kinds: Mapping[str, type[Any]], default: str, table: Mapping[str, Any]) -> Any:
     values = dict(table)
     name = values.pop("name", default)
-    if name not in kinds:
+    if not isinstance(name, str) or name not in kinds:
         raise InputError(f"{section}.name must be one of {', '.join(kinds)}, got {name!r}")
     return _build(section, kinds[name], values, extra=("name",))
 
@@ -277,4 +294,5 @@ def _explain(section: str, wrong: pydantic.ValidationError, allowed: list[str]) 
     if first["type"] == "missing":
         return f"{key} is missing"
     told = first["msg"].removeprefix("Input should be ").replace("a valid ", "a ").replace("a integer", "an integer")
+    told = told.replace("a tuple", "a list")
     return f"{key} must be {told}, got {first['input']!r}"

@@ -1,4 +1,4 @@
-// The answer for the reader in a hurry. The verdict itself stands in the page's HTML.
+// The answer for the reader in a hurry. The verdict itself stands in the page's HTML; here it gets its subscripts.
 function withOdds(value) {
   return isNumber(value) ? [formatFixed(value), element('span', {class: 'odds'}, formatOdds(value))] : [MISSING];
 }
@@ -23,6 +23,7 @@ function showSummary() {
   const parts = [graph.name, `${formatCount(graph.num_nodes)} nodes`, `${formatCount(graph.num_edges)} edges`, `${formatCount(graph.num_features)} features`,
     `${formatCount(graph.num_classes)} ${graph.num_classes === 1 ? 'class' : 'classes'}`, `bmpaudit ${data.version}`, String(data.created).replace('T', ' ').replace('Z', ' UTC')];
   byId('subtitle').textContent = parts.join(' · ');
+  document.querySelector('.verdict').replaceChildren(...withSubscripts(data.verdict));
   showHeadline();
   fillList(byId('cautions'), data.cautions, 'Nothing was flagged.');
   fillList(byId('is-not'), data.is_not, 'See the documentation of the estimator.');
