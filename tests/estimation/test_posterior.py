@@ -164,6 +164,11 @@ def test_file_brings_everything_back(options: dict[str, Any], tmp_path: Path) ->
     assert loaded.prior(x) == pytest.approx(posterior.prior(x), abs=1e-3)
 
 
+def test_file_takes_a_whole_number_for_the_strength(tmp_path: Path) -> None:
+    estimate(some_counts(), "mp", strength=0).save(tmp_path / "p.npz")
+    assert Posterior.load(tmp_path / "p.npz").strength == 0
+
+
 def test_wrong_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.npz: no such file"):
         Posterior.load(tmp_path / "a.npz")

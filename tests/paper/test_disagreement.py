@@ -21,8 +21,9 @@ CELL = {"published_p50": 3.0, "median": 2.0, "lowest": 1.9, "highest": 2.1, "exa
         ({"mhaar_p50": 2.0, "r_hat": 1.6, "p50_without_1": 2.9, "p50_without_10": 2.7}, "hangs on one node"),
         ({"mhaar_p50": 2.0, "r_hat": 1.6, "p50_without_1": 2.0, "p50_without_10": 2.7}, "hangs on ten nodes"),
         ({"p50_without_1": 2.0, "p50_without_10": 2.0}, "not explained by the estimator nor by single nodes"),
-        ({"mhaar_p50": float("nan"), "r_hat": float("nan")}, "not explained"),
-        ({}, "our seeds span 0.2 about 2.0"),
+        ({"p50_without_1": 2.0, "p50_without_10": 2.0}, "our seeds span 0.2 about 2.0"),
+        ({"mhaar_p50": float("nan"), "r_hat": float("nan")}, "not looked into yet"),
+        ({}, "not looked into yet"),
     ],
 )
 def test_reason(found: dict[str, Any], told: str) -> None:

@@ -101,7 +101,7 @@ def _posterior(about: dict[str, Any], arrays: Arrays) -> Posterior:
         if about["prior"] is None
         else NormalPrior(**about["prior"])
     )
-    strength = about["strength"] if isinstance(about["strength"], float) else StrengthPrior(*about["strength"])
+    strength = StrengthPrior(*about["strength"]) if isinstance(about["strength"], list) else float(about["strength"])
     is_used = used_nodes(counts, definition)
     marginals: dict[str, Marginal] = {}
     run, joint = None, None

@@ -57,6 +57,8 @@ def reason(row: Mapping[Any, Any]) -> str:
         value = row.get(f"p50_without_{number}")
         if _is_number(value) and abs(value - published) <= widening:
             return f"hangs on {told}: without {'it' if number == 1 else 'them'} p50 is {value:.1f}"
+    if not any(_is_number(row.get(name)) for name in ("r_hat", "p50_without_1")):
+        return "not looked into yet"
     spread = row["highest"] - row["lowest"]
     return f"not explained by the estimator nor by single nodes; our seeds span {spread:.1f} about {ours:.1f}"
 
