@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,8 @@ Floats = npt.NDArray[np.float64]
 
 POINTS_PER_PANEL = 12
 PANELS_BELOW = 4  # between the floor and the bulk, where the posterior goes without the nodes that hold it up
-BULK = (0.001, 0.05, 0.25, 0.5, 0.75, 0.95, 0.999)
+BULK = (1e-5, 0.001, 0.05, 0.25, 0.5, 0.75, 0.95, 0.999)
+SLID = 1e-3  # share of a posterior below the bulk of the whole one when it is looked for there
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Influence:
     Leaving node k out divides the posterior by its likelihood L_k. The support stays that of all nodes.
 
     Attributes:
-        mean: With all nodes, by the same quadrature.
+        mean: With all nodes.
         node: The nodes that count, shape (K,).
         shift: `mean` minus the mean without the node, shape (K,).
         is_constant: Shape (K,).
@@ -73,42 +75,111 @@ def influence(posterior: Posterior, parameter: str | None = None) -> Influence:
     Raises:
         InputError: if the posterior has no such parameter.
     """
-    cut = _Cut(posterior, parameter)
+    cuts = _Cuts(posterior, parameter)
     rows = np.column_stack([posterior.likelihood.counts, posterior.likelihood.log_prior_odds])
     distinct, place = np.unique(rows, axis=0, return_inverse=True)
-    means = np.array([cut.mean_without(Likelihood(row[None, :4], row[4:])) for row in distinct])
-    mean = cut.mean()
+    shifts = np.array([cuts.shift_of(Likelihood(row[None, :4], row[4:])) for row in distinct])
+    mean = posterior.mean(parameter)
     return Influence(
         mean=mean,
         node=posterior.node,
-        shift=mean - means[place.ravel()],
+        shift=shifts[place.ravel()],
         is_constant=posterior.is_constant,
-        mean_without_constant=_without_constant(cut, posterior),
+        mean_without_constant=_without_constant(cuts, posterior, mean),
     )
 
 
 def mean_without_constant(posterior: Posterior, parameter: str | None = None) -> float:
     """The posterior mean without the nodes whose decision never varies; `influence` of them alone, and much faster."""
-    marginal, low = posterior.marginal(parameter), posterior.support_low(parameter)
-    edges = np.maximum(marginal.quantile(BULK), low)
-    # Where the posterior is known already, the likelihood of the nodes left out is all that is needed.
-    points, weights = _quadrature(edges)
-    with np.errstate(divide="ignore"):
-        rest = np.log(marginal.pdf(points)) - _constant(posterior)(*_both_sides(posterior, parameter, points))
-    density = np.exp(rest - rest.max()) * weights
-    if density[:POINTS_PER_PANEL].sum() > 0.01 * density.sum():  # it goes where the posterior is next to nothing
-        return _without_constant(_Cut(posterior, parameter), posterior)
-    return float((density * points).sum() / density.sum())
+    return _without_constant(_Cuts(posterior, parameter), posterior, posterior.mean(parameter))
 
 
-def _without_constant(cut: _Cut, posterior: Posterior) -> float:
-    return cut.mean_without(_constant(posterior)) if posterior.is_constant.any() else cut.mean()
-
-
-def _constant(posterior: Posterior) -> Likelihood:
-    """The likelihood of the nodes whose decision never varies."""
+def _without_constant(cuts: _Cuts, posterior: Posterior, mean: float) -> float:
     chosen, likelihood = posterior.is_constant, posterior.likelihood
-    return Likelihood(likelihood.counts[chosen], likelihood.log_prior_odds[chosen])
+    if not chosen.any():
+        return mean
+    return mean - cuts.shift_of(Likelihood(likelihood.counts[chosen], likelihood.log_prior_odds[chosen]))
+
+
+class _Cuts:
+    """The posterior along one parameter: where it lives, and, only if it is asked for, down to the floor.
+
+    Far below, every likelihood takes long to compute, and few nodes hold a posterior up so that it would fall there.
+    """
+
+    def __init__(self, posterior: Posterior, parameter: str | None) -> None:
+        self._posterior, self._parameter = posterior, parameter
+        self._low = posterior.support_low(parameter)
+        self._bulk = np.maximum(posterior.quantile(BULK, parameter), self._low)
+        self._above = _doubling(float(self._bulk[-2]), float(self._bulk[-1]), upper_end(posterior.prior, self._low))
+        points, weights = _quadrature(np.concatenate([self._bulk, self._above]))
+        if posterior.run is None:
+            with np.errstate(divide="ignore"):
+                log_density = np.log(posterior.marginal(parameter).pdf(points))
+        else:
+            log_density = self._log_posterior(points)
+        self._here = _Cut(points, weights, log_density)
+
+    def shift_of(self, left_out: Likelihood) -> float:
+        """The mean minus the mean without some nodes."""
+        without = self._here.without(left_out(*self._ends(self._here.points)))
+        if without.share_below(self._low) < SLID:
+            return self._here.mean() - without.mean()
+        return self._down.mean() - self._down.without(left_out(*self._ends(self._down.points))).mean()
+
+    @cached_property
+    def _down(self) -> _Cut:
+        below = np.linspace(self._low, self._bulk[0], PANELS_BELOW + 1)[:-1]
+        points, weights = _quadrature(np.concatenate([below, self._bulk, self._above]))
+        return _Cut(points, weights, self._log_posterior(points))
+
+    def _log_posterior(self, points: Floats) -> Floats:
+        return self._posterior.likelihood(*self._ends(points)) + self._posterior.prior(points)
+
+    def _ends(self, points: Floats) -> tuple[Floats, Floats, float]:
+        """ε_L, ε_R and s where the parameter takes some values; the other of `bmp` is held at its median."""
+        posterior, infinite = self._posterior, np.full_like(points, np.inf)
+        definition = posterior.definition
+        left = points if definition.bounds_left else infinite
+        right = points if definition.bounds_right else infinite
+        if definition.is_joint:
+            is_left = self._parameter == "epsilon_left"
+            other = np.full_like(points, posterior.quantile(0.5, definition.parameter_names[is_left]))
+            left, right = (points, other) if is_left else (other, points)
+        return left, right, self._strength
+
+    @cached_property
+    def _strength(self) -> float:
+        return self._posterior.typical_strength
+
+
+@dataclass(frozen=True, eq=False)
+class _Cut:
+    """A density at the points of a quadrature, by its logarithm up to a constant."""
+
+    points: Floats
+    weights: Floats
+    log_density: Floats
+
+    def without(self, log_likelihood: Floats) -> _Cut:
+        """The density divided by a likelihood."""
+        is_possible = self.log_density > -np.inf
+        rest = np.where(is_possible, self.log_density - np.where(is_possible, log_likelihood, 0.0), -np.inf)
+        return _Cut(self.points, self.weights, rest)
+
+    def mean(self) -> float:
+        mass = self._mass()
+        return float((mass * self.points).sum() / mass.sum())
+
+    def share_below(self, low: float) -> float:
+        """How much mass may lie between `low` and the first point: no more, if the logarithm is concave there."""
+        mass, start = self._mass(), float(self.points[0])
+        rise = (self.log_density[1] - self.log_density[0]) / max(float(self.points[1]) - start, 1e-300)
+        length = min(start - low, 1 / rise) if rise > 0 else start - low
+        return float(length * np.exp(self.log_density[0] - self.log_density.max()) / mass.sum())
+
+    def _mass(self) -> Floats:
+        return np.exp(self.log_density - self.log_density.max()) * self.weights
 
 
 def _quadrature(edges: Floats) -> tuple[Floats, Floats]:
@@ -117,34 +188,8 @@ def _quadrature(edges: Floats) -> tuple[Floats, Floats]:
     return ((edges[1:] + edges[:-1])[:, None] / 2 + half * nodes).ravel(), (half * weights).ravel()
 
 
-def _both_sides(posterior: Posterior, parameter: str | None, points: Floats) -> tuple[Floats, Floats, float]:
-    """ε_L, ε_R and s where one parameter takes some values; the other of `bmp` is held at its median."""
-    definition, infinite = posterior.definition, np.full_like(points, np.inf)
-    left = points if definition.bounds_left else infinite
-    right = points if definition.bounds_right else infinite
-    if definition.is_joint:
-        medians = [np.full_like(points, posterior.quantile(0.5, name)) for name in definition.parameter_names]
-        left, right = (left, medians[1]) if parameter == "epsilon_left" else (medians[0], right)
-    return left, right, posterior.typical_strength
-
-
-class _Cut:
-    """The posterior along one parameter, on a quadrature that also covers where it may go without some nodes."""
-
-    def __init__(self, posterior: Posterior, parameter: str | None) -> None:
-        low = posterior.support_low(parameter)
-        bulk = np.maximum(posterior.quantile(BULK, parameter), low)
-        below, high = np.linspace(low, bulk[0], PANELS_BELOW + 1)[:-1], upper_end(posterior.prior, low)
-        self._points, self._weights = _quadrature(np.concatenate([below, bulk, [high]]))
-        self._ends = _both_sides(posterior, parameter, self._points)
-        self._log_posterior = posterior.likelihood(*self._ends) + posterior.prior(self._points)
-
-    def mean(self) -> float:
-        return self._mean(self._log_posterior)
-
-    def mean_without(self, left_out: Likelihood) -> float:
-        return self._mean(self._log_posterior - left_out(*self._ends))
-
-    def _mean(self, log_density: Floats) -> float:
-        density = np.exp(log_density - log_density.max()) * self._weights
-        return float((density * self._points).sum() / density.sum())
+def _doubling(before: float, start: float, end: float) -> Floats:
+    """Edges of panels from `start` up to `end`, each twice as wide as the one below it."""
+    width = max(start - before, 1e-3 * (end - start))
+    num_panels = max(int(np.ceil(np.log2((end - start) / width + 1))), 1)
+    return np.minimum(start + width * (2.0 ** np.arange(1, num_panels + 1) - 1), end)
