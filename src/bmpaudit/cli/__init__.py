@@ -1,6 +1,7 @@
 """The command line: parse, call one function, print. One file a command."""
 
-from bmpaudit.cli import audit, data, estimate, nodes, plan, priors, reproduce, train  # they register their commands
+# They register their commands.
+from bmpaudit.cli import audit, compare, data, estimate, nodes, plan, priors, reproduce, train
 from bmpaudit.cli.root import cli, main
 
-__all__ = ["audit", "cli", "data", "estimate", "main", "nodes", "plan", "priors", "reproduce", "train"]
+__all__ = ["audit", "cli", "compare", "data", "estimate", "main", "nodes", "plan", "priors", "reproduce", "train"]
