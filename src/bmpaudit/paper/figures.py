@@ -86,6 +86,10 @@ def draw_study(study: pd.DataFrame) -> Figure:
                 axes.fill_between(x, low.to_numpy(), high.to_numpy(), color=colour(number), alpha=0.2, linewidth=0)
             handles.append(line)
             labels.append(str(sampling))
+            varying = by["p50_unflagged"].median()
+            (dashed,) = grid[0].plot(x, varying.to_numpy(), color=colour(number), linestyle="--", linewidth=0.8)
+        handles.append(dashed)
+        labels.append("dashed: without nodes whose decision never varies")
         titles = (r"$\varepsilon_R$ (median)", r"floor $\max\,\log\,\eta$", r"excess over the floor")
         for axes, title in zip(grid, titles, strict=True):
             axes.set(title=title, xlabel="training fraction")
