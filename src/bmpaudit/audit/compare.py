@@ -57,8 +57,8 @@ class Difference:
 class Comparison:
     """Audits side by side, the first being what the others are compared with.
 
-    Formal guarantee: if the posteriors are independent, `more_prob` and the percentiles of the differences have no error
-    but that of the two densities (quadrature, no draws); of Markov chains they are the draws'.
+    Formal guarantee: if the posteriors are independent, `more_prob` and the percentiles of the differences have no
+    error but that of the two densities (quadrature, no draws); of Markov chains they are the draws'.
 
     Attributes:
         audits: What was compared, in the order given.
