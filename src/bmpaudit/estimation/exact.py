@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from bmpaudit.errors import InputError
 from bmpaudit.estimation.definition import Definition
-from bmpaudit.estimation.density import NEGLIGIBLE, PiecewiseDensity, approximate_density
-from bmpaudit.estimation.joint_density import JointDensity, approximate_joint_density
+from bmpaudit.estimation.density import PiecewiseDensity, approximate_density
+from bmpaudit.estimation.joint_density import DEEPEST, JointDensity, approximate_joint_density
 from bmpaudit.estimation.likelihood import Likelihood
 from bmpaudit.estimation.prior import LogDensity, StrengthPrior, upper_end
 from bmpaudit.estimation.support import support_low
@@ -78,7 +78,7 @@ def exact_strength_density(
         values = np.empty(log_prior.shape)
         for column, s in enumerate(strength):
             # Rings take long to integrate: what is negligible against the best seen so far is not.
-            cutoff = best[0] - 2 * NEGLIGIBLE - log_prior[:, column]
+            cutoff = best[0] - DEEPEST - log_prior[:, column]
             values[:, column] = likelihood(left, right, float(s), cutoff) + log_prior[:, column]
             best[0] = max(best[0], float(values[:, column].max()))
         return values

@@ -17,14 +17,15 @@ Ends = tuple[float, float]
 GridFunction = Callable[[Floats, Floats], Floats]
 """Log-density on all pairs of two lists, shape (num_first, num_second)."""
 
-NODES_PER_PANEL = (8, 10)  # two grids on the same panels, whose difference tells whether the panels are fine enough
-POINTS_PER_PANEL = 16  # at which the density itself is integrated
+NODES_PER_PANEL = 12
+COARSE_DEGREE = 9  # cut short there, a panel's polynomial must tell the same as in full: then it is fine enough
+POINTS_PER_PANEL = 32  # at which the density itself is integrated
 DEEPEST = 200.0  # nats below the peak that are told apart
 SCAN_POINTS = 11
 NEAR_PEAK = 3.0  # nats between a scan's highest point and its neighbours when it is near enough to the peak
 TOLERANCE = 5e-6  # by which marginal quantiles may differ between the two; the finer is far closer to the truth
 MARGINAL_TOLERANCE = 1e-9  # by which their marginals may differ on a panel
-MOST_ROUNDS = 8
+MOST_ROUNDS = 12
 CUT_OFF = 1e-8  # of the highest density: more than this at the border of the panels is not left out
 
 
@@ -92,15 +93,16 @@ def approximate_joint_density(log_density: GridFunction, low: Ends, high: Ends) 
     # The panels that a cut through the peak needs, on either axis, serve the whole if the two hang together little.
     edges = [_cut(log_density, axis, peak[1 - axis], low, high) for axis in (0, 1)]
     for _ in range(MOST_ROUNDS):
-        coarse = _on_panels(log_density, (edges[0], edges[1]), NODES_PER_PANEL[0])
-        cut_off = {axis: _cut_off_at(coarse, axis, edges[axis], low, high) for axis in (0, 1)}
+        logs = log_density(*(_axis(ends, NODES_PER_PANEL)[0] for ends in edges))
+        fine = _on_panels(logs, edges, degree=NODES_PER_PANEL - 1)
+        cut_off = {axis: _cut_off_at(fine, axis, edges[axis], low, high) for axis in (0, 1)}
         for axis, at in cut_off.items():
             if at is not None:
                 wider, known = _cut(log_density, axis, at, low, high), edges[axis]
                 edges[axis] = np.concatenate([wider[wider < known[0]], known, wider[wider > known[-1]]])
         if set(cut_off.values()) != {None}:
             continue
-        fine = _on_panels(log_density, (edges[0], edges[1]), NODES_PER_PANEL[1])
+        coarse = _on_panels(logs, edges, degree=COARSE_DEGREE)
         if np.abs(_marginal_quantiles(coarse) - _marginal_quantiles(fine)).max() < TOLERANCE:
             return fine
         edges = [_refined(edges[axis], coarse, fine, axis) for axis in (0, 1)]
@@ -114,7 +116,9 @@ def _cut(log_density: GridFunction, axis: int, at: float, low: Ends, high: Ends)
     def along(x: Floats, _: float) -> Floats:
         return log_density(x, held)[:, 0] if axis == 0 else log_density(held, x)[0]
 
-    return approximate_density(along, low[axis], high[axis]).edges
+    edges = approximate_density(along, low[axis], high[axis]).edges
+    # Pairs of its panels make one: what is too wide for both axes is halved again.
+    return np.append(edges[:-1:2], edges[-1])
 
 
 def _cut_off_at(density: JointDensity, axis: int, edges: Floats, low: Ends, high: Ends) -> float | None:
@@ -158,15 +162,15 @@ def _refined(edges: Floats, coarse: JointDensity, fine: JointDensity, axis: int)
     return np.sort(np.concatenate([edges, ((edges[1:] + edges[:-1]) / 2)[split]]))
 
 
-def _on_panels(log_density: GridFunction, edges: tuple[Floats, Floats], nodes: int) -> JointDensity:
-    """The density from its logarithm at `nodes` points a panel and axis, a polynomial between them.
+def _on_panels(logs: Floats, edges: list[Floats], degree: int) -> JointDensity:
+    """The density from its logarithm at `NODES_PER_PANEL` points a panel and axis, a polynomial between them.
 
     The logarithm bends far less than the density, so that few points of it, which are dear, make many of the density.
     """
-    logs = log_density(_axis(edges[0], nodes)[0], _axis(edges[1], nodes)[0])
     peak = logs.max()
-    between = _between(nodes, POINTS_PER_PANEL)
-    known = np.maximum(logs - peak, -DEEPEST).reshape(len(edges[0]) - 1, nodes, len(edges[1]) - 1, nodes)
+    between = _between(degree)
+    shape = (len(edges[0]) - 1, NODES_PER_PANEL, len(edges[1]) - 1, NODES_PER_PANEL)
+    known = np.maximum(logs - peak, -DEEPEST).reshape(shape)
     fine = np.einsum("gi,piqj,hj->pgqh", between, known, between, optimize=True)
     (first, first_weight), (second, second_weight) = (_axis(axis, POINTS_PER_PANEL) for axis in edges)
     density = np.exp(fine.reshape(len(first), len(second)))
@@ -184,12 +188,15 @@ def _on_panels(log_density: GridFunction, edges: tuple[Floats, Floats], nodes: i
     )
 
 
-def _between(nodes: int, points: int) -> Floats:
-    """From values at Gauss-Legendre nodes to those of the polynomial through them at others, shape (points, nodes)."""
-    given, _ = np.polynomial.legendre.leggauss(nodes)
-    wanted, _ = np.polynomial.legendre.leggauss(points)
-    vander = np.polynomial.legendre.legvander
-    return np.asarray(np.linalg.solve(vander(given, nodes - 1).T, vander(wanted, nodes - 1).T).T, dtype=np.float64)
+def _between(degree: int) -> Floats:
+    """From values at a panel's nodes to those of a polynomial at its points, shape (POINTS_PER_PANEL, NODES_PER_PANEL).
+
+    Of full degree it goes through the values; of a lower one it is the same Legendre series cut short.
+    """
+    nodes, _ = np.polynomial.legendre.leggauss(NODES_PER_PANEL)
+    points, _ = np.polynomial.legendre.leggauss(POINTS_PER_PANEL)
+    series = np.linalg.inv(np.polynomial.legendre.legvander(nodes, NODES_PER_PANEL - 1))
+    return np.asarray(np.polynomial.legendre.legvander(points, degree) @ series[: degree + 1], dtype=np.float64)
 
 
 def _axis(edges: Floats, nodes: int) -> tuple[Floats, Floats]:
