@@ -26,24 +26,26 @@ def test_trains_resumes_and_extends(tmp_path: Path) -> None:
     assert told["views"]["none_clean"]["mean_margin_in"] > told["views"]["none_clean"]["mean_margin_out"]
     assert json.loads(run(*settings, "--shadows", 40).stdout) == told
     assert json.loads(run(*settings, "--shadows", 50).stdout)["num_models"] == 50
+    # Without a graph, the folder's plan goes on.
+    assert json.loads(run("--out", tmp_path / "audit", "--json").stdout)["num_models"] == 50
     assert json.loads((tmp_path / "audit" / "shadows.json").read_text())["sampler"]["kind"] == "Snowball"
 
 
 def test_prints_a_table_and_nothing_on_stderr_when_nobody_watches(tmp_path: Path) -> None:
-    done = run("demo", "--model", "mlp", "--epochs", 5, "--shadows", 3, "--out", tmp_path)
-    assert "3 shadow models in" in done.stdout
+    done = run("demo", "--model", "mlp", "--epochs", 5, "--shadows", 9, "--out", tmp_path)
+    assert f"9 shadow models in {tmp_path}\n" in done.stdout
     assert "none_noisy" in done.stdout
     assert done.stderr == ""
 
 
 def test_every_model_and_engine(tmp_path: Path) -> None:
-    settings = ("demo", "--epochs", 2, "--shadows", 2, "--json")
+    settings = ("demo", "--epochs", 2, "--shadows", 8, "--json")
     for number, options in enumerate(
         (("--model", "gat", "--heads", 3, "--hidden", 5), ("--layers", 3), ("--engine", "torch", "--keep-logits"))
     ):
         done = run(*settings, *options, "--out", tmp_path / str(number))
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["num_models"] == 2
+        assert json.loads(done.stdout)["num_models"] == 8
 
 
 def test_cost_trains_nothing_into_the_folder(tmp_path: Path) -> None:
@@ -53,23 +55,23 @@ def test_cost_trains_nothing_into_the_folder(tmp_path: Path) -> None:
 
 
 def test_damage_is_told_on_stderr(tmp_path: Path) -> None:
-    settings = ("demo", "--epochs", 2, "--shadows", 3, "--out", tmp_path, "--json")
+    settings = ("demo", "--epochs", 2, "--shadows", 9, "--out", tmp_path, "--json")
     before = run(*settings).stdout
     (tmp_path / "shadows" / "margin_full_clean" / "c" / "0" / "0").write_bytes(b"nonsense")
     after = run(*settings)
     assert after.stdout == before
-    assert after.stderr.startswith("bmpaudit: models 0 to 2: damaged")
+    assert after.stderr.startswith("bmpaudit: models 0 to 8: damaged")
 
 
 def test_failed_models_are_told(tmp_path: Path) -> None:
-    done = run("demo", "--learning-rate", 1e38, "--shadows", 3, "--out", tmp_path)
+    done = run("demo", "--learning-rate", 1e38, "--shadows", 8, "--out", tmp_path)
     assert done.returncode == 1
-    assert "3 models failed (seed 0; empty sample, or not finite): 0, 1, 2" in done.stdout
-    assert json.loads(run("demo", "--learning-rate", 1e38, "--shadows", 3, "--out", tmp_path, "--json").stdout) == {
+    assert "8 models failed (seed 0; empty sample, or not finite): 0, 1, 2, 3, 4, 5, 6, 7" in done.stdout
+    assert json.loads(run("demo", "--learning-rate", 1e38, "--shadows", 8, "--out", tmp_path, "--json").stdout) == {
         "folder": str(tmp_path),
         "seed": 0,
         "num_models": 0,
-        "failed": [0, 1, 2],
+        "failed": [0, 1, 2, 3, 4, 5, 6, 7],
         "train_accuracy": None,
         "held_out_accuracy": None,
         "views": {
@@ -82,12 +84,15 @@ def test_failed_models_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--learning-rate", 0), "learning_rate must be positive, got learning_rate=0.0"),
-        (("--sampler", "snowball", "--fan-out", 0), "fan_out must be a whole number of at least 1, got fan_out=0"),
+        (("--learning-rate", 0), "[training] learning_rate must be positive, got learning_rate=0.0"),
+        (
+            ("--sampler", "snowball", "--fan-out", 0),
+            "[sampler] fan_out must be a whole number of at least 1, got fan_out=0",
+        ),
         (("--heads", 4), "--heads is for --model gat, got --model gcn"),
-        (("--threads", 0), "num_threads must be a whole number of at least 1, got num_threads=0"),
-        (("--shadows", 0), "num_models must be a whole number of at least 1, got num_models=0"),
-        (("--dropout", 1), "dropout must be in [0, 1), got dropout=1.0"),
+        (("--threads", 0), "--threads must be at least 1, got 0"),
+        (("--shadows", 0), "shadows must be at least 8, got shadows=0"),
+        (("--dropout", 1), "[model] dropout must be in [0, 1), got dropout=1.0"),
         (("--keep-logit",), "No such option '--keep-logit'. Did you mean '--keep-logits'?"),
     ],
 )

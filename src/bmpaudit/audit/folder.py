@@ -210,7 +210,8 @@ class AuditFolder:
         told = self.read_summary()
         posteriors: dict[str, dict[str, Posterior]] = {variant.name: {} for variant in plan.variants}
         for variant, definition in estimation_tasks(plan):
-            posteriors[variant][definition] = Posterior.load(self.posterior_path(variant, definition))
+            name = str(self.posterior_path(variant, definition).relative_to(self.path))
+            posteriors[variant][definition] = self._read(name, "estimate", Posterior.load)
         control = told["null_control"]
         return assemble(plan, attacks, posteriors, [control["control_median"], *control["null_medians"]])
 
@@ -254,7 +255,9 @@ class AuditFolder:
             raise DataError(f"{self.path} has no {name} yet: bmpaudit {step}")
         try:
             return reader(path)
-        except (ValueError, KeyError, OSError) as damage:
+        except InputError:
+            raise
+        except (ValueError, KeyError, OSError, EOFError) as damage:
             raise DataError(f"{path}: damaged: {str(damage).splitlines()[0]}") from None
 
 

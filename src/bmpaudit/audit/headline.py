@@ -135,6 +135,11 @@ def odds_in_words(epsilon: float) -> str:
     return f"{shown} : 1" if epsilon >= 0 else f"1 : {shown}"
 
 
+def _factor(epsilon: float) -> str:
+    """e^ε as odds_in_words has it."""
+    return odds_in_words(epsilon).removesuffix(" : 1")
+
+
 def verdict(rows: tuple[HeadlineRow, ...], control: NullControl) -> str:
     """One or two sentences for the reader in a hurry."""
     row = rows[0]
@@ -154,10 +159,11 @@ def verdict(rows: tuple[HeadlineRow, ...], control: NullControl) -> str:
         f"the sampling alone gives {odds_in_words(row.floor)}; {proven}."
     )
     if row.name == "MP ε":
+        if row.proven is not None:
+            proven = f"the attack proves {f'at least {_factor(row.proven)}' if row.proven > 0 else 'nothing'}"
         told = (
             f"Estimated: seeing this model multiplies an adversary's odds that {what} by up to about "
-            f"{math.exp(min(row.p50, 700.0)):,.0f} (MP ε = {row.p50:.1f}, 90 % interval {row.p5:.1f} to "
-            f"{row.p95:.1f}); {proven}."
+            f"{_factor(row.p50)} (MP ε = {row.p50:.1f}, 90 % interval {row.p5:.1f} to {row.p95:.1f}); {proven}."
         )
     if not control.leakage_found:
         told = f"No leakage found: the attack does no better than with memberships exchanged. {told}"

@@ -125,7 +125,8 @@ def _finite(value: Any) -> Any:
 
 def _headline_row(row: HeadlineRow) -> dict[str, Any]:
     told = dataclasses.asdict(row)
-    return {**told, "proven_level": told.pop("proof_level")}
+    told["proven_level"] = told.pop("proof_level")
+    return told
 
 
 def _variant(audit: Audit, name: str, label: str) -> dict[str, Any]:

@@ -106,8 +106,22 @@ def _width(plan: AuditPlan, counts: ErrorCounts, definition: Any) -> float:
 
 
 def _scaled(counts: ErrorCounts) -> ErrorCounts:
-    """The same error rates with many times the trials; none stays none."""
-    names = ("num_out", "num_in", "false_positives", "false_negatives")
+    """The same error rates with many times the trials.
+
+    Where one kind of error was never made the rate may just be small: it is taken as (A + 1/2)/(n0 + 1). Nodes that are
+    told apart without any error, of either kind, stay so.
+    """
+    is_separated = (counts.false_positives == 0) & (counts.false_negatives == 0)
+    is_separated |= (counts.false_positives == counts.num_out) & (counts.false_negatives == counts.num_in)
+    errors = {}
+    for wrong, all_of in (("false_positives", "num_out"), ("false_negatives", "num_in")):
+        number, trials = getattr(counts, wrong), getattr(counts, all_of)
+        rate = np.where(is_separated, number / np.maximum(trials, 1), (number + 0.5) / (trials + 1))
+        errors[wrong] = np.rint(rate * trials * ENDLESS).astype(np.int64)
     return ErrorCounts.from_arrays(
-        **{name: getattr(counts, name) * ENDLESS for name in names}, prior_prob=counts.prior_prob, node=counts.node
+        num_out=counts.num_out * ENDLESS,
+        num_in=counts.num_in * ENDLESS,
+        prior_prob=counts.prior_prob,
+        node=counts.node,
+        **errors,
     )

@@ -17,7 +17,11 @@ plan_argument = click.argument("path", metavar="FILE", type=click.Path(dir_okay=
 
 @cli.group()
 def plan() -> None:
-    """Write, check and price the plan of an audit."""
+    """Write, check and price the plan of an audit.
+
+    \b
+    bmpaudit plan init audit.toml
+    """
 
 
 @plan.command()

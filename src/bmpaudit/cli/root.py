@@ -51,7 +51,12 @@ def _explain(failure: Exception) -> int:
 @click.version_option(package_name="bmpaudit")
 @click.option("--debug", is_flag=True, help="Show where in the code an error came from.")
 def cli(debug: bool) -> None:
-    """How surely can someone who sees a trained graph neural network tell which nodes it was trained on?"""
+    """How surely can someone who sees a trained graph neural network tell which nodes it was trained on?
+
+    \b
+    bmpaudit demo
+    bmpaudit audit cora --sampler snowball --out cora-audit
+    """
     _Settings.debug = debug
 
 

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import click
 import rich.box
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from bmpaudit.cli.root import stdout
 
 SYMBOLS = {"epsilon_right": "ε_R", "epsilon_left": "ε_L", "epsilon": "ε"}
+
+
+def show_summary(told: dict[str, Any], report: Path | None, as_json: bool) -> None:
+    """The summary as JSON, or as tables."""
+    if as_json:
+        click.echo(json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        print_summary(told, report)
 
 
 def print_summary(told: dict[str, Any], report: Path | None = None) -> None:
@@ -57,7 +68,9 @@ def _table(*columns: str) -> Table:
 
 def print_table(table: Table) -> None:
     """At its full width: a terminal may break lines, but no number is cut off."""
-    stdout.print(table, width=max(stdout.width, stdout.measure(table).maximum), crop=False, no_wrap=True)
+    # Asked how wide it is with room enough: a console offers no more than it has.
+    needed = stdout.measure(table, options=stdout.options.update(max_width=10_000)).maximum
+    Console(highlight=False, width=max(stdout.width, needed)).print(table)
 
 
 def _number(value: Any, digits: int = 2) -> str:

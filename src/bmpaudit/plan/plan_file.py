@@ -223,9 +223,12 @@ def plan_template(plan: AuditPlan, graph: str) -> str:
 
 
 def _line(place: str, key: str, value: Any) -> str:
-    text = tomli_w.dumps({key: value}, multiline_strings=False).strip().replace("\n", "").replace("    ", " ")
-    text = text.replace("[ ", "[").replace(",]", "]")
-    return f"{text:<44} # {COMMENTS[place]}"
+    if isinstance(value, list):
+        items = ", ".join(tomli_w.dumps({"item": item}).strip().removeprefix("item = ") for item in value)
+        text = f"{key} = [{items}]"
+    else:
+        text = tomli_w.dumps({key: value}).strip()
+    return f"{text:<44} # {COMMENTS.get(place, 'of your own; cannot be read back')}"
 
 
 def _named(kinds: Mapping[str, type[Any]], part: Any) -> dict[str, Any]:
@@ -287,7 +290,8 @@ def _parse(
 
 
 def _explain(section: str, wrong: pydantic.ValidationError, allowed: list[str]) -> str:
-    first = wrong.errors()[0]
+    # A key that is not known comes first: it may be a misspelt one, which is then missing.
+    first = min(wrong.errors(), key=lambda error: error["type"] != "extra_forbidden")
     key = f"{section}.{first['loc'][0]}" if section else str(first["loc"][0])
     if first["type"] == "extra_forbidden":
         return f"unknown key {key}; allowed {'in [' + section + ']' if section else 'here'}: {', '.join(allowed)}"

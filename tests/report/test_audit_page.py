@@ -1,0 +1,156 @@
+"""The page of a real audit: its data by the page's contract, and in a real browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from page_browser import Browser
+from page_fixture import HOSTILE_CLASS, HOSTILE_NAMES
+from page_fixture import page_data as made_up_data
+
+from bmpaudit import Graph
+from bmpaudit.audit import Audit, audit, page_data
+from bmpaudit.audit.folder import AuditFolder
+from bmpaudit.audit.steps import Subject, run_audit
+from bmpaudit.plan import AuditPlan, Runtime
+from bmpaudit.report.page import render_page
+from bmpaudit.samplers import Snowball
+from bmpaudit.shadow import MLP, QueryView, Training
+
+NUM_NODES = 40
+# A field that the contract does not name may stand beside those that it does.
+BESIDE = {"headline": {"definition", "parameter"}}
+PLAN = AuditPlan(
+    sampler=Snowball(0.4),
+    model=MLP(hidden=8, dropout=0.0),
+    training=Training(epochs=15, learning_rate=0.1),
+    num_shadows=40,
+    views=(QueryView("full", "clean"),),
+    null_permutations=2,
+    prior_draws=500,
+    definitions=("bmp", "mp"),
+)
+
+
+def hostile_graph() -> Graph:
+    """Names that are scripts, tags and quotes; some nodes are isolated."""
+    rng = np.random.default_rng(3)
+    pairs = rng.integers(0, NUM_NODES - 3, size=(2 * NUM_NODES, 2))
+    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+    labels = np.concatenate([np.arange(3), rng.integers(0, 3, NUM_NODES - 3)])
+    names = [*HOSTILE_NAMES, *(f"paper {node}" for node in range(len(HOSTILE_NAMES), NUM_NODES))]
+    classes = ["<script>alert(3)</script>", HOSTILE_CLASS, "\"quoted' class"]
+    features = np.eye(NUM_NODES, dtype=np.float32)
+    return Graph.from_edges(pairs, features, labels, node_names=names, class_names=classes)
+
+
+@pytest.fixture(scope="module")
+def found() -> Audit:
+    return audit(hostile_graph(), PLAN)
+
+
+@pytest.fixture(scope="module")
+def data(found: Audit) -> dict[str, Any]:
+    return page_data.page_data(found)
+
+
+def shape_of(value: Any, place: str = "") -> dict[str, set[str]]:
+    """The keys of every mapping in nested values, by where it is; lists of mappings by their first."""
+    if isinstance(value, dict):
+        shapes = {place: set(value)}
+        for key, part in value.items():
+            shapes |= shape_of(part, f"{place}.{key}" if place else key)
+        return shapes
+    return shape_of(value[0], place) if isinstance(value, list) and value else {}
+
+
+def test_data_keep_the_contract_of_the_page(data: dict[str, Any]) -> None:
+    expected, mine = shape_of(made_up_data()), shape_of(data)
+    assert {place: keys - BESIDE.get(place, set()) for place, keys in mine.items()} == expected
+    page = (Path(__file__).parents[2] / "docs" / "report-page.md").read_text()
+    for key in (*data, *data["nodes"], *data["margins"], *data["null_control"], *data["posteriors"][0]):
+        assert f"`{key}`" in page, f"docs/report-page.md says nothing of {key}"
+
+
+def test_data_are_plain_and_finite(data: dict[str, Any]) -> None:
+    def refuse(name: str) -> Any:
+        raise AssertionError(f"{name} is not JSON")
+
+    assert json.loads(json.dumps(data), parse_constant=refuse) == data
+    texts = {"name", "class", "flag"}
+    for name, column in data["nodes"].items():
+        assert len(column) == NUM_NODES
+        assert all(value is None or isinstance(value, str if name in texts else (int, float)) for value in column), name
+
+
+def test_data_agree_with_the_audit(found: Audit, data: dict[str, Any]) -> None:
+    nodes = found.nodes
+    assert data["nodes"]["name"] == list(hostile_graph().node_names or ())
+    assert data["verdict"] == found.verdict
+    np.testing.assert_allclose(np.array(data["nodes"]["right_low"], dtype=float), nodes["right_low"], rtol=1e-5)
+    source, target = np.array(data["edges"]["source"]), np.array(data["edges"]["target"])
+    assert sorted(zip(source, target, strict=True)) == sorted(
+        map(tuple, np.sort(found.graph.edges, axis=-1).reshape(-1, 2))
+    )
+    margins, memberships = found.runs.statistics["full_clean"].astype(float), found.runs.memberships
+    for side, is_in in (("out", ~memberships), ("in", memberships)):
+        np.testing.assert_array_equal(np.sum(data["margins"][side], axis=1), is_in.sum(axis=0))
+        for node in (0, 5, 17):
+            mine = margins[is_in[:, node], node]
+            assert data["margins"][f"mean_{side}"][node] == pytest.approx(mine.mean(), abs=1e-5)
+            assert data["margins"][f"std_{side}"][node] == pytest.approx(mine.std(), abs=1e-5)
+            limits = (margins[:, node].min(), margins[:, node].max())
+            expected = np.histogram(mine, data["margins"]["num_bins"], limits)[0]
+            # A value on the border of two bins may fall to either.
+            assert np.abs(np.cumsum(expected) - np.cumsum(data["margins"][side][node])).max() <= 1
+    for curve in data["posteriors"]:
+        x, density = np.array(curve["x"]), np.array(curve["density"])
+        assert np.trapezoid(density, x) == pytest.approx(1, abs=0.02)
+        assert x[0] <= curve["p5"] < curve["p50"] < curve["p95"] <= x[-1]
+
+
+def test_many_nodes_are_thinned(found: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_data, "MOST_NODES", 20)
+    monkeypatch.setattr(page_data, "MOST_LEAKING", 12)
+    data = page_data.page_data(found)
+    shown = data["nodes"]["id"]
+    assert len(shown) == len(set(shown)) == 20
+    assert shown == sorted(shown)
+    most = found.nodes.sort_values("right_low", ascending=False, kind="stable")["node"].tolist()[:12]
+    assert set(most) <= set(shown)
+    assert data["graph"]["num_nodes"] == NUM_NODES
+    assert len(data["margins"]["in"]) == 20
+    pairs = {tuple(sorted(pair)) for pair in found.graph.edges.reshape(-1, 2).tolist()}
+    for source, target in zip(data["edges"]["source"], data["edges"]["target"], strict=True):
+        assert tuple(sorted((shown[source], shown[target]))) in pairs
+    render_page(data)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    made = Browser(tmp_path_factory.mktemp("downloads"))
+    yield made
+    made.driver.quit()
+
+
+def test_names_of_an_audited_graph_are_shown_and_not_run(browser: Browser, tmp_path: Path) -> None:
+    told = run_audit(Subject(hostile_graph(), "", PLAN, AuditFolder(tmp_path)), Runtime(), pictures=False)
+    browser.open(tmp_path / "report.html")
+    assert browser.text(".verdict") == told["verdict"].replace("ε_R", "εR")
+    assert len(browser.rows()) == NUM_NODES
+    for node in range(len(HOSTILE_NAMES)):
+        browser.run("location.hash = arguments[0]", f"#node={node}")
+        browser.wait("return bmpaudit.state.selected === arguments[0]", node)
+        assert HOSTILE_NAMES[node].split("\n")[0][:60] in browser.text("#node-panel summary")
+    table = browser.text("#node-table")
+    for name in (*HOSTILE_NAMES[:4], "<script>alert(3)</script>", HOSTILE_CLASS):
+        assert name in table
+    assert browser.run("return document.scripts.length") == 4
+    assert browser.run("return document.querySelectorAll('img, b:not(.never)').length") == 0
+    assert browser.console() == []
+    assert browser.requests() == [(tmp_path / "report.html").as_uri()]
