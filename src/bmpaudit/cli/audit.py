@@ -17,17 +17,12 @@ from bmpaudit.cli.options import (
     out_option,
     plan_options,
     run_options,
+    runs_option,
 )
 from bmpaudit.cli.root import cli
-from bmpaudit.cli.show import print_summary
+from bmpaudit.cli.show import show_summary
 
 DEMO_SHADOWS = 200
-runs_option = click.option(
-    "--runs",
-    "runs_path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Models trained elsewhere: .npz with memberships and, by view, logits or margins.",
-)
 pictures_option = click.option("--pictures/--no-pictures", default=True, help="Write figures/ (PDF, PNG) [yes].")
 
 
@@ -74,7 +69,7 @@ def audit(
         reached = run_until_width(subject, until_width, max_shadows, runtime, pictures=pictures)
         click.echo(f"bmpaudit: {reached.message}", err=True)
         told = reached.summary
-    _show(told, subject.folder.report_path, as_json)
+    show_summary(told, subject.folder.report_path, as_json)
 
 
 @cli.command()
@@ -98,7 +93,7 @@ def demo(out: Path, threads: int | None, quiet: bool, as_json: bool) -> None:
 
     plan = AuditPlan(sampler=Snowball(0.25), num_shadows=DEMO_SHADOWS)
     subject = Subject(datasets.load("demo"), "demo", plan, AuditFolder(out))
-    _show(run_audit(subject, make_runtime(threads, quiet)), subject.folder.report_path, as_json)
+    show_summary(run_audit(subject, make_runtime(threads, quiet)), subject.folder.report_path, as_json)
 
 
 @cli.command()
@@ -181,10 +176,3 @@ def report(folder: Path, runs_path: Path | None, pictures: bool, threads: int | 
     from bmpaudit.audit.steps import Subject, report_step
 
     click.echo(report_step(Subject.read(folder), make_runtime(threads, quiet), runs_path, pictures=pictures))
-
-
-def _show(told: dict[str, Any], report_path: Path, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        print_summary(told, report_path)

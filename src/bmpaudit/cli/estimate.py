@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
+from bmpaudit.cli.options import make_runtime, runs_option
 from bmpaudit.cli.root import cli
+from bmpaudit.cli.show import show_summary
 from bmpaudit.estimation.definition import DEFINITIONS
 from bmpaudit.progress import progress_bar
 
@@ -37,9 +40,10 @@ Examples:
   bmpaudit estimate counts.csv
   bmpaudit estimate counts.csv --definition bmp --json
   bmpaudit estimate counts.csv --definition mp --strength-prior 1 1 --save mp.npz
-  bmpaudit estimate counts.csv --method mhaar --correlated --chains 8"""
+  bmpaudit estimate counts.csv --method mhaar --correlated --chains 8
+  bmpaudit estimate cora-gat"""
 )
-@click.argument("counts", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("counts", metavar="COUNTS|DIR", type=click.Path(path_type=Path))
 @click.option(
     "--definition", type=click.Choice(list(DEFINITIONS)), default="bmp-r", show_default=True, help="What to estimate."
 )
@@ -71,20 +75,40 @@ Examples:
     metavar="FILE.npz",
     help="Keep the posterior, for Posterior.load.",
 )
+@runs_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-def estimate(counts: Path, level: float, save: Path | None, as_json: bool, quiet: bool, **settings: Any) -> None:
-    """Estimate ε from a table of an attack's errors.
+def estimate(
+    counts: Path, level: float, save: Path | None, runs_path: Path | None, as_json: bool, quiet: bool, **settings: Any
+) -> None:
+    """Estimate ε from a table of an attack's errors, or take the step after `attack` in an audit's folder.
 
     COUNTS is a CSV or Parquet file with the columns node, num_out, num_in, false_positives, false_negatives and
-    prior_prob.
+    prior_prob. DIR is a folder with a plan, which says what to estimate.
     """
+    if counts.is_dir():
+        _estimate_folder(counts, runs_path, as_json, quiet)
+        return
     from bmpaudit.attack import ErrorCounts
 
+    if runs_path is not None:
+        raise click.UsageError("--runs is for an audit's folder, not for a table of counts")
     posterior = _estimate(ErrorCounts.from_table(counts), quiet=quiet, **settings)
     if save is not None:
         posterior.save(save)
     click.echo(json.dumps(_as_json(posterior, level), indent=2) if as_json else "\n".join(_table(posterior, level)))
+
+
+def _estimate_folder(folder: Path, runs_path: Path | None, as_json: bool, quiet: bool) -> None:
+    from bmpaudit.audit.steps import Subject, estimate_step
+
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        is_given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if is_given and parameter.name not in ("counts", "runs_path", "as_json", "quiet"):
+            raise click.UsageError(f"{parameter.opts[0]} is for a table of counts: {folder} has its plan.toml")
+    told = estimate_step(Subject.read(folder), make_runtime(None, quiet), runs_path).summary
+    show_summary(told, None, as_json)
 
 
 def _estimate(

@@ -107,6 +107,12 @@ plan_options = _with(_PLAN_OPTIONS)
 analysis_options = _with(_ANALYSIS_OPTIONS)
 run_options = _with(_RUN_OPTIONS)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+runs_option = click.option(
+    "--runs",
+    "runs_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Models trained elsewhere: .npz with memberships and, by view, logits or margins.",
+)
 folder_argument = click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 out_option = click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder of the audit."
