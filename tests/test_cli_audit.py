@@ -16,7 +16,7 @@ from command_line import Command
 from bmpaudit import Graph, cli, datasets
 from bmpaudit.audit import plots
 from bmpaudit.audit.folder import AuditFolder
-from bmpaudit.audit.steps import Subject, estimate_step
+from bmpaudit.audit.steps import Subject
 from bmpaudit.plan import Runtime, read_plan
 from bmpaudit.samplers import RandomWalk, Snowball, Uniform
 
@@ -87,7 +87,7 @@ def test_the_steps_give_what_audit_gives(command: Command, graph_path: Path, tmp
     printed = command.well("attack", steps)
     assert "full_clean_strong: " in printed
     assert "leakage found" in printed
-    estimate_step(Subject.read(steps), Runtime())
+    command.well("estimate", steps)
     assert command.well("report", steps, "--no-pictures").strip() == str(steps / "report.html")
     told, expected = summary_of(steps), summary_of(whole)
     assert told.pop("timings").keys() <= expected.pop("timings").keys()

@@ -65,7 +65,7 @@ def page_data(audit: Audit) -> dict[str, Any]:
             "headline": [_headline_row(row) for row in audit.headline],
             "cautions": cautions(audit.plan, audit.attacks, audit.estimates),
             "null_control": {
-                "sentence": f"{control} (weak decisions)",
+                "sentence": f"{str(control)[:1].upper()}{str(control)[1:]} (weak decisions).",
                 "is_leakage_found": control.leakage_found,
                 "statistic": control.statistic,
                 "null_statistics": control.null_statistics,
@@ -239,5 +239,5 @@ def _diagnostics(audit: Audit) -> list[tuple[str, str]]:
             f"node {each.node} ({each.shift:+.2f}{', constant' if each.is_constant else ''})"
             for each in influence.drivers(3)
         )
-        rows.append((f"drive {SYMBOLS[parameter]} of {definition} most", told))
+        rows.append((f"nodes that move {SYMBOLS[parameter]} ({definition}) most", told))
     return rows

@@ -1,7 +1,7 @@
 // How the numbers came about.
 function showProvenance() {
   for (const key of ['provenance', 'diagnostics', 'timings']) {
-    const rows = (data[key] ?? []).map(([name, value]) => element('tr', {}, element('th', {scope: 'row'}, name), element('td', {}, String(value))));
+    const rows = (data[key] ?? []).map(([name, value]) => element('tr', {}, element('th', {scope: 'row'}, ...withSubscripts(name)), element('td', {}, String(value))));
     byId(key).replaceChildren(element('tbody', {}, ...(rows.length ? rows : [element('tr', {}, element('td', {}, 'None recorded.'))])));
   }
   byId('plan').textContent = data.plan_toml || 'Not recorded.';
