@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ class Estimates:
         posteriors: By the variant's name, then by definition.
         leakage: Of every node, main variant.
         bounds: What each variant proves, by its name.
-        influences: By definition and parameter, main variant: which nodes drive the posterior.
+        influences: By definition and parameter, for the headline's: which nodes drive the posterior.
         control_median: Median of `control_definition` from the weak decisions that the null control compares.
         null_medians: The same after each exchange of memberships, shape (R,).
     """
@@ -35,6 +35,21 @@ class Estimates:
     influences: Mapping[tuple[str, str], Influence]
     control_median: float
     null_medians: npt.NDArray[np.float64]
+
+
+# In which posterior the headline looks for each of its ε: the first of these that was estimated.
+HEADLINE_PLACES = (
+    (("bmp", "epsilon_right"), ("bmp-r", "epsilon_right")),
+    (("bmp", "epsilon_left"), ("bmp-l", "epsilon_left")),
+    (("bmp-s", "epsilon"),),
+    (("mp", "epsilon"),),
+)
+
+
+def headline_parameters(definitions: Collection[str]) -> list[tuple[str, str]]:
+    """Definition and parameter of each ε of the headline."""
+    found = (next((place for place in places if place[0] in definitions), None) for places in HEADLINE_PLACES)
+    return [place for place in found if place is not None]
 
 
 def control_definition(plan: AuditPlan) -> str:
@@ -84,9 +99,8 @@ def assemble(
         leakage=node_leakage(attacks.counts[main], plan.level),
         bounds={name: lower_bound(counts, plan.proof_level) for name, counts in attacks.split_counts.items()},
         influences={
-            (definition, parameter): posterior.influence(parameter)
-            for definition, posterior in posteriors[main].items()
-            for parameter in posterior.definition.parameter_names
+            (definition, parameter): posteriors[main][definition].influence(parameter)
+            for definition, parameter in headline_parameters(plan.definitions)
         },
         control_median=control_medians[0],
         null_medians=np.array(control_medians[1:]),

@@ -9,26 +9,17 @@ import numpy as np
 
 from bmpaudit.attack import NullControl
 from bmpaudit.audit.attack_step import Attacks
-from bmpaudit.audit.estimate_step import Estimates
+from bmpaudit.audit.estimate_step import Estimates, headline_parameters
 from bmpaudit.estimation import LowerBound, Posterior
 from bmpaudit.plan import AuditPlan
 from bmpaudit.privacy import EpsilonPair
 
-# In which posterior each line's parameter is looked for, the first one that was estimated.
-LINES = (
-    (
-        "ε_R",
-        "how sure an adversary can become that a node was in",
-        (("bmp", "epsilon_right"), ("bmp-r", "epsilon_right")),
-    ),
-    (
-        "ε_L",
-        "how sure an adversary can become that a node was not in",
-        (("bmp", "epsilon_left"), ("bmp-l", "epsilon_left")),
-    ),
-    ("BMP ε", "both, with ε_L = ε_R", (("bmp-s", "epsilon"),)),
-    ("MP ε", "how far the odds move, whatever the prior", (("mp", "epsilon"),)),
-)
+LINES = {
+    "epsilon_right": ("ε_R", "how sure an adversary can become that a node was in"),
+    "epsilon_left": ("ε_L", "how sure an adversary can become that a node was not in"),
+    "bmp-s": ("BMP ε", "both, with ε_L = ε_R"),
+    "mp": ("MP ε", "how far the odds move, whatever the prior"),
+}
 
 IS_NOT = (
     "The interval is calibrated under the estimator's own model: ε from its prior, error rates uniform on the region "
@@ -81,25 +72,23 @@ def headline(plan: AuditPlan, estimates: Estimates) -> tuple[HeadlineRow, ...]:
     main = plan.main_variant.name
     posteriors, bound = estimates.posteriors[main], estimates.bounds.get(main)
     rows = []
-    for name, meaning, places in LINES:
-        found = next((place for place in places if place[0] in posteriors), None)
-        if found is None:
-            continue
-        posterior, parameter = posteriors[found[0]], found[1]
-        floor = _floor(posterior.floor, found[0], parameter)
+    for definition, parameter in headline_parameters(posteriors):
+        name, meaning = LINES[definition if parameter == "epsilon" else parameter]
+        posterior = posteriors[definition]
+        floor = _floor(posterior.floor, definition, parameter)
         p5, p50, p95 = (float(value) for value in posterior.quantile([0.05, 0.5, 0.95], parameter))
         rows.append(
             HeadlineRow(
                 name=name,
                 meaning=meaning,
-                definition=found[0],
+                definition=definition,
                 parameter=parameter,
                 p5=p5,
                 p50=p50,
                 p95=p95,
                 floor=floor,
                 # The floor is certain; half of the models may not reach the nodes that set it.
-                proven=None if bound is None else max(floor, _proven(bound, found[0], parameter)),
+                proven=None if bound is None else max(floor, _proven(bound, definition, parameter)),
                 proof_level=plan.proof_level,
                 tail_prior_share=posterior.tail_prior_share(parameter),
             )
