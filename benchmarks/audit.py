@@ -23,9 +23,9 @@ from estimation import PlainMhaar, table_of
 from shadow_training import PlainGAT, PlainGCN, plain_model
 
 from bmpaudit import datasets
-from bmpaudit.audit.estimate_step import estimation_tasks
-from bmpaudit.audit.folder import AuditFolder
-from bmpaudit.audit.steps import Subject, run_audit
+from bmpaudit.auditing.estimate_step import estimation_tasks
+from bmpaudit.auditing.folder import AuditFolder
+from bmpaudit.auditing.steps import Subject, run_audit
 from bmpaudit.estimation.definition import DEFINITIONS
 from bmpaudit.plan import AuditPlan, Runtime
 from bmpaudit.plan.plan_file import MODELS

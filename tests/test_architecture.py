@@ -23,7 +23,7 @@ STAGES = (
     ("report",),
     ("paper",),
     ("plan",),
-    ("audit",),
+    ("auditing",),
     ("cli",),
 )
 RANK = {name: rank for rank, stage in enumerate(STAGES) for name in stage}
@@ -122,9 +122,9 @@ def test_every_module_has_its_place_in_the_line() -> None:
         ("datasets.load", "importlib.import_module('bmpaudit.samplers')", "samplers comes after datasets"),
         ("datasets.load", "__import__('bmpaudit.samplers')", "samplers comes after datasets"),
         ("errors", "import bmpaudit.graph", "graph comes after errors"),
-        ("report.page", "from bmpaudit.audit import run", "audit comes after report"),
-        ("plan", "from bmpaudit.audit import run", "audit comes after plan"),
-        ("audit", "from bmpaudit.cli import main", "cli comes after audit"),
+        ("report.page", "from bmpaudit.auditing import run", "auditing comes after report"),
+        ("plan", "from bmpaudit.auditing import run", "auditing comes after plan"),
+        ("auditing", "from bmpaudit.cli import main", "cli comes after auditing"),
         ("samplers.uniform", "from bmpaudit import Graph", "Graph has no place in the line"),
         ("samplers.uniform", "import bmpaudit", "bmpaudit has no place in the line"),
         ("graph.npz", "from bmpaudit.helpers import f", "helpers has no place in the line"),
@@ -154,8 +154,8 @@ def test_what_breaks_the_rule_is_found(module: str, source: str, reason: str) ->
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("cli", "from bmpaudit import audit, datasets, privacy, samplers"),
-        ("audit", "from bmpaudit.paper import tables\nfrom bmpaudit.plan import AuditPlan"),
+        ("cli", "from bmpaudit import auditing, datasets, privacy, samplers"),
+        ("auditing", "from bmpaudit.paper import tables\nfrom bmpaudit.plan import AuditPlan"),
         ("samplers.draw", "from bmpaudit.streams import stream\nfrom bmpaudit import _native\nimport numpy"),
         ("samplers.draw", "from . import uniform\nfrom .uniform import Uniform\nfrom ..graph import Graph"),
         ("graph.__init__", "from .edges import EdgeCleaning"),

@@ -14,9 +14,9 @@ import pytest
 from command_line import Command
 
 from bmpaudit import Graph, cli, datasets
-from bmpaudit.audit import plots
-from bmpaudit.audit.folder import AuditFolder
-from bmpaudit.audit.steps import Subject
+from bmpaudit.auditing import plots
+from bmpaudit.auditing.folder import AuditFolder
+from bmpaudit.auditing.steps import Subject
 from bmpaudit.plan import Runtime, read_plan
 from bmpaudit.samplers import RandomWalk, Snowball, Uniform
 
@@ -195,7 +195,7 @@ def test_a_folder_is_good_from_everywhere(
 
 
 def test_a_graph_that_was_an_object_goes_on(command: Command, tmp_path: Path) -> None:
-    from bmpaudit.audit.steps import train_step
+    from bmpaudit.auditing.steps import train_step
     from bmpaudit.plan import AuditPlan
     from bmpaudit.shadow import Training
 
@@ -283,7 +283,7 @@ def test_what_failed_has_exit_code_1(command: Command, tmp_path: Path, monkeypat
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bmpaudit.audit.steps.draw_memberships", full)
+    monkeypatch.setattr("bmpaudit.auditing.steps.draw_memberships", full)
     told = command.wrong("sample", "demo", "--shadows", 9, "--out", tmp_path / "a", exit_code=1)
     assert told == "[Errno 28] No space left on device"
 

@@ -13,7 +13,7 @@ from command_line import Command
 
 from bmpaudit import Graph
 from bmpaudit.attack import AttackSettings
-from bmpaudit.audit import audit
+from bmpaudit.auditing import audit
 from bmpaudit.plan import AuditPlan
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import MLP, QueryView, Training

@@ -11,7 +11,7 @@ from bmpaudit.samplers import prior_probabilities
 
 if TYPE_CHECKING:
     from bmpaudit.attack import ErrorCounts
-    from bmpaudit.audit import Audit, audit
+    from bmpaudit.auditing import Audit, audit
     from bmpaudit.estimation import Posterior, estimate, lower_bound, node_leakage
     from bmpaudit.plan import AuditPlan, Runtime
 
@@ -19,12 +19,12 @@ __version__ = version("bmpaudit")
 
 # These need pandas, Zarr or pydantic, which take long to load: they wait until they are asked for.
 _LATER = {
-    "Audit": "bmpaudit.audit",
+    "Audit": "bmpaudit.auditing",
     "AuditPlan": "bmpaudit.plan",
     "ErrorCounts": "bmpaudit.attack",
     "Posterior": "bmpaudit.estimation",
     "Runtime": "bmpaudit.plan",
-    "audit": "bmpaudit.audit",
+    "audit": "bmpaudit.auditing",
     "estimate": "bmpaudit.estimation",
     "lower_bound": "bmpaudit.estimation",
     "node_leakage": "bmpaudit.estimation",

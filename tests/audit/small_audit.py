@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from bmpaudit import Graph
-from bmpaudit.audit.folder import AuditFolder
-from bmpaudit.audit.steps import Subject
+from bmpaudit.auditing.folder import AuditFolder
+from bmpaudit.auditing.steps import Subject
 from bmpaudit.plan import AuditPlan
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import MLP, QueryView, Training

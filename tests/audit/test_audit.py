@@ -21,9 +21,9 @@ from bmpaudit.attack import (
     split_mia,
     split_runs,
 )
-from bmpaudit.audit import Audit, audit
-from bmpaudit.audit.headline import HeadlineRow, cautions, odds_in_words, verdict
-from bmpaudit.audit.nodes_table import node_components, node_homophily
+from bmpaudit.auditing import Audit, audit
+from bmpaudit.auditing.headline import HeadlineRow, cautions, odds_in_words, verdict
+from bmpaudit.auditing.nodes_table import node_components, node_homophily
 from bmpaudit.estimation import estimate, lower_bound, node_leakage
 from bmpaudit.plan import AuditPlan, Runtime
 from bmpaudit.samplers import prior_probabilities

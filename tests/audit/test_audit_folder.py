@@ -17,9 +17,9 @@ from small_audit import contents, leaky_graph, small_plan, small_subject, stamps
 
 from bmpaudit import DataError, ErrorCounts, InputError, Posterior
 from bmpaudit.attack import AttackSettings
-from bmpaudit.audit import audit, report_step, steps
-from bmpaudit.audit.folder import AuditFolder
-from bmpaudit.audit.steps import (
+from bmpaudit.auditing import audit, report_step, steps
+from bmpaudit.auditing.folder import AuditFolder
+from bmpaudit.auditing.steps import (
     Subject,
     attack_step,
     estimate_step,
@@ -297,7 +297,7 @@ def test_interrupted_between_steps_it_goes_on(
         if broken == "page":
             patch.setattr(report_step, "render_page", stop)
         else:
-            patch.setattr(import_module("bmpaudit.audit.audit"), broken, stop)
+            patch.setattr(import_module("bmpaudit.auditing.audit"), broken, stop)
         with pytest.raises(KeyboardInterrupt):
             run_audit(small_subject(tmp_path), QUIET, pictures=False)
     assert not (tmp_path / "report.html").exists()

@@ -13,8 +13,8 @@ import pytest
 from compare_fixture import SNOWBALL, UNIFORM, counts_of, posterior_of, strong, weak, write_folder
 
 from bmpaudit.attack import ErrorCounts
-from bmpaudit.audit.compare import compare_audits
-from bmpaudit.audit.compare_report import write_comparison
+from bmpaudit.auditing.compare import compare_audits
+from bmpaudit.auditing.compare_report import write_comparison
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.estimation.difference import DifferenceMarginal
 from bmpaudit.estimation.draws import DrawsMarginal

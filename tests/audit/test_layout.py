@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 from bmpaudit import datasets
-from bmpaudit.audit.layout import graph_layout
+from bmpaudit.auditing.layout import graph_layout
 
 
 def adjacency(num_nodes: int, edges: list[tuple[int, int]]) -> scipy.sparse.csr_array:

@@ -11,9 +11,9 @@ import pytest
 from small_audit import small_subject
 
 from bmpaudit import ErrorCounts, InputError
-from bmpaudit.audit import until_width
-from bmpaudit.audit.steps import Subject, run_audit, train_step
-from bmpaudit.audit.until_width import WidthReached, run_until_width
+from bmpaudit.auditing import until_width
+from bmpaudit.auditing.steps import Subject, run_audit, train_step
+from bmpaudit.auditing.until_width import WidthReached, run_until_width
 from bmpaudit.estimation import estimate
 from bmpaudit.plan import Runtime, read_plan
 from bmpaudit.shadow import QueryView, Training

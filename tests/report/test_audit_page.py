@@ -14,9 +14,9 @@ from page_fixture import HOSTILE_CLASS, HOSTILE_NAMES
 from page_fixture import page_data as made_up_data
 
 from bmpaudit import Graph
-from bmpaudit.audit import Audit, audit, page_data
-from bmpaudit.audit.folder import AuditFolder
-from bmpaudit.audit.steps import Subject, run_audit
+from bmpaudit.auditing import Audit, audit, page_data
+from bmpaudit.auditing.folder import AuditFolder
+from bmpaudit.auditing.steps import Subject, run_audit
 from bmpaudit.plan import AuditPlan, Runtime
 from bmpaudit.report.page import render_page
 from bmpaudit.samplers import Snowball

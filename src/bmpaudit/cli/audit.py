@@ -57,9 +57,9 @@ def audit(
     bmpaudit audit cora --sampler snowball --model gat --shadows 1000 --out cora-gat
     bmpaudit audit --out cora-gat --shadows 2000
     """
-    from bmpaudit.audit.folder import AuditFolder
-    from bmpaudit.audit.steps import Subject, run_audit
-    from bmpaudit.audit.until_width import run_until_width
+    from bmpaudit.auditing.folder import AuditFolder
+    from bmpaudit.auditing.steps import Subject, run_audit
+    from bmpaudit.auditing.until_width import run_until_width
 
     loaded, source, plan = make_plan(graph, plan_path, settings, out)
     subject, runtime = Subject(loaded, source, plan, AuditFolder(out)), make_runtime(threads, quiet)
@@ -86,8 +86,8 @@ def demo(out: Path, threads: int | None, quiet: bool, as_json: bool) -> None:
     bmpaudit demo
     """
     from bmpaudit import datasets
-    from bmpaudit.audit.folder import AuditFolder
-    from bmpaudit.audit.steps import Subject, run_audit
+    from bmpaudit.auditing.folder import AuditFolder
+    from bmpaudit.auditing.steps import Subject, run_audit
     from bmpaudit.plan import AuditPlan
     from bmpaudit.samplers import Snowball
 
@@ -116,8 +116,8 @@ def sample(
     \b
     bmpaudit sample cora --sampler snowball --shadows 1000 --out cora-own
     """
-    from bmpaudit.audit.folder import AuditFolder
-    from bmpaudit.audit.steps import Subject, sample_step
+    from bmpaudit.auditing.folder import AuditFolder
+    from bmpaudit.auditing.steps import Subject, sample_step
 
     loaded, source, plan = make_plan(graph, plan_path, settings, out)
     priors = sample_step(Subject(loaded, source, plan, AuditFolder(out)), make_runtime(threads, quiet))
@@ -146,8 +146,8 @@ def attack(folder: Path, runs_path: Path | None, threads: int | None, quiet: boo
     \b
     bmpaudit attack cora-gat
     """
-    from bmpaudit.audit.plain import plain
-    from bmpaudit.audit.steps import Subject, attack_step
+    from bmpaudit.auditing.plain import plain
+    from bmpaudit.auditing.steps import Subject, attack_step
 
     attacks = attack_step(Subject.read(folder), make_runtime(threads, quiet), runs_path)
     if as_json:
@@ -173,6 +173,6 @@ def report(folder: Path, runs_path: Path | None, pictures: bool, threads: int | 
     \b
     bmpaudit report cora-gat
     """
-    from bmpaudit.audit.steps import Subject, report_step
+    from bmpaudit.auditing.steps import Subject, report_step
 
     click.echo(report_step(Subject.read(folder), make_runtime(threads, quiet), runs_path, pictures=pictures))

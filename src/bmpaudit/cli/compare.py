@@ -15,8 +15,8 @@ from bmpaudit.cli.options import json_option
 from bmpaudit.cli.root import cli, stdout
 
 if TYPE_CHECKING:
-    from bmpaudit.audit.compare import Comparison
-    from bmpaudit.audit.compare_nodes import NodeComparison
+    from bmpaudit.auditing.compare import Comparison
+    from bmpaudit.auditing.compare_nodes import NodeComparison
 
 
 @cli.command()
@@ -54,7 +54,7 @@ def compare(
     \b
     bmpaudit compare cora-gcn cora-gat --out gcn-against-gat
     """
-    from bmpaudit.audit.compare import compare_audits
+    from bmpaudit.auditing.compare import compare_audits
 
     if len(folders) < 2:
         raise click.UsageError(f"compare takes at least two folders of audits, got {len(folders)}")
@@ -64,7 +64,7 @@ def compare(
     else:
         _show(found, top)
     if out is not None:
-        from bmpaudit.audit.compare_report import write_comparison
+        from bmpaudit.auditing.compare_report import write_comparison
 
         page = write_comparison(found, out)
         if not as_json:
@@ -72,7 +72,7 @@ def compare(
 
 
 def _show(found: Comparison, top: int) -> None:
-    from bmpaudit.audit.compare import PERCENTILES, show_number, show_probability, show_signed
+    from bmpaudit.auditing.compare import PERCENTILES, show_number, show_probability, show_signed
 
     symbol, first = found.symbol, found.audits[0].label
     for verdict in found.verdicts:
@@ -106,7 +106,7 @@ def _show(found: Comparison, top: int) -> None:
 
 
 def _show_nodes(nodes: NodeComparison, first: str, top: int) -> None:
-    from bmpaudit.audit.compare import show_number, show_probability, show_signed
+    from bmpaudit.auditing.compare import show_number, show_probability, show_signed
 
     if nodes.not_comparable:
         return  # it is among the cautions
@@ -129,7 +129,7 @@ def _show_nodes(nodes: NodeComparison, first: str, top: int) -> None:
 
 
 def _show_settings(found: Comparison) -> None:
-    from bmpaudit.audit.compared import show_value
+    from bmpaudit.auditing.compared import show_value
 
     if not found.settings:
         stdout.print("The plans are the same.")

@@ -100,7 +100,7 @@ def estimate(
 
 
 def _estimate_folder(folder: Path, runs_path: Path | None, as_json: bool, quiet: bool) -> None:
-    from bmpaudit.audit.steps import Subject, estimate_step
+    from bmpaudit.auditing.steps import Subject, estimate_step
 
     context = click.get_current_context()
     for parameter in context.command.params:

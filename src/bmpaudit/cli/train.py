@@ -48,8 +48,8 @@ def train(
     bmpaudit train cora --sampler snowball --model gat --shadows 1000 --out cora-gat
     """
     # Zarr takes a while to import; other commands need not wait for it.
-    from bmpaudit.audit.folder import AuditFolder
-    from bmpaudit.audit.steps import Subject, train_step
+    from bmpaudit.auditing.folder import AuditFolder
+    from bmpaudit.auditing.steps import Subject, train_step
     from bmpaudit.shadow import estimate_cost
 
     loaded, source, plan = make_plan(graph, plan_path, settings, out)

@@ -161,7 +161,9 @@ class ShadowStore:
     def _check_plan(self) -> None:
         path = self.folder / "shadows.json"
         if not path.exists() and (self.folder / "shadows").exists():
-            raise DataError(f"{self.folder} has shadow models but no shadows.json to say of which plan; use a new folder")
+            raise DataError(
+                f"{self.folder} has shadow models but no shadows.json that says of which plan; use a new one"
+            )
         # Through JSON and back, so that both sides have its types.
         wanted = json.loads(json.dumps(self.plan.describe(self.graph)))
         if not path.exists():

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bmpaudit.audit.estimate_step import control_definition
-from bmpaudit.audit.headline import IS_NOT, cautions, driving_nodes, headline, verdict
-from bmpaudit.audit.plain import plain
+from bmpaudit.auditing.estimate_step import control_definition
+from bmpaudit.auditing.headline import IS_NOT, cautions, driving_nodes, headline, verdict
+from bmpaudit.auditing.plain import plain
 from bmpaudit.graph import Graph
 from bmpaudit.plan import AuditPlan
 from bmpaudit.plan.plan_file import plan_table
 from bmpaudit.shadow import ShadowRuns
 
 if TYPE_CHECKING:
-    from bmpaudit.audit.audit import Audit
+    from bmpaudit.auditing.audit import Audit
 
 FORMAT = 1
 

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from bmpaudit.audit.audit import Audit
-from bmpaudit.audit.headline import IS_NOT, HeadlineRow, cautions
-from bmpaudit.audit.layout import graph_layout
-from bmpaudit.audit.plain import plain
+from bmpaudit.auditing.audit import Audit
+from bmpaudit.auditing.headline import IS_NOT, HeadlineRow, cautions
+from bmpaudit.auditing.layout import graph_layout
+from bmpaudit.auditing.plain import plain
 from bmpaudit.estimation import Posterior
 from bmpaudit.plan import format_plan
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bmpaudit import datasets
-from bmpaudit.audit.attack_step import Attacks, check_enough_models, run_attacks
-from bmpaudit.audit.estimate_step import Estimates, run_estimates
-from bmpaudit.audit.headline import HeadlineRow, headline, verdict
-from bmpaudit.audit.nodes_table import nodes_table
-from bmpaudit.audit.summary import summarise
+from bmpaudit.auditing.attack_step import Attacks, check_enough_models, run_attacks
+from bmpaudit.auditing.estimate_step import Estimates, run_estimates
+from bmpaudit.auditing.headline import HeadlineRow, headline, verdict
+from bmpaudit.auditing.nodes_table import nodes_table
+from bmpaudit.auditing.summary import summarise
 from bmpaudit.graph import Graph
 from bmpaudit.plan import AuditPlan, Runtime
 from bmpaudit.samplers import Priors, prior_probabilities
@@ -25,7 +25,7 @@ from bmpaudit.shadow import ShadowRuns, train_shadows
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bmpaudit.audit.plots import AuditPlots
+    from bmpaudit.auditing.plots import AuditPlots
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class Audit:
     @property
     def plot(self) -> AuditPlots:
         """Pictures, as matplotlib figures."""
-        from bmpaudit.audit.plots import AuditPlots
+        from bmpaudit.auditing.plots import AuditPlots
 
         return AuditPlots(self)
 
@@ -100,8 +100,8 @@ class Audit:
         Raises:
             InputError: if the folder holds something else.
         """
-        from bmpaudit.audit.folder import AuditFolder, check_new_or_audit
-        from bmpaudit.audit.report_step import write_report
+        from bmpaudit.auditing.folder import AuditFolder, check_new_or_audit
+        from bmpaudit.auditing.report_step import write_report
 
         place = AuditFolder(folder)
         check_new_or_audit(place.path)

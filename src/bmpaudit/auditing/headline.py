@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bmpaudit.attack import NullControl
-from bmpaudit.audit.attack_step import Attacks
-from bmpaudit.audit.estimate_step import Estimates, headline_parameters
+from bmpaudit.auditing.attack_step import Attacks
+from bmpaudit.auditing.estimate_step import Estimates, headline_parameters
 from bmpaudit.estimation import LowerBound, Posterior
 from bmpaudit.plan import AuditPlan
 from bmpaudit.privacy import EpsilonPair

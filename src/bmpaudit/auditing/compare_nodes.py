@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.audit.compared import ComparedAudit
-from bmpaudit.audit.plain import plain
+from bmpaudit.auditing.compared import ComparedAudit
+from bmpaudit.auditing.plain import plain
 from bmpaudit.estimation.node_change import node_change
 from bmpaudit.estimation.node_leakage import node_leakage
 

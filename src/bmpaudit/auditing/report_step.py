@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bmpaudit.audit.audit import Audit
-from bmpaudit.audit.folder import AuditFolder
-from bmpaudit.audit.page_data import page_data
-from bmpaudit.audit.tables import latex_table, markdown_table
+from bmpaudit.auditing.audit import Audit
+from bmpaudit.auditing.folder import AuditFolder
+from bmpaudit.auditing.page_data import page_data
+from bmpaudit.auditing.tables import latex_table, markdown_table
 from bmpaudit.files import atomic_write
 from bmpaudit.plan import Runtime
 from bmpaudit.report.page import render_page
@@ -15,7 +15,7 @@ from bmpaudit.report.page import render_page
 
 def write_report(audit: Audit, folder: AuditFolder, runtime: Runtime, *, pictures: bool = True) -> Path:
     """Writes `report.html`, `tables.md`, `tables.tex` and `figures/`; returns the page's path."""
-    from bmpaudit.audit.plots import remove_pictures
+    from bmpaudit.auditing.plots import remove_pictures
 
     with runtime.progress("report", 2 + pictures) as progress:
         posteriors = audit.estimates.posteriors

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from bmpaudit.attack import ErrorCounts, challenge_models
 from bmpaudit.attack.inputs import SHADOW_FREQUENCY
-from bmpaudit.audit.attack_step import check_enough_models
-from bmpaudit.audit.audit import find_priors
-from bmpaudit.audit.estimate_step import control_definition
-from bmpaudit.audit.steps import Subject, run_audit, train_step
+from bmpaudit.auditing.attack_step import check_enough_models
+from bmpaudit.auditing.audit import find_priors
+from bmpaudit.auditing.estimate_step import control_definition
+from bmpaudit.auditing.steps import Subject, run_audit, train_step
 from bmpaudit.checks import check_at_least_one
 from bmpaudit.errors import InputError
 from bmpaudit.estimation import estimate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bmpaudit.audit.page_data import SYMBOLS
+from bmpaudit.auditing.page_data import SYMBOLS
 from bmpaudit.estimation import Posterior
 from bmpaudit.plan import AuditPlan
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from bmpaudit.audit.attack_step import Attacks, check_enough_models, run_attacks
-from bmpaudit.audit.audit import Audit, attack_and_estimate, find_priors, timed, train
-from bmpaudit.audit.estimate_step import run_estimates
-from bmpaudit.audit.folder import AuditFolder, check_new_or_audit
-from bmpaudit.audit.report_step import write_report
-from bmpaudit.audit.summary import fingerprint
+from bmpaudit.auditing.attack_step import Attacks, check_enough_models, run_attacks
+from bmpaudit.auditing.audit import Audit, attack_and_estimate, find_priors, timed, train
+from bmpaudit.auditing.estimate_step import run_estimates
+from bmpaudit.auditing.folder import AuditFolder, check_new_or_audit
+from bmpaudit.auditing.report_step import write_report
+from bmpaudit.auditing.summary import fingerprint
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import atomic_write
 from bmpaudit.graph import Graph

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bmpaudit.audit.folder import AuditFolder
-from bmpaudit.audit.summary import FORMAT
+from bmpaudit.auditing.folder import AuditFolder
+from bmpaudit.auditing.summary import FORMAT
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.estimation import Posterior
 from bmpaudit.estimation.definition import DEFINITIONS, definition_named

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from bmpaudit.audit.compare import Comparison
+from bmpaudit.auditing.compare import Comparison
 from bmpaudit.files import atomic_write
 from bmpaudit.report.compare_page import render_compare_page
 from bmpaudit.report.figures.comparison import ComparedNodes, Panel, comparison, to_svg

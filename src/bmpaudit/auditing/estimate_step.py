@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit.attack import ErrorCounts
-from bmpaudit.audit.attack_step import Attacks
+from bmpaudit.auditing.attack_step import Attacks
 from bmpaudit.estimation import Influence, LowerBound, NodeLeakage, Posterior, estimate, lower_bound, node_leakage
 from bmpaudit.estimation.definition import DEFINITIONS
 from bmpaudit.plan import AuditPlan, Runtime

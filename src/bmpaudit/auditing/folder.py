@@ -12,11 +12,11 @@ import numpy as np
 from bmpaudit import datasets
 from bmpaudit.attack import ErrorCounts, NullControl
 from bmpaudit.attack.performance import AttackPerformance, RocCurve
-from bmpaudit.audit.attack_step import Attacks, VariantPerformance
-from bmpaudit.audit.audit import Audit
-from bmpaudit.audit.estimate_step import Estimates, assemble, estimation_tasks
-from bmpaudit.audit.plain import plain
-from bmpaudit.audit.summary import FORMAT, fingerprint
+from bmpaudit.auditing.attack_step import Attacks, VariantPerformance
+from bmpaudit.auditing.audit import Audit
+from bmpaudit.auditing.estimate_step import Estimates, assemble, estimation_tasks
+from bmpaudit.auditing.plain import plain
+from bmpaudit.auditing.summary import FORMAT, fingerprint
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.estimation import Posterior
 from bmpaudit.files import atomic_write

@@ -9,10 +9,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bmpaudit.audit.compare_nodes import NodeComparison, compare_nodes
-from bmpaudit.audit.compared import DOMINATED, ComparedAudit, DifferingSetting, differing_settings, read_compared
-from bmpaudit.audit.page_data import SYMBOLS
-from bmpaudit.audit.plain import plain
+from bmpaudit.auditing.compare_nodes import NodeComparison, compare_nodes
+from bmpaudit.auditing.compared import DOMINATED, ComparedAudit, DifferingSetting, differing_settings, read_compared
+from bmpaudit.auditing.page_data import SYMBOLS
+from bmpaudit.auditing.plain import plain
 from bmpaudit.estimation.difference import DifferenceMarginal
 
 if TYPE_CHECKING:
