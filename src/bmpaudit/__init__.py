@@ -11,8 +11,11 @@ from bmpaudit.samplers import prior_probabilities
 
 if TYPE_CHECKING:
     from bmpaudit.attack import ErrorCounts
-    from bmpaudit.auditing import Audit, audit
-    from bmpaudit.estimation import Posterior, estimate, lower_bound, node_leakage
+    from bmpaudit.auditing.audit import Audit, audit
+    from bmpaudit.estimation import Posterior
+    from bmpaudit.estimation.estimate import estimate
+    from bmpaudit.estimation.lower_bound import lower_bound
+    from bmpaudit.estimation.node_leakage import node_leakage
     from bmpaudit.plan import AuditPlan, Runtime
 
 __version__ = version("bmpaudit")
