@@ -16,7 +16,7 @@ test: $(VENV)/test-tools $(VENV)/installed
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest bmpaudit tests
+	$(BIN)/pytest --numprocesses auto --dist loadfile bmpaudit tests
 
 bench: $(VENV)/test-tools $(VENV)/installed
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
