@@ -243,7 +243,7 @@ def _beyond(tables: Tables) -> str:
             "## Beyond the paper: PubMed, and a model without edges",
             "",
             "`bmpaudit reproduce --beyond`: the same eight attacks; p5/p50/p95, medians over seeds. An MLP sees no "
-            "edges: asked with all edges or with none, it says the same.",
+            "edges: asked with all edges or with none, it says the same. A dash stands where there is no value.",
             "",
             *_grid(heads, rows),
         ]
