@@ -12,6 +12,7 @@ from scipy.stats import norm
 from bmpaudit import InputError
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import NormalPrior, estimate
+from bmpaudit.estimation.density import approximate_density
 from bmpaudit.estimation.likelihood import Likelihood
 from bmpaudit.privacy import Region
 
@@ -271,3 +272,14 @@ def test_no_finite_epsilon_is_one_clear_line() -> None:
         estimate(error_counts([(0, 100, 0, 30)], [1.0]), "bmp-r")
     with pytest.raises(InputError, match="variance must be positive, got variance=0"):
         NormalPrior(variance=0)
+
+
+def test_narrow_peak_at_the_floor_is_not_missed_for_a_wide_one() -> None:
+    """Most of the mass lies within 1e-5 of the floor, behind a valley; the wide peak alone looks whole."""
+
+    def log_density(x: np.ndarray, _: float) -> np.ndarray:
+        return np.logaddexp(1_000.0 - 1e6 * x, -0.5 * (x - 9.0) ** 2)
+
+    found = approximate_density(log_density, 0.0, 30.0)
+    assert found.quantile([0.05, 0.5, 0.95]) == pytest.approx(-np.log1p(-np.array([0.05, 0.5, 0.95])) / 1e6, rel=1e-6)
+    assert found.log_mass == pytest.approx(1_000.0 - np.log(1e6), abs=1e-8)

@@ -24,6 +24,7 @@ class LogFunction(Protocol):
 
 NEGLIGIBLE = 42.0  # nats below the highest point: less than 1e-18 of it
 SCAN_POINTS = 33
+NEAR_THE_FLOOR = 10.0 ** np.arange(-9, -3)  # of the scan's width
 SCAN_PARTS = 3
 FINE_DEGREE = 16  # of a panel's polynomial; its error is judged by the polynomial of half the degree
 TOLERANCE = 1e-9  # of the log-density, weighted by the density relative to its highest value
@@ -138,13 +139,16 @@ def approximate_density(log_density: LogFunction, low: float, high: float) -> Pi
 def _find_support(log_density: LogFunction, low: float, high: float) -> tuple[float, float, float]:
     """Zooms in on the highest point until the part that is not negligible fills a good share of the scan."""
     left, right, peak = low, high, -np.inf
+    # Points crowd at both ends, where a support may begin abruptly; at first they go down to the very floor, where
+    # thousands of nodes that guess make a peak that is as narrow as it is high.
+    crowded = 0.5 * (1 - np.cos(np.pi * (np.arange(SCAN_POINTS) + 0.5) / SCAN_POINTS))
+    shares = np.union1d(crowded, NEAR_THE_FLOOR)
     for _ in range(60):
-        # Points crowd at both ends, where a support may begin abruptly.
-        share = 0.5 * (1 - np.cos(np.pi * (np.arange(SCAN_POINTS) + 0.5) / SCAN_POINTS))
-        points = left + (right - left) * share
+        points = left + (right - left) * shares
+        num_points, shares = len(points), crowded
         # From the top down, where likelihoods are flat: what comes out there tells what is negligible below.
-        values = np.empty(SCAN_POINTS)
-        for part in np.array_split(np.arange(SCAN_POINTS)[::-1], SCAN_PARTS):
+        values = np.empty(num_points)
+        for part in np.array_split(np.arange(num_points)[::-1], SCAN_PARTS):
             values[part] = log_density(points[part], peak - 2 * NEGLIGIBLE)
             peak = max(peak, float(values[part].max()))
         if peak == -np.inf:
@@ -152,7 +156,7 @@ def _find_support(log_density: LogFunction, low: float, high: float) -> tuple[fl
         high_enough = np.flatnonzero(values > peak - NEGLIGIBLE)
         first, last = int(high_enough[0]), int(high_enough[-1])
         new_left = left if first == 0 else float(points[first - 1])
-        new_right = right if last == SCAN_POINTS - 1 else float(points[last + 1])
+        new_right = right if last == num_points - 1 else float(points[last + 1])
         if len(high_enough) >= SCAN_POINTS // 3 or (new_left, new_right) == (left, right):
             return new_left, new_right, peak
         left, right = new_left, new_right
