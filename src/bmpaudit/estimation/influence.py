@@ -144,9 +144,15 @@ class _Cuts:
         right = points if definition.bounds_right else infinite
         if definition.is_joint:
             is_left = self._parameter == "epsilon_left"
-            other = np.full_like(points, posterior.quantile(0.5, definition.parameter_names[is_left]))
+            other = np.full_like(points, self._held)
             left, right = (points, other) if is_left else (other, points)
         return left, right, self._strength
+
+    @cached_property
+    def _held(self) -> float:
+        """The median of the other parameter of `bmp`."""
+        names = self._posterior.definition.parameter_names
+        return float(self._posterior.quantile(0.5, names[self._parameter == "epsilon_left"]))
 
     @cached_property
     def _strength(self) -> float:
