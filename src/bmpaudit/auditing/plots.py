@@ -18,6 +18,7 @@ PICTURES = ("posteriors", "prior_against_epsilon", "leakage_by_class", "leakage_
 PICTURES_OF_SOME = ("variants", "joint_samples", "regions")
 NODES_IN_REGIONS = 4
 DRAWS = 2_000
+EXCESS = r"above the floor, $e_R - \log\,\eta$ [nats]"
 
 
 def remove_pictures(folder: Path) -> None:
@@ -50,7 +51,7 @@ class AuditPlots:
         """The first one-parameter posterior of every variant of the attack."""
         name = next(name for name, each in self._first().items() if not each.definition.is_joint)
         found = self._audit.estimates.posteriors
-        labels = {variant.name: variant.label for variant in self._audit.plan.variants}
+        labels = {variant.name: variant.short_label for variant in self._audit.plan.variants}
         return figures.posteriors(
             {labels[variant]: posteriors[name] for variant, posteriors in found.items()}, panels=True, width=width
         )
@@ -59,7 +60,7 @@ class AuditPlots:
         """Draws of (ε_L, ε_R)."""
         draws = self._first()["bmp"].sample(DRAWS, seed=self._audit.plan.seed)
         pairs = np.column_stack([draws["epsilon_left"], draws["epsilon_right"]])
-        return figures.joint_samples({self._audit.plan.main_variant.label: pairs}, width=width)
+        return figures.joint_samples({self._audit.plan.main_variant.short_label: pairs}, width=width)
 
     def regions(self, width: Width = "two") -> Figure:
         """The region that the estimated (ε_L, ε_R) allows the nodes that leak most, with their errors."""
@@ -89,6 +90,7 @@ class AuditPlots:
             nodes["excess_right_median"].to_numpy(),
             nodes["class"].to_numpy(),
             group_label="class",
+            value_label=EXCESS,
             categorical=True,
             width=width,
         )
@@ -97,12 +99,16 @@ class AuditPlots:
         """e_R - log η by degree."""
         nodes = self._audit.nodes.dropna(subset=["excess_right_median"])
         return figures.leakage_by(
-            nodes["excess_right_median"].to_numpy(), nodes["degree"].to_numpy(), group_label="degree", width=width
+            nodes["excess_right_median"].to_numpy(),
+            nodes["degree"].to_numpy(),
+            group_label="degree",
+            value_label=EXCESS,
+            width=width,
         )
 
     def roc(self, width: Width = "one") -> Figure:
         """The attack's ROC, every variant."""
-        labels = {variant.name: variant.label for variant in self._audit.plan.variants}
+        labels = {variant.name: variant.short_label for variant in self._audit.plan.variants}
         curves = {
             labels[name]: (found.roc.false_positive_rate, found.roc.true_positive_rate)
             for name, found in self._audit.attacks.performance.items()

@@ -31,6 +31,11 @@ class Variant:
         return f"{self.view.name}_{self.decision}"
 
     @property
+    def short_label(self) -> str:
+        """In three words, for legends."""
+        return f"{self.view.edges}, {self.view.output}, {self.decision}"
+
+    @property
     def label(self) -> str:
         """In words."""
         edges = "full edges" if self.view.edges == "full" else "no edges"
