@@ -70,6 +70,27 @@ class EngineWithArrays {
     const ShadowEngine engine;
 };
 
+// Runs work(poll) without Python's lock; poll(done) tells the progress and whether to stop, because of Ctrl-C or because
+// the progress raised. Which it was is raised here, once all threads are back.
+template <typename Work> void with_progress(const nb::object &progress, Work work) {
+    std::unique_ptr<nb::python_error> interruption;
+    {
+        nb::gil_scoped_release release;
+        work([&](int64_t done) {
+            nb::gil_scoped_acquire acquire;
+            if (interruption) return true;
+            try {
+                if (PyErr_CheckSignals() != 0) throw nb::python_error();
+                progress(done);
+            } catch (nb::python_error &error) {
+                interruption = std::make_unique<nb::python_error>(std::move(error));
+            }
+            return interruption != nullptr;
+        });
+    }
+    if (interruption) throw nb::python_error(std::move(*interruption));
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -173,22 +194,7 @@ NB_MODULE(_native, m) {
                 for (const auto &[full_edges, noisy] : views) batch.views.push_back({full_edges, noisy});
                 const ShadowResults results{statistics.data(), logits ? logits->data() : nullptr, state.data(),
                                             train_accuracy.data(), held_out_accuracy.data()};
-                std::unique_ptr<nb::python_error> interruption;
-                {
-                    nb::gil_scoped_release release;
-                    self.engine.run(batch, results, num_threads, [&](int64_t done) {
-                        nb::gil_scoped_acquire acquire;
-                        if (interruption) return true;
-                        try {
-                            if (PyErr_CheckSignals() != 0) throw nb::python_error();
-                            progress(done);
-                        } catch (nb::python_error &error) {
-                            interruption = std::make_unique<nb::python_error>(std::move(error));
-                        }
-                        return interruption != nullptr;
-                    });
-                }
-                if (interruption) throw nb::python_error(std::move(*interruption));
+                with_progress(progress, [&](const auto &poll) { self.engine.run(batch, results, num_threads, poll); });
             },
             "member"_a.noconvert(), "indices"_a.noconvert(), "seed"_a, "views"_a, "noise_std"_a, "num_threads"_a,
             "statistics"_a.noconvert(), "logits"_a.noconvert().none(), "state"_a.noconvert(),
@@ -304,23 +310,10 @@ NB_MODULE(_native, m) {
                 num_iterations, burn_in, seed, purpose};
             const CountsTable table{reinterpret_cast<const NodeCounts *>(counts.data()), log_prior_odds.data(),
                                     static_cast<int64_t>(counts.shape(0))};
-            std::unique_ptr<nb::python_error> interruption;
-            {
-                nb::gil_scoped_release release;
+            with_progress(progress, [&](const auto &poll) {
                 run_mhaar(table, settings, static_cast<int>(draws.shape(0)), num_threads, {draws.data(), acceptance.data()},
-                          [&](int64_t done) {
-                              nb::gil_scoped_acquire acquire;
-                              if (interruption) return true;
-                              try {
-                                  if (PyErr_CheckSignals() != 0) throw nb::python_error();
-                                  progress(done);
-                              } catch (nb::python_error &error) {
-                                  interruption = std::make_unique<nb::python_error>(std::move(error));
-                              }
-                              return interruption != nullptr;
-                          });
-            }
-            if (interruption) throw nb::python_error(std::move(*interruption));
+                          poll);
+            });
         },
         "counts"_a.noconvert(), "log_prior_odds"_a.noconvert(), "bounds_left"_a, "bounds_right"_a, "is_joint"_a,
         "prior_mean"_a, "prior_variance"_a, "strength"_a, "strength_prior"_a.none(), "tau_variance"_a.none(),

@@ -60,12 +60,11 @@ def run_attacks(plan: AuditPlan, runs: ShadowRuns, priors: Priors, runtime: Runt
     counts: dict[str, ErrorCounts] = {}
     split_counts: dict[str, ErrorCounts] = {}
     performance: dict[str, VariantPerformance] = {}
-    thinned = _thinned_targets(runs)
+    thinned, halves = _thinned_targets(runs), split_runs(runs)
     with runtime.progress("attack", len(plan.views) + 1) as progress:
         for done, view in enumerate(plan.views):
             options = {"settings": plan.attack, "num_threads": runtime.num_threads}
             challenges = challenge_models(runs, view.name, prior, **options)  # type: ignore[arg-type]
-            halves = split_runs(runs)
             split = challenge_models(halves.challenged, view.name, prior, fitting=halves.fitting, **options)  # type: ignore[arg-type]
             scores = challenge_scores(runs, view.name, prior, targets=thinned, **options)  # type: ignore[arg-type]
             for variant in plan.variants:
