@@ -4,52 +4,23 @@ import os
 import pty
 import subprocess
 import sys
-import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import platformdirs
 import pytest
+from command_line import Command, Outcome
 
-from bmpaudit import Graph, __version__, cli, datasets, samplers
+from bmpaudit import Graph, __version__, datasets, samplers
 from bmpaudit.cli import root
 
 SCRIPT = Path(sys.executable).with_name("bmpaudit")
 
 
-@dataclass(frozen=True)
-class Outcome:
-    exit_code: int
-    stdout: str
-    stderr: str
-
-
-class Run:
-    """Runs the command line in this process, as the installed script does."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.monkeypatch, self.capsys = monkeypatch, capsys
-
-    def __call__(self, *arguments: object) -> Outcome:
-        with self.monkeypatch.context() as patch:
-            patch.setattr(sys, "argv", ["bmpaudit", *map(str, arguments)])
-            patch.setattr(warnings, "showwarning", warnings.showwarning)  # which main() replaces
-            with pytest.raises(SystemExit) as exit_:
-                cli.main()
-        captured = self.capsys.readouterr()
-        return Outcome(int(exit_.value.code or 0), captured.out, captured.err)
-
-    def well(self, *arguments: object) -> str:
-        outcome = self(*arguments)
-        assert (outcome.exit_code, outcome.stderr) == (0, "")
-        return outcome.stdout
-
-
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    return Run(monkeypatch, capsys)
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(monkeypatch, capsys)
 
 
 def run_script(*arguments: object, **settings: Any) -> Outcome:
@@ -66,7 +37,7 @@ def test_the_installed_script() -> None:
     assert run_script("graph", "demo") == Outcome(0, "1,000 nodes, 1,977 edges, 600 features, 5 classes\n", "")
 
 
-def test_graph(run: Run, tmp_path: Path) -> None:
+def test_graph(run: Command, tmp_path: Path) -> None:
     assert run.well("graph", "cora") == "2,708 nodes, 5,278 edges, 1,433 features, 7 classes\n"
     demo = datasets.load("demo")
     demo.to_npz(tmp_path / "demo.npz")
@@ -82,7 +53,7 @@ def test_graph(run: Run, tmp_path: Path) -> None:
         assert json.loads(run.well("graph", graph, "--json")) == expected
 
 
-def test_data_list(run: Run) -> None:
+def test_data_list(run: Command) -> None:
     outcome = run("data", "list")
     assert outcome.exit_code == 0
     at_hand = [line.split()[0] for line in outcome.stdout.splitlines() if line.endswith("at hand")]
@@ -95,7 +66,7 @@ def test_data_list(run: Run) -> None:
     }
 
 
-def test_data_list_says_how_to_get_the_others(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_list_says_how_to_get_the_others(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BMPAUDIT_DATA", raising=False)
     monkeypatch.setattr(platformdirs, "user_cache_dir", lambda *_, **__: str(tmp_path))
     assert run("data", "list").stdout.splitlines() == [
@@ -106,7 +77,7 @@ def test_data_list_says_how_to_get_the_others(run: Run, tmp_path: Path, monkeypa
     ]
 
 
-def test_data_get_of_what_is_there(run: Run) -> None:
+def test_data_get_of_what_is_there(run: Command) -> None:
     assert {"citeseer", "pubmed"} <= set(datasets.at_hand())  # or it would really download them
     outcome = run("data", "get", "citeseer", "pubmed")
     assert outcome.exit_code == 0
@@ -119,7 +90,7 @@ def test_data_get_of_what_is_there(run: Run) -> None:
     ]
 
 
-def test_data_get_to_a_folder(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_get_to_a_folder(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bmpaudit.datasets.download.UPSTREAM", "https://127.0.0.1:9")
     outcome = run("data", "get", "citeseer", "--to", tmp_path)
     assert (outcome.exit_code, outcome.stdout) == (0, f"{tmp_path / 'planetoid'}\n")
@@ -127,7 +98,7 @@ def test_data_get_to_a_folder(run: Run, tmp_path: Path, monkeypatch: pytest.Monk
     assert datasets.load("citeseer", tmp_path).num_nodes == 3_327
 
 
-def test_priors_prints_a_table(run: Run) -> None:
+def test_priors_prints_a_table(run: Command) -> None:
     table = run.well("priors", "demo", "--draws", 200)
     assert "1,000 nodes" in table
     # Uniform, 25 %: γ = 1/4 and so ε_L ≥ log 3, ε_R ≥ -log 3.
@@ -148,7 +119,7 @@ ALL_SAMPLERS = {
 }
 
 
-def test_priors_are_those_of_the_library(run: Run) -> None:
+def test_priors_are_those_of_the_library(run: Command) -> None:
     options = [option for name in ALL_SAMPLERS for option in ("--sampler", name)]
     settings = ["--train-fraction", 0.1, "--fan-out", 3, "--restart", "--walk-length", 3, "--draws", 300, "--seed", 5]
     printed = json.loads(run.well("priors", "demo", *options, *settings, "--json"))
@@ -168,12 +139,12 @@ def test_priors_are_those_of_the_library(run: Run) -> None:
             assert row["floor"][side] == (floor if np.isfinite(floor) else None)
 
 
-def test_num_roots_overrides_the_train_fraction(run: Run) -> None:
+def test_num_roots_overrides_the_train_fraction(run: Command) -> None:
     printed = json.loads(run.well("priors", "demo", "--sampler", "random-walk", "--num-roots", 7, "--json"))
     assert printed[0]["settings"] == {"num_roots": 7, "walk_length": 2}
 
 
-def test_an_infinite_floor_is_a_word_in_json(run: Run) -> None:
+def test_an_infinite_floor_is_a_word_in_json(run: Command) -> None:
     # 20 draws of a twentieth cannot take every node.
     text = run.well("priors", "demo", "--sampler", "snowball", "--train-fraction", 0.05, "--draws", 20, "--json")
     row = json.loads(text, parse_constant=pytest.fail)  # no NaN, no Infinity: other languages cannot read them
@@ -181,7 +152,7 @@ def test_an_infinite_floor_is_a_word_in_json(run: Run) -> None:
     assert row[0]["floor"]["left"] == "inf"
 
 
-def test_priors_of_every_node_as_csv(run: Run, tmp_path: Path) -> None:
+def test_priors_of_every_node_as_csv(run: Command, tmp_path: Path) -> None:
     path = tmp_path / "new" / "priors.csv"
     run.well("priors", "demo", "--draws", 100, "--output", path)
     with path.open(newline="") as file:
@@ -197,7 +168,7 @@ def test_priors_of_every_node_as_csv(run: Run, tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_csv_has_the_names_of_the_nodes(run: Run, tmp_path: Path) -> None:
+def test_csv_has_the_names_of_the_nodes(run: Command, tmp_path: Path) -> None:
     graph = Graph.from_edges([(0, 1)], [[1.0], [2.0]], [0, 1], node_names=["007", "a, b"])
     graph.to_npz(tmp_path / "named.npz")
     run.well("priors", tmp_path / "named.npz", "--sampler", "bernoulli", "--output", tmp_path / "priors.csv")
@@ -206,7 +177,7 @@ def test_csv_has_the_names_of_the_nodes(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["data"]])
-def test_a_group_alone_prints_its_help_to_stderr(arguments: list[str], run: Run) -> None:
+def test_a_group_alone_prints_its_help_to_stderr(arguments: list[str], run: Command) -> None:
     outcome = run(*arguments)
     assert (outcome.exit_code, outcome.stdout) == (2, "")
     assert outcome.stderr.startswith("Usage: bmpaudit")
@@ -214,7 +185,7 @@ def test_a_group_alone_prints_its_help_to_stderr(arguments: list[str], run: Run)
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
 @pytest.mark.parametrize("command", ["", "data", "data list", "data get", "graph", "priors"])
-def test_help(option: str, command: str, run: Run) -> None:
+def test_help(option: str, command: str, run: Command) -> None:
     assert run.well(*command.split(), option).startswith(f"Usage: bmpaudit {command}".rstrip())
 
 
@@ -260,14 +231,14 @@ def _write_broken_archive(folder: Path) -> Path:
         ("priors demo --sampler random-walk --train-fraction 1.5", "train_fraction must be in (0, 1)"),
     ],
 )
-def test_one_line_and_exit_code_2(command: str, message: str, run: Run) -> None:
+def test_one_line_and_exit_code_2(command: str, message: str, run: Command) -> None:
     outcome = run(*command.split())
     assert (outcome.exit_code, outcome.stdout) == (2, "")
     assert outcome.stderr.startswith(f"bmpaudit: {message}")
     assert outcome.stderr.count("\n") == 1
 
 
-def test_a_broken_archive(run: Run, tmp_path: Path) -> None:
+def test_a_broken_archive(run: Command, tmp_path: Path) -> None:
     path = _write_broken_archive(tmp_path)
     for command in ("graph", "priors"):
         outcome = run(command, path)
@@ -282,7 +253,7 @@ def test_no_traceback_from_the_script_either(tmp_path: Path) -> None:
     assert outcome.stderr.count("\n") == 1
 
 
-def test_a_failure_that_is_not_the_user_s_is_exit_code_1(run: Run, tmp_path: Path) -> None:
+def test_a_failure_that_is_not_the_user_s_is_exit_code_1(run: Command, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     outcome = run("priors", "demo", "--draws", 10, "--output", tmp_path / "file" / "priors.csv")
     assert (outcome.exit_code, outcome.stdout) == (1, "")
@@ -290,7 +261,7 @@ def test_a_failure_that_is_not_the_user_s_is_exit_code_1(run: Run, tmp_path: Pat
     assert outcome.stderr.count("\n") == 1
 
 
-def test_a_stop_request_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_request_is_one_line(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
