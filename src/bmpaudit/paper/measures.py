@@ -13,7 +13,7 @@ from bmpaudit.estimation import NormalPrior, estimate, node_leakage
 from bmpaudit.estimation.definition import definition_named
 from bmpaudit.estimation.density import PiecewiseDensity
 from bmpaudit.estimation.exact import exact_density
-from bmpaudit.estimation.likelihood import Likelihood
+from bmpaudit.estimation.support import likelihood_of
 from bmpaudit.paper.experiments import Measure
 from bmpaudit.privacy import prior_floor
 
@@ -52,12 +52,7 @@ def exact_posterior(counts: ErrorCounts, measure: Measure) -> PiecewiseDensity:
     Those take many times longer than the density itself, and here such nodes are counted and left out beside.
     """
     definition = definition_named(measure)
-    with np.errstate(divide="ignore"):
-        log_odds = np.log(counts.prior_odds)
-    used = ~definition.empties_support(log_odds)
-    table = np.column_stack([counts.num_out, counts.num_in, counts.false_positives, counts.false_negatives])
-    likelihood = Likelihood(table[used].astype(np.float64), definition.log_odds(log_odds[used]))
-    return exact_density(likelihood, definition, NormalPrior())
+    return exact_density(likelihood_of(counts, definition), definition, NormalPrior())
 
 
 def measure_by_mhaar(counts: ErrorCounts, measure: Measure, seed: int, num_iterations: int = 10_000) -> dict[str, Any]:
@@ -83,7 +78,7 @@ def measure_unflagged(counts: ErrorCounts, measure: Measure) -> dict[str, Any]:
     kept = np.flatnonzero(~counts.is_constant)
     if not len(kept):
         return {"num_nodes": 0, "p50": None}
-    return {"num_nodes": len(kept), "p50": float(exact_posterior(_subset(counts, kept), measure).quantile(0.5))}
+    return {"num_nodes": len(kept), "p50": float(exact_posterior(counts.take(kept), measure).quantile(0.5))}
 
 
 def measure_nodes(counts: ErrorCounts, *, keep_nodes: bool) -> dict[str, Any]:
@@ -161,19 +156,8 @@ def measure_deciding_nodes(counts: ErrorCounts, measure: Measure) -> dict[str, A
     }
     for dropped in DROPPED:
         kept = np.sort(order[dropped:])
-        found[f"p50_without_{dropped}"] = float(exact_posterior(_subset(counts, kept), measure).quantile(0.5))
+        found[f"p50_without_{dropped}"] = float(exact_posterior(counts.take(kept), measure).quantile(0.5))
     return found
-
-
-def _subset(counts: ErrorCounts, rows: np.ndarray) -> ErrorCounts:
-    return ErrorCounts(
-        counts.node[rows],
-        counts.num_out[rows],
-        counts.num_in[rows],
-        counts.false_positives[rows],
-        counts.false_negatives[rows],
-        counts.prior_prob[rows],
-    )
 
 
 def _rounded(values: np.ndarray, digits: int) -> list[float]:
