@@ -11,3 +11,7 @@ class DataError(InputError):
 
 class DownloadError(DataError):
     """A download that was asked for did not succeed; not the user's mistake."""
+
+
+class UntrustedCodeError(InputError):
+    """A file names code to run, and nobody said that it may be."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bmpaudit.auditing.compare_nodes import NodeComparison, compare_nodes
 from bmpaudit.auditing.compared import DOMINATED, ComparedAudit, DifferingSetting, differing_settings, read_compared
 from bmpaudit.auditing.page_data import SYMBOLS
-from bmpaudit.auditing.plain import plain
+from bmpaudit.plain import plain
 from bmpaudit.estimation.difference import DifferenceMarginal
 
 if TYPE_CHECKING:

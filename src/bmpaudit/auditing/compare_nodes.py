@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit.auditing.compared import ComparedAudit
-from bmpaudit.auditing.plain import plain
+from bmpaudit.plain import plain
 from bmpaudit.estimation.node_change import node_change
 from bmpaudit.estimation.node_leakage import node_leakage
 

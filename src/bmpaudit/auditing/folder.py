@@ -15,7 +15,7 @@ from bmpaudit.attack.performance import AttackPerformance, RocCurve
 from bmpaudit.auditing.attack_step import Attacks, VariantPerformance
 from bmpaudit.auditing.audit import Audit
 from bmpaudit.auditing.estimate_step import Estimates, assemble, estimation_tasks
-from bmpaudit.auditing.plain import plain
+from bmpaudit.plain import plain
 from bmpaudit.auditing.summary import FORMAT, fingerprint
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.estimation import Posterior

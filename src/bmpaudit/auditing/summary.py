@@ -12,7 +12,7 @@ import numpy as np
 
 from bmpaudit.auditing.estimate_step import control_definition
 from bmpaudit.auditing.headline import IS_NOT, cautions, driving_nodes, headline, verdict
-from bmpaudit.auditing.plain import plain
+from bmpaudit.plain import plain
 from bmpaudit.graph import Graph
 from bmpaudit.plan import AuditPlan
 from bmpaudit.plan.plan_file import plan_table

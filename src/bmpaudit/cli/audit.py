@@ -146,7 +146,7 @@ def attack(folder: Path, runs_path: Path | None, threads: int | None, quiet: boo
     \b
     bmpaudit attack cora-gat
     """
-    from bmpaudit.auditing.plain import plain
+    from bmpaudit.plain import plain
     from bmpaudit.auditing.steps import Subject, attack_step
 
     attacks = attack_step(Subject.read(folder), make_runtime(threads, quiet), runs_path)

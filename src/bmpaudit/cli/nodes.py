@@ -37,7 +37,7 @@ def nodes(folder: Path, top: int, wanted: tuple[str, ...], class_name: str | Non
     bmpaudit nodes cora-gat --top 10 --class 3
     """
     from bmpaudit.auditing.folder import AuditFolder
-    from bmpaudit.auditing.plain import plain
+    from bmpaudit.plain import plain
 
     table = _chosen(AuditFolder(folder).read_nodes(), wanted, class_name)
     ranked = table.sort_values(f"{side}_low", ascending=False, na_position="last", kind="stable").head(top)

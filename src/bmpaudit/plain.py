@@ -1,7 +1,8 @@
-"""Values as JSON has them."""
+"""Values as JSON can hold them."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 
 def plain(value: Any) -> Any:
-    """Nested values without NumPy types; infinity becomes "inf" or "-inf", and NaN None, which JSON has none of.
+    """Nested values without NumPy types; infinity becomes "inf" or "-inf" and NaN becomes None, as JSON has neither.
 
     >>> plain({"a": np.float64(1.5), "b": (np.inf, np.nan), "c": np.arange(2)})
     {'a': 1.5, 'b': ['inf', None], 'c': [0, 1]}
@@ -26,3 +27,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value
+
+
+def to_json(value: Any) -> str:
+    """Indented JSON of any nested value, non-ASCII characters as they are.
+
+    >>> print(to_json({"ε": np.inf}))
+    {
+      "ε": "inf"
+    }
+    """
+    return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,9 @@
+"""One name for each kind of array."""
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Floats32 = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]

@@ -1,0 +1,254 @@
+"""Every built-in part by name, and parts of the user's own by `module:Name`.
+
+From this table come the choices of the plan file and the command line, the comments of `bmpaudit plan init` and the
+reference in the docs. A new part is its own file and one line here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+from bmpaudit.errors import InputError, UntrustedCodeError
+
+SAMPLER, MODEL, ENGINE, RELEASE, QUERY, STATISTIC, ATTACK, RULE, DEFINITION = KINDS = (
+    *("sampler", "model", "engine", "release", "query", "statistic", "attack", "rule", "definition"),
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A built-in part: its name in plans, where it is, and what it is in one line."""
+
+    name: str
+    target: str
+    help: str
+
+
+def _entries(package: str, *rows: tuple[str, str, str]) -> dict[str, Entry]:
+    return {name: Entry(name, f"bmpaudit.{package}.{target}", about) for name, target, about in rows}
+
+
+ENTRIES: Mapping[str, Mapping[str, Entry]] = {
+    SAMPLER: _entries(
+        "samplers",
+        ("uniform", "uniform:Uniform", "a fixed number of nodes, all sets equally likely"),
+        ("snowball", "snowball:Snowball", "neighbours of neighbours of a random seed node"),
+        ("bernoulli", "bernoulli:Bernoulli", "each node independently"),
+        ("stratified", "stratified:Stratified", "the same share of every class"),
+        ("degree-weighted", "degree_weighted:DegreeWeighted", "well-connected nodes more often"),
+        ("random-walk", "random_walk:RandomWalk", "nodes visited by short random walks (GraphSAINT)"),
+    ),
+    MODEL: _entries(
+        "shadow.models",
+        ("gcn", "gcn:GCN", "graph convolutional network"),
+        ("gat", "gat:GAT", "graph attention network"),
+        ("mlp", "mlp:MLP", "multilayer perceptron, which sees no edges"),
+        ("elsewhere", "elsewhere:TrainedElsewhere", "models trained outside of bmpaudit"),
+    ),
+    ENGINE: _entries(
+        "shadow.engines",
+        ("native", "native:NativeEngine", "built-in models in C++"),
+        ("torch", "torch:TorchEngine", "built-in models and any nn.Module in PyTorch Geometric"),
+    ),
+    RELEASE: _entries(
+        "shadow.releases",
+        ("clean", "clean:Clean", "the model as it was trained"),
+        ("noisy", "noisy:NoisyLastLayer", "Gaussian noise on the parameters of the last layer"),
+    ),
+    QUERY: _entries(
+        "shadow.queries",
+        ("full", "full:FullEdges", "asked with all edges of the graph"),
+        ("none", "none:NoEdges", "asked without edges, each node by itself"),
+    ),
+    STATISTIC: _entries("shadow", ("margin", "margin:label_margin", "true label's logit minus the others' log-sum-exp")),
+    ATTACK: _entries("attack", ("gaussian", "gaussian:Gaussian", "one normal fit a node and hypothesis (Algorithm 2)")),
+    RULE: _entries(
+        "attack",
+        ("strong", "rules:Strong", "weighs the likelihood ratio with the prior odds"),
+        ("weak", "rules:Weak", "goes by the likelihood ratio alone"),
+    ),
+    DEFINITION: _entries(
+        "estimation.definitions",
+        ("bmp", "bmp:BMP", "ε_L and ε_R jointly"),
+        ("bmp-r", "bmp_r:BMPRight", "ε_R: certainty that a node was in"),
+        ("bmp-l", "bmp_l:BMPLeft", "ε_L: certainty that a node was not in"),
+        ("bmp-s", "bmp_s:BMPSymmetric", "one ε with ε_L = ε_R"),
+        ("mp", "mp:MP", "how far the odds move, whatever the prior"),
+    ),
+}
+"""By kind, then by name."""
+
+
+@dataclass(frozen=True)
+class UntrustedPart:
+    """A part named by code that has not been run: it stands for itself in titles and files, and cannot be used.
+
+    Attributes:
+        kind: One of `KINDS`.
+        target: `module:Name`.
+        settings: Its fields, as the file has them.
+    """
+
+    kind: str
+    target: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        raise untrusted(self.kind, self.target)
+
+
+def untrusted(what: str, target: str) -> UntrustedCodeError:
+    """The error that says which code would have to run."""
+    module = target.partition(":")[0]
+    return UntrustedCodeError(
+        f"the {what} {target!r} is code that a file names: --trust-code runs the module {module!r}; do so only if you "
+        "trust whoever wrote the file"
+    )
+
+
+def is_code(name: str) -> bool:
+    """Whether a name reads as `module:Name`.
+
+    >>> is_code("my_samplers:Hubs"), is_code("uniform"), is_code("C:/graphs")
+    (True, False, False)
+    """
+    module, colon, attribute = name.partition(":")
+    return bool(colon) and all(part.isidentifier() for part in (*module.split("."), *attribute.split(".")))
+
+
+def import_target(target: str) -> Any:
+    """What `module:Name` names, looked for as Python does and in the current folder.
+
+    Raises:
+        InputError: if there is no such thing; whatever the module raises is told.
+    """
+    module_name, _, attribute = target.partition(":")
+    here = str(Path.cwd())
+    is_new = here not in sys.path
+    if is_new:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module_name)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except Exception as failure:  # the user's code may raise anything
+        raise InputError(f"{target}: {type(failure).__name__}: {failure}") from failure
+    finally:
+        if is_new:
+            sys.path.remove(here)
+    return found
+
+
+def load(kind: str, name: str) -> Any:
+    """The class, function or object of a built-in name or of `module:Name`, which is imported.
+
+    Raises:
+        InputError: if there is none; the message lists the choices.
+    """
+    entry = ENTRIES[kind].get(name)
+    if entry is not None:
+        return import_target(entry.target)
+    if is_code(name):
+        return import_target(name)
+    raise InputError(f"{kind} must be one of {', '.join(ENTRIES[kind])}, or module:Name of your own, got {name!r}")
+
+
+def build(kind: str, given: Any, *, trust_code: bool = True) -> Any:
+    """A part from a name, from a table with `name` and settings, or from itself.
+
+    Args:
+        kind: One of `KINDS`.
+        given: `"snowball"`, `{"name": "snowball", "fan_out": 3}`, `"my_module:MySampler"`, or a part.
+        trust_code: Whether `module:Name` may be imported; if not, an `UntrustedPart` takes its place.
+
+    Raises:
+        InputError: naming the setting that is unknown or impossible.
+    """
+    if isinstance(given, str):
+        given = {"name": given}
+    if not isinstance(given, Mapping):
+        return given
+    settings = dict(given)
+    name = settings.pop("name", None)
+    if not isinstance(name, str):
+        raise InputError(f"{kind}.name must be one of {', '.join(ENTRIES[kind])}, or module:Name, got {name!r}")
+    if name not in ENTRIES[kind] and is_code(name) and not trust_code:
+        return UntrustedPart(kind, name, settings)
+    target = load(kind, name)
+    if not isinstance(target, type):  # a function, or an object that is ready
+        if settings:
+            raise InputError(f"{kind} {name} is not a class and takes no settings, got {', '.join(settings)}")
+        return target
+    from bmpaudit.settings import make
+
+    return make(target, settings, kind)
+
+
+def name_of(kind: str, part: Any) -> str:
+    """The name under which `build` finds a part's class again: a built-in name, or `module:Name`."""
+    if isinstance(part, UntrustedPart):
+        return part.target
+    target = part if inspect.isroutine(part) or isinstance(part, type) else type(part)
+    where = f"{target.__module__}:{target.__qualname__}"
+    return _names(kind).get(where, where)
+
+
+@cache
+def _names(kind: str) -> dict[str, str]:
+    return {entry.target: name for name, entry in ENTRIES[kind].items()}
+
+
+def table_of(kind: str, part: Any) -> dict[str, Any]:
+    """`name` and settings of a part, from which `build` makes it again."""
+    if isinstance(part, UntrustedPart):
+        return {"name": part.target, **part.settings}
+    return {"name": name_of(kind, part), **settings_of(part)}
+
+
+def settings_of(part: Any) -> dict[str, Any]:
+    """The fields of a dataclass as a file can hold them, those that are None left out; nothing for other parts."""
+    if not dataclasses.is_dataclass(part) or isinstance(part, type):
+        return {}
+    values = {each.name: getattr(part, each.name) for each in dataclasses.fields(part) if each.init}
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items() if v is not None}
+
+
+def label(kind: str, part: Any) -> str:
+    """A short name for file names and legends: `noisy`, or `noisy-0.5` where a setting is not the default.
+
+    >>> from bmpaudit.shadow.releases import NoisyLastLayer
+    >>> label(RELEASE, NoisyLastLayer()), label(RELEASE, NoisyLastLayer(0.5))
+    ('noisy', 'noisy-0.5')
+    """
+    name = name_of(kind, part)
+    settings = dict(part.settings) if isinstance(part, UntrustedPart) else settings_of(part)
+    if name in ENTRIES[kind] and settings:  # of one's own parts the defaults are not known without running their code
+        defaults = {each.name: each.default for each in dataclasses.fields(part)}
+        settings = {key: value for key, value in settings.items() if getattr(part, key) != defaults[key]}
+    name = name.rpartition(":")[2].rpartition(".")[2].replace("_", "-")
+    return re.sub(r"[^a-z0-9.-]+", "-", "-".join([name, *map(str, settings.values())]).lower())
+
+
+def field_help(kind_of: type) -> dict[str, str]:
+    """What the section "Attributes" of a class's docstring says of each field, as one line without a full stop."""
+    text = inspect.getdoc(kind_of) or ""
+    section = re.search(r"^Attributes:\n((?:[ ]+.*\n?|\n)+)", text, re.MULTILINE)
+    rows = re.findall(r"^ {4}(\w+): (.*(?:\n {8,}.*)*)", section[1], re.MULTILINE) if section else []
+    return {name: " ".join(about.split()).rstrip(".") for name, about in rows}
+
+
+def choices(annotation: Any) -> tuple[Any, ...]:
+    """The values of a `Literal`, else nothing."""
+    found = get_args(annotation)
+    return found if found and all(isinstance(value, str) for value in found) else ()
