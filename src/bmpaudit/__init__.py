@@ -4,33 +4,26 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from bmpaudit import datasets, privacy, samplers
-from bmpaudit.errors import DataError, InputError
-from bmpaudit.graph import Graph, GraphCleanedWarning
-from bmpaudit.samplers import prior_probabilities
+from bmpaudit.errors import DataError, InputError, UntrustedCodeError
 
 if TYPE_CHECKING:
+    from bmpaudit import attack, auditing, datasets, estimation, graph, paper, privacy, report, samplers, shadow
     from bmpaudit.attack import ErrorCounts
-    from bmpaudit.auditing.audit import Audit, audit
-    from bmpaudit.estimation import Posterior
-    from bmpaudit.estimation.estimate import estimate
-    from bmpaudit.estimation.lower_bound import lower_bound
-    from bmpaudit.estimation.node_leakage import node_leakage
-    from bmpaudit.plan import AuditPlan, Runtime
+    from bmpaudit.auditing import Audit, AuditPlan, Pipeline, Runtime, Subject, Workspace, audit, compare
+    from bmpaudit.estimation import Posterior, estimate, lower_bound, node_leakage
+    from bmpaudit.graph import Graph, GraphCleanedWarning
+    from bmpaudit.samplers import prior_probabilities
 
 __version__ = version("bmpaudit")
 
-# These need pandas, Zarr or pydantic, which take long to load: they wait until they are asked for.
-_LATER = {
-    "Audit": "bmpaudit.auditing",
-    "AuditPlan": "bmpaudit.plan",
-    "ErrorCounts": "bmpaudit.attack",
-    "Posterior": "bmpaudit.estimation",
-    "Runtime": "bmpaudit.plan",
-    "audit": "bmpaudit.auditing",
-    "estimate": "bmpaudit.estimation",
-    "lower_bound": "bmpaudit.estimation",
-    "node_leakage": "bmpaudit.estimation",
+# Loaded when first asked for: pandas, Zarr, pydantic and SciPy take long to import.
+_PACKAGES = ("attack", "auditing", "datasets", "estimation", "graph", "paper", "privacy", "report", "samplers", "shadow")
+_NAMES = {
+    **dict.fromkeys(("Audit", "AuditPlan", "Pipeline", "Runtime", "Subject", "Workspace", "audit", "compare"), "auditing"),
+    "ErrorCounts": "attack",
+    **dict.fromkeys(("Posterior", "estimate", "lower_bound", "node_leakage"), "estimation"),
+    **dict.fromkeys(("Graph", "GraphCleanedWarning"), "graph"),
+    "prior_probabilities": "samplers",
 }
 
 __all__ = [
@@ -41,21 +34,39 @@ __all__ = [
     "Graph",
     "GraphCleanedWarning",
     "InputError",
+    "Pipeline",
     "Posterior",
     "Runtime",
+    "Subject",
+    "UntrustedCodeError",
+    "Workspace",
     "__version__",
+    "attack",
     "audit",
+    "auditing",
+    "compare",
     "datasets",
     "estimate",
+    "estimation",
+    "graph",
     "lower_bound",
     "node_leakage",
+    "paper",
     "prior_probabilities",
     "privacy",
+    "report",
     "samplers",
+    "shadow",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'bmpaudit' has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)
+    if name in _PACKAGES:
+        return import_module(f"bmpaudit.{name}")
+    if name in _NAMES:
+        return getattr(import_module(f"bmpaudit.{_NAMES[name]}"), name)
+    raise AttributeError(f"module 'bmpaudit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,5 +1,12 @@
-"""The audit: the only place that knows the whole line from graph to report."""
+"""The audit: the pipeline from graph to report, and the folder it lives in."""
 
-from bmpaudit.auditing.audit import Audit, audit
+from bmpaudit.auditing.audit import Audit
+from bmpaudit.auditing.compare import Comparison, compare
+from bmpaudit.auditing.pipeline import Pipeline
+from bmpaudit.auditing.plan import AuditPlan
+from bmpaudit.auditing.run import audit
+from bmpaudit.auditing.runtime import Runtime
+from bmpaudit.auditing.subject import Subject
+from bmpaudit.auditing.workspace import Workspace
 
-__all__ = ["Audit", "audit"]
+__all__ = ["Audit", "AuditPlan", "Comparison", "Pipeline", "Runtime", "Subject", "Workspace", "audit", "compare"]

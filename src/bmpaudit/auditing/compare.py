@@ -9,11 +9,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bmpaudit.auditing.audit import Audit
 from bmpaudit.auditing.compare_nodes import NodeComparison, compare_nodes
-from bmpaudit.auditing.compared import DOMINATED, ComparedAudit, DifferingSetting, differing_settings, read_compared
-from bmpaudit.auditing.page_data import SYMBOLS
-from bmpaudit.plain import plain
+from bmpaudit.auditing.compared import DOMINATED, ComparedAudit, DifferingSetting, compared_audits, differing_settings
 from bmpaudit.estimation.difference import DifferenceMarginal
+from bmpaudit.plain import plain
+from bmpaudit.report.words import number, probability, signed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,25 +79,26 @@ class Comparison:
 
     @property
     def symbol(self) -> str:
-        """Of the compared ε."""
-        return SYMBOLS[self.parameter]
+        """Symbol of the compared ε."""
+        parameters = self.audits[0].posterior.definition.parameters
+        return next(parameter.symbol for parameter in parameters if parameter.name == self.parameter)
 
     @cached_property
     def verdicts(self) -> tuple[str, ...]:
         """One sentence for each audit but the first."""
         first = self.audits[0].label
-        told = []
+        sentences = []
         for each in self.differences:
             if round(max(each.more_prob, 1 - each.more_prob), 2) < SURE:  # as it is shown
                 head = f"{each.label} and {first} cannot be told apart"
             else:
                 head = f"{each.label} leaks {'more' if each.more_prob > 0.5 else 'less'} than {first}"
-            told.append(
-                f"{head}: the probability that {each.label} leaks more is {show_probability(each.more_prob)}. "
-                f"The difference in {self.symbol} is {show_signed(each.p50)} in the median, 90 % interval "
-                f"{show_signed(each.p5)} to {show_signed(each.p95)}."
+            sentences.append(
+                f"{head}: the probability that {each.label} leaks more is {probability(each.more_prob)}. "
+                f"The difference in {self.symbol} is {signed(each.p50)} in the median, 90 % interval "
+                f"{signed(each.p5)} to {signed(each.p95)}."
             )
-        return tuple(told)
+        return tuple(sentences)
 
     @cached_property
     def cautions(self) -> tuple[str, ...]:
@@ -119,37 +121,37 @@ class Comparison:
         ]
 
     def _setting_cautions(self) -> list[str]:
-        told = []
+        messages = []
         prints = [audit.fingerprint for audit in self.audits]
         if len(set(prints)) < len(prints):
-            told.append("The same audit is here more than once: it is compared with itself.")
+            messages.append("The same audit is here more than once: it is compared with itself.")
         first = self.audits[0]
         for other in self.audits[1:]:
             counted = [setting.key for setting in differing_settings((first, other)) if not setting.is_beside]
             if len(counted) > 1:
-                told.append(
+                messages.append(
                     f"{other.label} differs from {first.label} in {len(counted)} settings, so the difference cannot be "
                     f"put down to one of them: {', '.join(counted)}."
                 )
         variants = dict.fromkeys(audit.variant for audit in self.audits)
         if len(variants) > 1:
-            told.append(f"Different attacks are compared: {', '.join(variants)}; --variant chooses one for all.")
-        return told
+            messages.append(f"Different attacks are compared: {', '.join(variants)}; --variant chooses one for all.")
+        return messages
 
     def _audit_cautions(self) -> list[str]:
-        told = [
-            f"{audit.label}: the null control found no leakage; a large ε then comes from few trials or from decisions "
+        messages = [
+            f"{audit.label}: the permutation test found no leakage; a large ε then comes from few trials or from decisions "
             "that never vary."
             for audit in self.audits
-            if not audit.leakage_found
+            if not audit.is_leakage_found
         ]
-        told += [
-            f"{audit.label}: {_in_symbols(audit.posterior.status.removeprefix('exact; '))}."
+        messages += [
+            f"{audit.label}: {audit.posterior.status.removeprefix('exact; ')}."
             for audit in self.audits
             if audit.posterior.status not in ("exact", "converged")
         ]
-        told += [f"{each.label}: {each.not_comparable}." for each in self.nodes if each.not_comparable]
-        return told
+        messages += [f"{each.label}: {each.not_comparable}." for each in self.nodes if each.not_comparable]
+        return messages
 
     def to_dict(self, top: int = 20) -> dict[str, Any]:
         """Everything but the densities as plain values (docs/compare.md); of the nodes those that changed most."""
@@ -193,7 +195,7 @@ class Comparison:
     def __str__(self) -> str:
         wide = max(len(audit.label) for audit in self.audits)
         lines = [f"{self.definition}, {self.symbol}", f"  {'':<{wide}} {'5 %':>8} {'50 %':>8} {'95 %':>8}   leaks more"]
-        probabilities = ["", *(show_probability(each.more_prob) for each in self.differences)]
+        probabilities = ["", *(probability(each.more_prob) for each in self.differences)]
         for audit, probability in zip(self.audits, probabilities, strict=True):
             values = audit.posterior.quantile(PERCENTILES, self.parameter)
             cells = " ".join(f"{value:8.3f}" for value in values)
@@ -204,86 +206,49 @@ class Comparison:
         return "\n".join([*lines, *(f"  ! {caution}" for caution in self.cautions)])
 
 
-def compare_audits(
-    folders: Sequence[str | Path], definition: str = "bmp-r", *, side: str | None = None, variant: str | None = None
+def compare(
+    audits: Sequence[Audit | str | Path],
+    definition: str = "bmp-r",
+    *,
+    side: str | None = None,
+    variant: str | None = None,
 ) -> Comparison:
     """Compares finished audits with the first of them.
 
     Args:
-        folders: Of the audits, at least two.
+        audits: Audits or their folders, at least two.
         definition: Which posterior to compare.
         side: `right` or `left`: which ε of `bmp`, and which e of the nodes; the definition's own if not given.
         variant: Which attack, such as `full_clean_strong`; each audit's main one if not given.
 
     Raises:
         InputError: if there are fewer than two, or one has no such posterior.
-        DataError: if one is no finished audit.
+        DataError: if one is not a finished audit.
     """
-    return compare(read_compared(folders, definition, side, variant), side)
-
-
-def compare(audits: Sequence[ComparedAudit], side: str | None = None) -> Comparison:
-    """Compares what was read of audits with the first of them."""
-    first, *others = audits
-    definition, parameter = first.posterior.definition, first.parameter
+    first, *others = compared = compared_audits(audits, definition, side, variant)
+    parameter = first.parameter
     chosen = side or ("left" if parameter == "epsilon_left" else "right")
     differences = []
     for other in others:
         marginal = DifferenceMarginal(first.posterior.marginal(parameter), other.posterior.marginal(parameter))
         p5, p50, p95 = (float(value) for value in marginal.quantile(PERCENTILES))
         differences.append(Difference(other.label, marginal, p5, p50, p95, marginal.probability_above()))
+    above_floor = not first.posterior.definition.uses_prior
     return Comparison(
-        audits=tuple(audits),
-        definition=definition.name,
+        audits=compared,
+        definition=definition,
         parameter=parameter,
         differences=tuple(differences),
-        nodes=tuple(compare_nodes(first, other, chosen, above_floor=not definition.uses_prior) for other in others),
-        settings=differing_settings(audits),
+        nodes=tuple(compare_nodes(first, other, chosen, above_floor=above_floor) for other in others),
+        settings=differing_settings(compared),
     )
-
-
-def show_probability(probability: float) -> str:
-    """Two digits, and never a certainty that nobody has.
-
-    >>> show_probability(0.5), show_probability(0.9999), show_probability(1e-9)
-    ('0.50', 'over 0.99', 'under 0.01')
-    """
-    if probability > 0.995:
-        return "over 0.99"
-    return "under 0.01" if probability < 0.005 else f"{probability:.2f}"
-
-
-def show_number(value: float) -> str:
-    """Two digits, with a minus that a reader sees.
-
-    >>> show_number(-1.098)
-    '−1.10'
-    """
-    return f"{value:.2f}".replace("-", "−")
-
-
-def show_signed(value: float) -> str:
-    """Two digits with a sign, which nothing has none of.
-
-    >>> show_signed(1.234), show_signed(-0.5), show_signed(-0.001)
-    ('+1.23', '−0.50', '0.00')
-    """
-    text = f"{value:+.2f}".replace("-", "−")
-    return "0.00" if text[1:] == "0.00" else text
-
-
-def _in_symbols(text: str) -> str:
-    """ε_R for epsilon_right, and so on."""
-    for name, symbol in SYMBOLS.items():
-        text = text.replace(name, symbol)
-    return text
 
 
 def _audit_row(audit: ComparedAudit) -> dict[str, Any]:
     p5, p50, p95 = audit.posterior.quantile(PERCENTILES, audit.parameter)
     return {
         "label": audit.label,
-        "folder": str(audit.path),
+        "folder": audit.path,
         "title": audit.title,
         "fingerprint": audit.fingerprint,
         "graph": audit.graph_hash,
@@ -297,6 +262,6 @@ def _audit_row(audit: ComparedAudit) -> dict[str, Any]:
         "num_nodes": audit.posterior.num_nodes,
         "prior_share": audit.prior_share,
         "is_prior_dominated": audit.is_prior_dominated,
-        "leakage_found": audit.leakage_found,
+        "is_leakage_found": audit.is_leakage_found,
         "status": audit.posterior.status,
     }

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bmpaudit.auditing.compared import ComparedAudit
 from bmpaudit.plain import plain
@@ -53,14 +52,14 @@ class NodeComparison:
         if self.not_comparable:
             return f"{self.not_comparable}."
         counted = len(self.table) - self.num_constant
-        told = (
+        sentence = (
             f"Of {counted:,} nodes (matched by {self.matched_by}), {self.num_more:,} leak more in {self.label} and "
             f"{self.num_less:,} less, by the {100 * LEVEL:.0f} % interval of the change; about "
             f"{counted * (1 - LEVEL) / 2:,.0f} of each may be chance."
         )
         if self.num_constant:
-            told += f" {self.num_constant:,} nodes with a constant decision in one of the two are not counted."
-        return told
+            sentence += f" {self.num_constant:,} nodes with a constant decision in one of the two are not counted."
+        return sentence
 
     def to_dict(self, top: int) -> dict[str, Any]:
         """As plain values, with the rows of those that changed most."""
@@ -97,14 +96,14 @@ def compare_nodes(first: ComparedAudit, other: ComparedAudit, side: str, *, abov
         why = f"nodes are not comparable with those of {first.label}: another graph, and not both have distinct names"
         return NodeComparison(other.label, symbol, "", why, nothing, 0, 0, 0)
     counts = [audit.posterior.counts for audit in (first, other)]
-    found = [mark.loc[each.node].to_numpy() for mark, each in zip(marks, counts, strict=True)]
-    shared, row_first, row_other = np.intersect1d(found[0], found[1], assume_unique=True, return_indices=True)
+    keys_there = [mark.loc[each.node].to_numpy() for mark, each in zip(marks, counts, strict=True)]
+    shared, row_first, row_other = np.intersect1d(keys_there[0], keys_there[1], assume_unique=True, return_indices=True)
     if not len(shared):
         why = f"no node was audited both here and in {first.label}"
         return NodeComparison(other.label, symbol, matched_by, why, nothing, 0, 0, 0)
     pair = [each.take(rows) for each, rows in zip(counts, (row_first, row_other), strict=True)]
     change = node_change(pair[0], pair[1], side, above_floor=above_floor, level=LEVEL)
-    columns: dict[str, npt.NDArray[Any]] = {
+    columns: dict[str, np.ndarray] = {
         "node": pair[0].node,
         "name": keys[0].loc[pair[0].node, "name"].to_numpy(),
         "class": keys[0].loc[pair[0].node, "class"].to_numpy(),

@@ -3,67 +3,93 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bmpaudit.auditing.folder import AuditFolder
-from bmpaudit.auditing.summary import FORMAT
-from bmpaudit.errors import DataError, InputError
+import pandas as pd
+
+from bmpaudit import registry
+from bmpaudit.auditing.audit import Audit
+from bmpaudit.auditing.headline import floor_of, proven_of
+from bmpaudit.errors import InputError
 from bmpaudit.estimation import Posterior
-from bmpaudit.estimation.definition import DEFINITIONS, definition_named
+from bmpaudit.registry import DEFINITION
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-ABOVE = 0.5  # of the posterior: the upper half
+ABOVE = 0.5  # the upper half of a posterior
 DOMINATED = 0.8
 
 # Settings that leave the compared posterior as it is, or change nothing but chance.
 BESIDE = frozenset(
-    ("seed", "attack.null_permutations", "estimation.definitions", "estimation.level", "estimation.proof_level")
+    ("seed", "permutations", "estimation.definitions", "estimation.level", "estimation.proof_level")
 )
 
 
 @dataclass(frozen=True, eq=False)
 class ComparedAudit:
-    """What a comparison needs of an audit.
+    """One audit of a comparison.
 
     Attributes:
-        label: What it is called: its folder's name, as far as these are distinct.
-        path: Its folder.
-        title: Graph, sampler and model in a few words.
-        fingerprint: Tells it from audits whose answers may differ.
-        graph_hash: Of the graph's content.
-        settings: The plan by dotted keys, such as `sampler.name`.
-        variant: Which attack.
-        posterior: Of the compared definition.
+        label: What it is called: the name of its folder, or its title, made distinct.
+        path: Its folder; empty for an audit that was never written.
+        audit: The audit.
+        variant: Which attack is compared.
+        posterior: The compared posterior.
         parameter: Which ε of it.
-        floor: What the sampler alone gives away.
-        proven: What the attack proves; None with too few models.
-        leakage_found: What the null control said.
-        nodes: The audit's table of nodes.
     """
 
     label: str
-    path: Path
-    title: str
-    fingerprint: str
-    graph_hash: str
-    settings: Mapping[str, Any]
+    path: str
+    audit: Audit
     variant: str
     posterior: Posterior
     parameter: str
-    floor: float
-    proven: float | None
-    leakage_found: bool
-    nodes: pd.DataFrame
+
+    @property
+    def title(self) -> str:
+        """Graph, sampler and model in a few words."""
+        return self.audit.title
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells it from audits whose answers may differ."""
+        return str(self.audit.summary["fingerprint"])
+
+    @property
+    def graph_hash(self) -> str:
+        """Hash of the graph's content."""
+        return str(self.audit.summary["graph"]["content_hash"])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The plan by dotted keys, such as `sampler.name`."""
+        return _flat(self.audit.summary["plan"])
+
+    @property
+    def floor(self) -> float:
+        """What the sampler alone gives away."""
+        return floor_of(self.posterior, self.parameter, self.audit.priors)
+
+    @property
+    def proven(self) -> float | None:
+        """What the attack proves; None if nothing."""
+        bound = self.audit.estimates.bounds.get(self.variant)
+        return None if bound is None else proven_of(self.posterior, self.parameter, bound)
+
+    @property
+    def is_leakage_found(self) -> bool:
+        """What the permutation test said."""
+        return self.audit.attacks.permutation_test.is_leakage_found
+
+    @property
+    def nodes(self) -> pd.DataFrame:
+        """The audit's table of nodes."""
+        return self.audit.nodes
 
     @property
     def prior_share(self) -> float:
-        """How much of the upper half of the posterior has simply the shape of the prior, from 0 to 1."""
+        """How much of the upper half of the posterior simply has the shape of the prior, from 0 to 1."""
         return self.posterior.tail_prior_share(self.parameter, above=ABOVE)
 
     @property
@@ -100,32 +126,55 @@ def show_value(value: Any) -> str:
         return "–"
     if isinstance(value, (list, tuple)):
         return " ".join(map(show_value, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {show_value(part)}" for name, part in value.items())
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def read_compared(
-    folders: Sequence[str | Path], definition: str, side: str | None = None, variant: str | None = None
+def compared_audits(
+    audits: Sequence[Audit | str | Path], definition: str, side: str | None = None, variant: str | None = None
 ) -> tuple[ComparedAudit, ...]:
-    """Reads finished audits; see `compare_audits`."""
-    if len(folders) < 2:
-        raise InputError(f"a comparison takes at least two folders of audits, got {len(folders)}")
-    paths = [Path(folder) for folder in folders]
-    parameter = parameter_of(definition, side)
+    """Picks what is compared of each audit; see `compare`."""
+    if len(audits) < 2:
+        raise InputError(f"a comparison takes at least two audits, got {len(audits)}")
+    paths = [None if isinstance(audit, Audit) else Path(audit) for audit in audits]
+    loaded = [audit if isinstance(audit, Audit) else Audit.load(audit) for audit in audits]
+    names = [audit.title if path is None else path.resolve().name for audit, path in zip(loaded, paths, strict=True)]
+    if len(set(names)) < len(names):
+        names = [name if path is None else str(path) for name, path in zip(names, paths, strict=True)]
     return tuple(
-        _read(label, path, definition, parameter, variant) for label, path in zip(_labels(paths), paths, strict=True)
+        _compared(label, path, audit, definition, side, variant)
+        for label, path, audit in zip(_distinct(names), paths, loaded, strict=True)
     )
 
 
-def parameter_of(definition: str, side: str | None) -> str:
-    """Which ε of a definition is compared: with two of them that of the side, else the only one.
+def _compared(
+    label: str, path: Path | None, audit: Audit, definition: str, side: str | None, variant: str | None
+) -> ComparedAudit:
+    variants = audit.estimates.posteriors
+    chosen = variant or audit.attacks.main
+    if chosen not in variants:
+        raise InputError(f"{label} has no attack {chosen!r}; it has {', '.join(variants)}")
+    row = variants[chosen]
+    name = next((key for key in row if definition in (key, registry.name_of(DEFINITION, row[key].definition))), None)
+    if name is None:
+        raise InputError(f"{definition} was not estimated for {chosen} in {label}; it has {', '.join(row)}")
+    posterior = row[name]
+    return ComparedAudit(
+        label, "" if path is None else str(path), audit, chosen, posterior, parameter_of(posterior, name, side)
+    )
+
+
+def parameter_of(posterior: Posterior, definition: str, side: str | None) -> str:
+    """Which ε is compared: that of the side where a definition has both, else its only one.
 
     Raises:
         InputError: if the definition has no ε of that side.
     """
-    names = definition_named(definition).parameter_names
-    if names == ("epsilon",):
-        return "epsilon"
-    wanted = f"epsilon_{side or ('right' if 'epsilon_right' in names else 'left')}"
+    names = [parameter.name for parameter in posterior.definition.parameters]
+    if len(names) == 1 and (side is None or not names[0].startswith("epsilon_")):
+        return names[0]
+    wanted = f"epsilon_{side or 'right'}"
     if wanted not in names:
         raise InputError(f"{definition} is about the other side, got side={side!r}")
     return wanted
@@ -138,7 +187,7 @@ def differing_settings(audits: Sequence[ComparedAudit]) -> tuple[DifferingSettin
     is no difference of its own.
     """
     tables = [{**audit.settings, "graph": audit.graph_hash} for audit in audits]
-    found = []
+    differing = []
     for key in dict.fromkeys(key for table in tables for key in table):
         values = tuple(table.get(key) for table in tables)
         if all(value == values[0] for value in values):
@@ -151,70 +200,22 @@ def differing_settings(audits: Sequence[ComparedAudit]) -> tuple[DifferingSettin
             continue
         if key == "graph":
             values = tuple(audit.settings.get("graph") or audit.graph_hash[:8] for audit in audits)
-        found.append(DifferingSetting(key, values, key in BESIDE))
-    return tuple(found)
+        differing.append(DifferingSetting(key, values, key in BESIDE))
+    return tuple(differing)
 
 
-def _labels(paths: Sequence[Path]) -> list[str]:
-    names = [path.resolve().name for path in paths]
-    if len(set(names)) < len(names):
-        names = [str(path) for path in paths]
+def _distinct(names: list[str]) -> list[str]:
     return [
         name if names.count(name) == 1 else f"{name} ({names[: position + 1].count(name)})"
         for position, name in enumerate(names)
     ]
 
 
-def _read(label: str, path: Path, definition: str, parameter: str, variant: str | None) -> ComparedAudit:
-    folder = AuditFolder(path)
-    if not folder.plan_path.exists():
-        raise DataError(f"{path} is no folder of an audit: it has no plan.toml")
-    told = folder.read_summary()
-    if told.get("format") != FORMAT:
-        raise DataError(f"{path}: a summary of format {told.get('format')}; this version reads {FORMAT}")
-    try:
-        chosen = next(iter(told["variants"])) if variant is None else variant
-        if chosen not in told["variants"]:
-            raise InputError(f"{path} has no attack {chosen!r}; there: {', '.join(told['variants'])}")
-        estimated = told["variants"][chosen]["posteriors"]
-        if definition not in estimated:
-            raise InputError(f"{definition} was not estimated for {chosen} in {path}; there: {', '.join(estimated)}")
-        posterior = Posterior.load(folder.posterior_path(chosen, definition))
-        floor = posterior.support_low(parameter)
-        return ComparedAudit(
-            label=label,
-            path=path,
-            title=str(told["title"]),
-            fingerprint=str(told["fingerprint"]),
-            graph_hash=str(told["graph"]["content_hash"]),
-            settings=_flat(told["plan"]),
-            variant=chosen,
-            posterior=posterior,
-            parameter=parameter,
-            floor=floor,
-            proven=_proven(told["variants"][chosen]["proven"], definition, parameter, floor),
-            leakage_found=bool(told["null_control"]["leakage_found"]),
-            nodes=folder.read_nodes(),
-        )
-    except (KeyError, TypeError, AttributeError, StopIteration) as damage:
-        raise DataError(f"{path / 'summary.json'}: damaged: {damage!r}") from None
-
-
-def _proven(bounds: Mapping[str, Any] | None, definition: str, parameter: str, floor: float) -> float | None:
-    if bounds is None:
-        return None
-    left, right, mp = (float(bounds[name]) for name in ("left", "right", "mp"))
-    if not DEFINITIONS[definition].uses_prior:
-        return max(floor, mp)
-    side = {"epsilon_right": right, "epsilon_left": left, "epsilon": max(left, right)}[parameter]
-    return max(floor, side) if not math.isnan(side) else floor
-
-
 def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, Mapping):
-            found |= {f"{key}.{name}": part for name, part in value.items()}
+            flat |= {f"{key}.{name}": part for name, part in value.items()}
         else:
-            found[key] = value
-    return found
+            flat[key] = value
+    return flat

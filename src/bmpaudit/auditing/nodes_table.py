@@ -1,13 +1,13 @@
-"""One row a node: who it is, what was tried on it, and what it leaks."""
+"""One row per node: who it is, how the attack fared, and what it leaks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse.csgraph
 
+from bmpaudit.arrays import Floats, Ints
 from bmpaudit.attack import ErrorCounts
 from bmpaudit.estimation import NodeLeakage
 from bmpaudit.graph import Graph
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CONSTANT = "constant decision"
 
 
-def node_homophily(graph: Graph) -> npt.NDArray[np.float64]:
+def node_homophily(graph: Graph) -> Floats:
     """The share of each node's neighbours that have its class; NaN without neighbours, shape (num_nodes,)."""
     source = np.repeat(np.arange(graph.num_nodes), graph.degrees)
     same = graph.labels[source] == graph.labels[graph.indices]
@@ -27,7 +27,7 @@ def node_homophily(graph: Graph) -> npt.NDArray[np.float64]:
         return np.bincount(source, same, minlength=graph.num_nodes) / graph.degrees
 
 
-def node_components(graph: Graph) -> npt.NDArray[np.int64]:
+def node_components(graph: Graph) -> Ints:
     """The connected component of each node, the largest being 0, shape (num_nodes,)."""
     _, label = scipy.sparse.csgraph.connected_components(graph.adjacency, directed=False)
     sizes = np.bincount(label)
@@ -42,7 +42,7 @@ def class_names(graph: Graph) -> list[str]:
 
 
 def nodes_table(graph: Graph, priors: Priors, counts: ErrorCounts, leakage: NodeLeakage) -> pd.DataFrame:
-    """All nodes of the graph in their order; what is not known of a node is missing (docs/audit-folder.md)."""
+    """All nodes of the graph in their order; unknown values are missing (docs/audit-folder.md)."""
     import pandas as pd
 
     table = pd.DataFrame(
@@ -67,8 +67,8 @@ def nodes_table(graph: Graph, priors: Priors, counts: ErrorCounts, leakage: Node
         index=pd.Index(counts.node, name="node"),
         dtype="Int64",
     )
-    found = leakage.to_frame().set_index("node").drop(columns="is_constant")
-    table = table.join(audited).join(found)
+    leaked = leakage.to_frame().set_index("node").drop(columns="is_constant")
+    table = table.join(audited).join(leaked)
     flag = pd.Series("", index=table.index, dtype=object)
     flag[counts.node[counts.is_constant]] = CONSTANT
     for left in counts.not_auditable:

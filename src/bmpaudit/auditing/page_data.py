@@ -9,15 +9,19 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
 
+from bmpaudit.arrays import Ints
 from bmpaudit.auditing.audit import Audit
-from bmpaudit.auditing.headline import IS_NOT, HeadlineRow, cautions
+from bmpaudit.auditing.headline import IS_NOT
 from bmpaudit.auditing.layout import graph_layout
-from bmpaudit.plain import plain
+from bmpaudit.auditing.plan_file import format_plan
+from bmpaudit.auditing.stamps import build_id
+from bmpaudit.auditing.summary import graph_sizes
 from bmpaudit.estimation import Posterior
-from bmpaudit.plan import format_plan
+from bmpaudit.estimation.definitions import Parameter
+from bmpaudit.plain import plain
+from bmpaudit.report.layout import graph_layout
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,19 +31,11 @@ MOST_LEAKING = 3_000  # of these, when there are more
 CURVE_POINTS = 201
 JOINT_DRAWS = 1_000
 HISTOGRAM_BINS = 24
-SYMBOLS = {"epsilon_right": "ε_R", "epsilon_left": "ε_L", "epsilon": "ε"}
-COLUMNS = {
-    "prior_prob": "prior",
-    "prior_standard_error": "prior_se",
-    **{
-        name: name
-        for name in (
-            *("name", "class", "degree", "homophily", "component", "flag", "floor_right", "floor_left"),
-            *("num_out", "num_in", "false_positives", "false_negatives", "excess_right_median"),
-            *(f"{side}_{end}" for side in ("right", "left") for end in ("low", "median", "high")),
-        )
-    },
-}
+COLUMNS = (
+    *("prior_prob", "prior_standard_error", "name", "class", "degree", "homophily", "component", "flag"),
+    *("floor_right", "floor_left", "num_out", "num_in", "false_positives", "false_negatives", "excess_right_median"),
+    *(f"{side}_{end}" for side in ("right", "left") for end in ("low", "median", "high")),
+)
 CITATION = "Bayesian Membership Privacy for Graph Neural Networks. Audited with bmpaudit; cite both, see CITATION.cff."
 
 
@@ -47,7 +43,7 @@ def page_data(audit: Audit) -> dict[str, Any]:
     """Everything that the page shows, as plain values."""
     nodes = audit.nodes
     shown = _shown_nodes(nodes)
-    control = audit.attacks.null_control
+    test = audit.attacks.permutation_test
     graph = audit.graph
     adjacency = graph.adjacency[shown][:, shown]
     source, target = scipy.sparse.triu(adjacency).nonzero()
@@ -57,30 +53,28 @@ def page_data(audit: Audit) -> dict[str, Any]:
             "title": audit.title,
             "version": version("bmpaudit"),
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "graph": {
-                "name": audit.graph_name,
-                **{n: getattr(graph, n) for n in ("num_nodes", "num_edges", "num_features", "num_classes")},
-            },
+            "graph": {"name": audit.graph_name, **graph_sizes(graph)},
             "verdict": audit.verdict,
-            "headline": [_headline_row(row) for row in audit.headline],
-            "cautions": cautions(audit.plan, audit.attacks, audit.estimates),
-            "null_control": {
-                "sentence": f"{str(control)[:1].upper()}{str(control)[1:]} (weak decisions).",
-                "is_leakage_found": control.leakage_found,
-                "statistic": control.statistic,
-                "null_statistics": control.null_statistics,
+            "headline": [dataclasses.asdict(row) for row in audit.headline],
+            "cautions": audit.summary["cautions"],
+            "permutation_test": {
+                "sentence": f"{str(test)[:1].upper()}{str(test)[1:]} (weak decisions).",
+                "is_leakage_found": test.is_leakage_found,
+                "p_value": test.p_value,
+                "statistic": test.statistic,
+                "null_statistics": test.null_statistics,
                 "real_p50": audit.estimates.control_median,
                 "null_p50": audit.estimates.null_medians,
             },
             "is_not": IS_NOT,
-            "variants": [_variant(audit, variant.name, variant.label) for variant in audit.plan.variants],
+            "variants": [_variant(audit, variant.name, variant.label) for variant in audit.attacks.variants],
             "posteriors": _posteriors(audit),
             "joint": _joint(audit),
             "nodes": {
                 "id": shown,
                 "x": positions[:, 0],
                 "y": positions[:, 1],
-                **{to: _column(nodes, name, shown) for name, to in COLUMNS.items()},
+                **{name: _column(nodes, name, shown) for name in COLUMNS},
             },
             "leakage_level": audit.estimates.leakage.level,
             "edges": {"source": source, "target": target},
@@ -95,7 +89,7 @@ def page_data(audit: Audit) -> dict[str, Any]:
     )
 
 
-def _shown_nodes(nodes: pd.DataFrame) -> npt.NDArray[np.int64]:
+def _shown_nodes(nodes: pd.DataFrame) -> Ints:
     if len(nodes) <= MOST_NODES:
         return np.arange(len(nodes))
     by_leakage = np.argsort(-nodes["right_low"].fillna(-np.inf).to_numpy(dtype=np.float64), kind="stable")
@@ -104,7 +98,7 @@ def _shown_nodes(nodes: pd.DataFrame) -> npt.NDArray[np.int64]:
     return np.sort(np.concatenate([top, evenly]))
 
 
-def _column(nodes: pd.DataFrame, name: str, shown: npt.NDArray[np.int64]) -> list[Any]:
+def _column(nodes: pd.DataFrame, name: str, shown: Ints) -> list[Any]:
     column = nodes[name].iloc[shown]
     known = column.notna()
     values = column.astype(object).where(known, None).tolist()
@@ -123,35 +117,29 @@ def _finite(value: Any) -> Any:
     return [_finite(part) for part in value] if isinstance(value, (list, tuple)) else plain(value)
 
 
-def _headline_row(row: HeadlineRow) -> dict[str, Any]:
-    told = dataclasses.asdict(row)
-    told["proven_level"] = told.pop("proof_level")
-    return told
-
-
 def _variant(audit: Audit, name: str, label: str) -> dict[str, Any]:
-    found = audit.attacks.performance[name]
-    figures = dataclasses.asdict(found.figures)
+    figures = audit.attacks.performance[name]
     return {
         "id": name,
         "label": label,
-        "auc": figures["auc"],
-        "accuracy": figures["accuracy"],
-        "tpr_at_fpr": {f"{rate:g}": value for rate, value in figures["tpr_at_fpr"].items()},
-        "roc": {"fpr": found.roc.false_positive_rate, "tpr": found.roc.true_positive_rate},
+        "auc": figures.auc,
+        "accuracy": figures.accuracy,
+        "tpr_at_fpr": {f"{rate:g}": value for rate, value in figures.tpr_at_fpr.items()},
+        "roc": {"fpr": figures.roc.false_positive_rate, "tpr": figures.roc.true_positive_rate},
     }
 
 
 def _posteriors(audit: Audit) -> list[dict[str, Any]]:
     return [
         _curve(variant, definition, posterior, parameter)
-        for variant, found in audit.estimates.posteriors.items()
-        for definition, posterior in found.items()
-        for parameter in posterior.definition.parameter_names
+        for variant, row in audit.estimates.posteriors.items()
+        for definition, posterior in row.items()
+        for parameter in posterior.definition.parameters
     ]
 
 
-def _curve(variant: str, definition: str, posterior: Posterior, parameter: str) -> dict[str, Any]:
+def _curve(variant: str, definition: str, posterior: Posterior, of: Parameter) -> dict[str, Any]:
+    parameter = of.name
     p5, p50, p95 = posterior.quantile([0.05, 0.5, 0.95], parameter)
     low, high = posterior.quantile([0.0005, 0.9995], parameter)
     x = np.linspace(max(low - 0.05 * (high - low), posterior.support_low(parameter)), high, CURVE_POINTS)
@@ -159,7 +147,7 @@ def _curve(variant: str, definition: str, posterior: Posterior, parameter: str) 
         "variant": variant,
         "definition": definition,
         "parameter": parameter,
-        "symbol": f"{SYMBOLS[parameter]} ({definition})",
+        "symbol": f"{of.symbol} ({definition})",
         "p5": p5,
         "p50": p50,
         "p95": p95,
@@ -172,25 +160,26 @@ def _curve(variant: str, definition: str, posterior: Posterior, parameter: str) 
 
 
 def _joint(audit: Audit) -> list[dict[str, Any]]:
-    found = []
+    rows = []
     for variant, posteriors in audit.estimates.posteriors.items():
         if "bmp" in posteriors:
             draws = posteriors["bmp"].sample(JOINT_DRAWS, seed=audit.plan.seed)
             left, right = (np.round(draws[name], 4) for name in ("epsilon_left", "epsilon_right"))
-            found.append({"variant": variant, "left": left, "right": right})
-    return found
+            rows.append({"variant": variant, "left": left, "right": right})
+    return rows
 
 
-def _margins(audit: Audit, shown: npt.NDArray[np.int64]) -> dict[str, Any]:
+def _margins(audit: Audit, shown: Ints) -> dict[str, Any]:
     """Histograms of each node's margins without and with it in the sample, on bins of its own."""
-    view = audit.plan.main_variant.view.name
+    main = audit.attacks.variants[0]
+    view = f"{main.queries[0]}_{main.release}"
     margins = audit.runs.statistics[view][:, shown].astype(np.float64)
     is_in = audit.runs.memberships[:, shown]
     low, high = margins.min(axis=0), margins.max(axis=0)
     width = np.where(high > low, high - low, 1.0)
     bins = np.minimum((HISTOGRAM_BINS * (margins - low) / width).astype(np.int64), HISTOGRAM_BINS - 1)
     place = bins + HISTOGRAM_BINS * np.arange(len(shown))
-    found: dict[str, Any] = {
+    histograms: dict[str, Any] = {
         "view": view,
         "num_bins": HISTOGRAM_BINS,
         "low": np.round(low, 4),
@@ -198,13 +187,13 @@ def _margins(audit: Audit, shown: npt.NDArray[np.int64]) -> dict[str, Any]:
     }
     for name, chosen in (("out", ~is_in), ("in", is_in)):
         counts = np.bincount(place[chosen], minlength=HISTOGRAM_BINS * len(shown))
-        found[name] = counts.reshape(len(shown), HISTOGRAM_BINS)
+        histograms[name] = counts.reshape(len(shown), HISTOGRAM_BINS)
         number = chosen.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = np.where(chosen, margins, 0.0).sum(axis=0) / number
             spread = np.sqrt(np.where(chosen, (margins - mean) ** 2, 0.0).sum(axis=0) / number)
-        found[f"mean_{name}"], found[f"std_{name}"] = np.round(mean, 5), np.round(spread, 5)
-    return found
+        histograms[f"mean_{name}"], histograms[f"std_{name}"] = np.round(mean, 5), np.round(spread, 5)
+    return histograms
 
 
 def _provenance(audit: Audit) -> list[tuple[str, str]]:
@@ -213,7 +202,7 @@ def _provenance(audit: Audit) -> list[tuple[str, str]]:
         ("graph", audit.source or "given as an object"),
         ("graph's hash", audit.graph.content_hash),
         ("seed", str(audit.plan.seed)),
-        ("fingerprint", audit.summary["fingerprint"]),
+        ("build", build_id()[:16]),
         ("bmpaudit", version("bmpaudit")),
         ("libraries", libraries),
         ("Python", platform.python_version()),
@@ -222,22 +211,20 @@ def _provenance(audit: Audit) -> list[tuple[str, str]]:
 
 
 def _diagnostics(audit: Audit) -> list[tuple[str, str]]:
-    counts = audit.attacks.counts[audit.plan.main_variant.name]
-    priors = audit.priors
+    counts, priors = audit.attacks.main_counts, audit.priors
     rows = [
-        ("models trained", f"{audit.runs.num_models:,}"),
-        ("models failed", f"{len(audit.runs.failed):,}"),
+        ("models", f"{audit.runs.num_models:,}, {len(audit.runs.failed):,} failed"),
         ("nodes audited", f"{counts.num_nodes:,} of {audit.graph.num_nodes:,}"),
         ("nodes with a constant decision", f"{int(counts.is_constant.sum()):,}"),
-        ("priors", "by formula" if priors.is_exact else f"{priors.num_draws:,} draws"),
-        ("null control", f"p = {audit.attacks.null_control.p_value:.2f}"),
+        ("priors", "from a formula" if priors.is_exact else f"from {priors.num_draws:,} draws"),
+        ("permutation test", f"p = {audit.attacks.permutation_test.p_value:.2f}"),
     ]
-    main = audit.estimates.posteriors[audit.plan.main_variant.name]
+    main = audit.estimates.posteriors[audit.attacks.main]
     rows += [(f"status of {definition}", posterior.status) for definition, posterior in main.items()]
-    for (definition, parameter), influence in audit.estimates.influences.items():
-        told = ", ".join(
-            f"node {each.node} ({each.shift:+.2f}{', constant' if each.is_constant else ''})"
-            for each in influence.drivers(3)
+    for row in audit.headline:
+        drivers = audit.summary["drivers"].get(f"{row.definition} {row.parameter}", [])[:3]
+        nodes = ", ".join(
+            f"node {node['node']} ({node['shift']:+.2f}{', constant' if node['is_constant'] else ''})" for node in drivers
         )
-        rows.append((f"nodes that move {SYMBOLS[parameter]} ({definition}) most", told))
+        rows.append((f"nodes that move {row.name} ({row.definition}) most", nodes))
     return rows

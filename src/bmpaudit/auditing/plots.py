@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -14,18 +15,10 @@ from bmpaudit.privacy import Region
 from bmpaudit.report import figures
 from bmpaudit.report.figures import Width
 
-PICTURES = ("posteriors", "prior_against_epsilon", "leakage_by_class", "leakage_by_degree", "roc", "null_control")
-PICTURES_OF_SOME = ("variants", "joint_samples", "regions")
+PICTURES = ("posteriors", "prior_against_epsilon", "leakage_by_class", "leakage_by_degree", "roc", "permutation_test")
 NODES_IN_REGIONS = 4
 DRAWS = 2_000
 EXCESS = r"above the floor, $e_R - \log\,\eta$ [nats]"
-
-
-def remove_pictures(folder: Path) -> None:
-    """Removes what `AuditPlots.save_all` writes."""
-    for name in (*PICTURES, *PICTURES_OF_SOME):
-        for suffix in (".pdf", ".png"):
-            (folder / f"{name}{suffix}").unlink(missing_ok=True)
 
 
 class AuditPlots:
@@ -33,14 +26,13 @@ class AuditPlots:
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
-        self._main = audit.plan.main_variant.name
+        self._main = audit.attacks.main
 
     def posteriors(self, width: Width = "one") -> Figure:
         """Densities of the headline's ε."""
-        rows, found = self._audit.headline, self._audit.estimates.posteriors[self._main]
-        row = rows[0]
+        row = self._audit.headline[0]
         return figures.posteriors(
-            {f"{row.name} ({row.definition})": found[row.definition]},
+            {f"{row.name} ({row.definition})": self._main_posteriors()[row.definition]},
             row.parameter,
             floor=row.floor if np.isfinite(row.floor) else None,
             lower_bound=row.proven,
@@ -49,18 +41,17 @@ class AuditPlots:
 
     def variants(self, width: Width = "one") -> Figure:
         """The first one-parameter posterior of every variant of the attack."""
-        name = next(name for name, each in self._first().items() if not each.definition.is_joint)
-        found = self._audit.estimates.posteriors
-        labels = {variant.name: variant.short_label for variant in self._audit.plan.variants}
+        name = next(name for name, each in self._main_posteriors().items() if len(each.definition.parameters) == 1)
+        labels = {variant.name: variant.short_label for variant in self._audit.attacks.variants}
         return figures.posteriors(
-            {labels[variant]: posteriors[name] for variant, posteriors in found.items()}, panels=True, width=width
+            {labels[variant]: posteriors[name] for variant, posteriors in self._audit.estimates.posteriors.items()}, panels=True, width=width
         )
 
     def joint_samples(self, width: Width = "one") -> Figure:
         """Draws of (ε_L, ε_R)."""
-        draws = self._first()["bmp"].sample(DRAWS, seed=self._audit.plan.seed)
+        draws = self._main_posteriors()["bmp"].sample(DRAWS, seed=self._audit.plan.seed)
         pairs = np.column_stack([draws["epsilon_left"], draws["epsilon_right"]])
-        return figures.joint_samples({self._audit.plan.main_variant.short_label: pairs}, width=width)
+        return figures.joint_samples({self._audit.attacks.variants[0].short_label: pairs}, width=width)
 
     def regions(self, width: Width = "two") -> Figure:
         """The region that the estimated (ε_L, ε_R) allows the nodes that leak most, with their errors."""
@@ -108,34 +99,43 @@ class AuditPlots:
 
     def roc(self, width: Width = "one") -> Figure:
         """The attack's ROC, every variant."""
-        labels = {variant.name: variant.short_label for variant in self._audit.plan.variants}
+        labels = {variant.name: variant.short_label for variant in self._audit.attacks.variants}
         curves = {
-            labels[name]: (found.roc.false_positive_rate, found.roc.true_positive_rate)
-            for name, found in self._audit.attacks.performance.items()
+            labels[name]: (each.roc.false_positive_rate, each.roc.true_positive_rate)
+            for name, each in self._audit.attacks.performance.items()
         }
         return figures.roc(curves, width=width)
 
-    def null_control(self, width: Width = "one") -> Figure:
-        """The attack's statistic beside those of exchanged memberships."""
-        control = self._audit.attacks.null_control
-        return figures.null_control(control.statistic, control.null_statistics, width=width)
+    def permutation_test(self, width: Width = "one") -> Figure:
+        """The attack's statistic beside those after shuffling memberships between models."""
+        test = self._audit.attacks.permutation_test
+        return figures.permutation_test(test.statistic, test.null_statistics, width=width)
 
-    def save_all(self, folder: str | Path) -> list[Path]:
-        """Writes every picture that there is something for, as PDF and PNG, and returns the paths."""
-        wanted = [*PICTURES]
-        if any(not each.definition.is_joint for each in self._first().values()):
-            wanted.append("variants")
-        if "bmp" in self._first():
-            wanted += ["joint_samples", "regions"]
-        paths: list[Path] = []
-        for name in wanted:
-            saved = figures.save_figure(getattr(self, name)(), Path(folder) / name)
-            paths += [saved.pdf, saved.png]
-        return paths
+    def names(self) -> list[str]:
+        """The pictures that there is something for."""
+        names = [*PICTURES]
+        if any(len(posterior.definition.parameters) == 1 for posterior in self._main_posteriors().values()):
+            names.append("variants")
+        if "bmp" in self._main_posteriors():
+            names += ["joint_samples", "regions"]
+        return names
 
-    def _first(self) -> Mapping[str, Posterior]:
+    def files(self) -> dict[str, Callable[[Path], None]]:
+        """What writes each picture, as PDF and PNG."""
+        writers: dict[str, Callable[[Path], None]] = {}
+        for name in self.names():
+            draw = cache(getattr(self, name))
+            for suffix in (".pdf", ".png"):
+                writers[f"{name}{suffix}"] = partial(_write, draw)
+        return writers
+
+    def _main_posteriors(self) -> Mapping[str, Posterior]:
         return self._audit.estimates.posteriors[self._main]
 
     def _medians(self) -> tuple[float, float]:
-        posterior = self._first()["bmp"]
+        posterior = self._main_posteriors()["bmp"]
         return float(posterior.quantile(0.5, "epsilon_left")), float(posterior.quantile(0.5, "epsilon_right"))
+
+
+def _write(draw: Callable[[], Figure], path: Path) -> None:
+    figures.write_figure(draw(), path)

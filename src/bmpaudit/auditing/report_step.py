@@ -1,41 +1,29 @@
-"""The step from an audit to what people read: the page, the tables, the pictures."""
+"""From an audit to what people read: the page, the tables, the pictures."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from bmpaudit.auditing.audit import Audit
-from bmpaudit.auditing.folder import AuditFolder
 from bmpaudit.auditing.page_data import page_data
 from bmpaudit.auditing.tables import latex_table, markdown_table
-from bmpaudit.files import atomic_write
-from bmpaudit.plan import Runtime
 from bmpaudit.report.page import render_page
 
 
-def write_report(audit: Audit, folder: AuditFolder, runtime: Runtime, *, pictures: bool = True) -> Path:
-    """Writes `report.html`, `tables.md`, `tables.tex` and `figures/`; returns the page's path."""
-    from bmpaudit.auditing.plots import remove_pictures
-
-    with runtime.progress("report", 2 + pictures) as progress:
-        posteriors = audit.estimates.posteriors
-        for name, text in (
-            ("tables.md", markdown_table(audit.plan, posteriors)),
-            ("tables.tex", latex_table(audit.plan, posteriors)),
-        ):
-            _write(folder.path / name, text)
-        progress(1)
-        # Pictures of other data would stand beside the page.
-        remove_pictures(folder.path / "figures")
-        if pictures:
-            audit.plot.save_all(folder.path / "figures")
-            progress(2)
-        # Last: a page with the audit's fingerprint says that the report is whole.
-        _write(folder.report_path, render_page(page_data(audit)))
-        progress(2 + pictures)
-    return folder.report_path
+def report_files(audit: Audit, *, pictures: bool) -> dict[str, Callable[[Path], None]]:
+    """What writes `report.html`, `tables.md`, `tables.tex` and the pictures."""
+    texts = {
+        "report.html": render_page(page_data(audit)),
+        "tables.md": markdown_table(audit),
+        "tables.tex": latex_table(audit),
+    }
+    files: dict[str, Callable[[Path], None]] = {name: partial(_write, text) for name, text in texts.items()}
+    if pictures:
+        files |= {f"figures/{name}": write for name, write in audit.plot.files().items()}
+    return files
 
 
-def _write(path: Path, text: str) -> None:
-    with atomic_write(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+def _write(text: str, path: Path) -> None:
+    path.write_text(text, encoding="utf-8")

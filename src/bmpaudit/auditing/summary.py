@@ -2,68 +2,45 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import json
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bmpaudit.auditing.estimate_step import control_definition
-from bmpaudit.auditing.headline import IS_NOT, cautions, driving_nodes, headline, verdict
+from bmpaudit.auditing.headline import IS_NOT, cautions, driving_nodes
+from bmpaudit.auditing.plan_file import plan_table
+from bmpaudit.auditing.stamps import fingerprint, models_hash
 from bmpaudit.plain import plain
-from bmpaudit.graph import Graph
-from bmpaudit.plan import AuditPlan
-from bmpaudit.plan.plan_file import plan_table
-from bmpaudit.shadow import ShadowRuns
 
 if TYPE_CHECKING:
     from bmpaudit.auditing.audit import Audit
+    from bmpaudit.graph import Graph
 
-FORMAT = 1
-
-
-def fingerprint(graph: Graph, plan: AuditPlan, runs: ShadowRuns, *, attack_only: bool = False) -> str:
-    """Tells audits apart whose answers may differ: plan, graph, models, version; or the attacks of audits."""
-    table = plan_table(plan, "")
-    if attack_only:
-        del table["estimation"]
-    told = {"plan": table, "graph": graph.content_hash, "models": _digest(runs), "version": version("bmpaudit")}
-    return hashlib.sha256(json.dumps(plain(told), sort_keys=True).encode()).hexdigest()
+FORMAT = 2
 
 
-def _digest(runs: ShadowRuns) -> str:
-    found = hashlib.sha256(runs.indices.astype(np.int64).tobytes())
-    found.update(np.packbits(runs.memberships).tobytes())
-    for name, values in runs.statistics.items():
-        found.update(name.encode())
-        found.update(np.ascontiguousarray(values).data)
-    return found.hexdigest()
+def graph_sizes(graph: Graph) -> dict[str, int]:
+    """The four numbers that say how large a graph is."""
+    return {name: getattr(graph, name) for name in ("num_nodes", "num_edges", "num_features", "num_classes")}
 
 
 def summarise(audit: Audit) -> dict[str, Any]:
     """Everything of interest as plain values."""
-    plan, attacks, estimates, graph = audit.plan, audit.attacks, audit.estimates, audit.graph
-    main = plan.main_variant.name
-    rows = headline(plan, estimates)
-    control, counts, leakage = attacks.null_control, attacks.counts[main], estimates.leakage
+    attacks, estimates, graph = audit.attacks, audit.estimates, audit.graph
+    test, counts, leakage = attacks.permutation_test, attacks.main_counts, estimates.leakage
     return plain(
         {
             "format": FORMAT,
             "bmpaudit": version("bmpaudit"),
-            "fingerprint": fingerprint(graph, plan, audit.runs),
+            "fingerprint": fingerprint(audit.plan, graph.content_hash, models_hash(audit.runs, audit.priors)),
             "title": audit.title,
-            "verdict": verdict(rows, control),
-            "headline": [dataclasses.asdict(row) for row in rows],
-            "cautions": cautions(plan, attacks, estimates),
+            "verdict": audit.verdict,
+            "headline": [asdict(row) for row in audit.headline],
+            "cautions": [*audit.notes, *cautions(attacks, estimates, audit.headline)],
             "is_not": IS_NOT,
-            "graph": {
-                "source": audit.source,
-                "content_hash": graph.content_hash,
-                **{n: getattr(graph, n) for n in ("num_nodes", "num_edges", "num_features", "num_classes")},
-            },
-            "plan": plan_table(plan, audit.source),
+            "graph": {"source": audit.source, "content_hash": graph.content_hash, **graph_sizes(graph)},
+            "plan": plan_table(audit.plan, audit.source),
             "shadow_models": {
                 "trained": audit.runs.num_models,
                 "failed": list(audit.runs.failed),
@@ -77,27 +54,25 @@ def summarise(audit: Audit) -> dict[str, Any]:
                 "level": leakage.level,
                 "most_leaking": counts.node[leakage.ranked()[:20]],
             },
-            "null_control": {
-                "leakage_found": control.leakage_found,
-                "p_value": control.p_value,
-                "statistic": control.statistic,
-                "null_statistics": control.null_statistics,
-                "definition": control_definition(plan),
+            "permutation_test": {
+                "is_leakage_found": test.is_leakage_found,
+                "p_value": test.p_value,
+                "statistic": test.statistic,
+                "null_statistics": test.null_statistics,
+                "definition": estimates.control_definition,
                 "control_median": estimates.control_median,
                 "null_medians": estimates.null_medians,
             },
-            "variants": {variant.name: _variant(audit, variant.name) for variant in plan.variants},
-            "drivers": {
-                f"{definition} {parameter}": driving_nodes(estimates, estimates.posteriors[main][definition], parameter)
-                for definition, parameter in estimates.influences
-            },
+            "variants": {variant.name: _variant(audit, variant.name) for variant in attacks.variants},
+            "drivers": driving_nodes(estimates),
+            "notes": list(audit.notes),
             "timings": audit.timings,
         }
     )
 
 
 def _variant(audit: Audit, name: str) -> dict[str, Any]:
-    counts, figures = audit.attacks.counts[name], audit.attacks.performance[name].figures
+    counts, figures = audit.attacks.counts[name], audit.attacks.performance[name]
     bound = audit.estimates.bounds.get(name)
     return {
         "errors": {
@@ -112,7 +87,9 @@ def _variant(audit: Audit, name: str) -> dict[str, Any]:
         "proven": None
         if bound is None
         else {"right": bound.right.bound, "left": bound.left.bound, "mp": bound.mp.bound, "level": bound.level},
-        "posteriors": {name: found.summary() for name, found in audit.estimates.posteriors[name].items()},
+        "posteriors": {
+            definition: posterior.summary() for definition, posterior in audit.estimates.posteriors[name].items()
+        },
     }
 
 

@@ -2,51 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from bmpaudit.auditing.page_data import SYMBOLS
+from bmpaudit.auditing.audit import Audit
 from bmpaudit.estimation import Posterior
-from bmpaudit.plan import AuditPlan
-
-Posteriors = Mapping[str, Mapping[str, Posterior]]
-LATEX_SYMBOLS = {
-    "epsilon_right": r"$\varepsilon_R$",
-    "epsilon_left": r"$\varepsilon_L$",
-    "epsilon": r"$\varepsilon$",
-}
+from bmpaudit.estimation.definitions import Parameter
+from bmpaudit.report.words import number
 
 
-def markdown_table(plan: AuditPlan, posteriors: Posteriors) -> str:
-    """A row a variant, a column a parameter: p5/p50/p95."""
-    columns = _columns(posteriors)
-    head = ["attack", *(f"{definition} {SYMBOLS[parameter]}" for definition, parameter in columns)]
+def markdown_table(audit: Audit) -> str:
+    """A row per variant and a column per parameter: p5/p50/p95."""
+    columns = _columns(audit)
+    head = ["attack", *(f"{definition} {parameter.symbol}" for definition, parameter in columns)]
     lines = ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
-    lines += ["| " + " | ".join(row) + " |" for row in _rows(plan, posteriors, columns)]
+    lines += ["| " + " | ".join(row) + " |" for row in _rows(audit, columns)]
     return "\n".join(lines) + "\n"
 
 
-def latex_table(plan: AuditPlan, posteriors: Posteriors) -> str:
+def latex_table(audit: Audit) -> str:
     """The same as a LaTeX `tabular`."""
-    columns = _columns(posteriors)
-    head = ["attack", *(f"{definition} {LATEX_SYMBOLS[parameter]}" for definition, parameter in columns)]
+    columns = _columns(audit)
+    head = ["attack", *(f"{definition} {parameter.latex}" for definition, parameter in columns)]
     lines = [r"\begin{tabular}{l" + "c" * len(columns) + "}", r"\hline", " & ".join(head) + r" \\", r"\hline"]
-    lines += [" & ".join(row) + r" \\" for row in _rows(plan, posteriors, columns)]
+    lines += [" & ".join(row) + r" \\" for row in _rows(audit, columns)]
     return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
 
 
-def _columns(posteriors: Posteriors) -> list[tuple[str, str]]:
-    main = next(iter(posteriors.values()))
-    return [(definition, name) for definition, found in main.items() for name in found.definition.parameter_names]
+def _columns(audit: Audit) -> list[tuple[str, Parameter]]:
+    main = audit.estimates.posteriors[audit.attacks.main]
+    return [(name, parameter) for name, posterior in main.items() for parameter in posterior.definition.parameters]
 
 
-def _rows(plan: AuditPlan, posteriors: Posteriors, columns: list[tuple[str, str]]) -> list[list[str]]:
+def _rows(audit: Audit, columns: list[tuple[str, Parameter]]) -> list[list[str]]:
+    posteriors = audit.estimates.posteriors
     return [
-        [variant.label, *(_cell(posteriors[variant.name].get(definition), name) for definition, name in columns)]
-        for variant in plan.variants
+        [variant.label, *(_cell(posteriors[variant.name].get(name), parameter.name) for name, parameter in columns)]
+        for variant in audit.attacks.variants
     ]
 
 
 def _cell(posterior: Posterior | None, parameter: str) -> str:
     if posterior is None:
         return ""
-    return "/".join(f"{value:.1f}" for value in posterior.quantile([0.05, 0.5, 0.95], parameter))
+    return "/".join(number(value, 1) for value in posterior.quantile([0.05, 0.5, 0.95], parameter))

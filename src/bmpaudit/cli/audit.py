@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from bmpaudit.cli.options import (
-    analysis_options,
     folder_argument,
+    graph_argument,
     json_option,
-    make_plan,
     make_runtime,
     out_option,
-    plan_options,
-    run_options,
-    runs_option,
+    pictures_option,
+    quiet_option,
+    threads_option,
 )
+from bmpaudit.cli.plan_options import make_subject, plan_options, trust_option
 from bmpaudit.cli.root import cli
 from bmpaudit.cli.show import show_summary
 
 DEMO_SHADOWS = 200
-pictures_option = click.option("--pictures/--no-pictures", default=True, help="Write figures/ (PDF, PNG) [yes].")
 
 
 @cli.command()
-@click.argument("graph", metavar="[GRAPH]", required=False)
+@graph_argument
 @out_option
-@plan_options
-@analysis_options
+@plan_options()
 @click.option("--until-width", type=float, help="Add models until the 90 % interval of ε is narrower than this.")
-@click.option("--max-shadows", type=int, default=10_000, show_default=True, help="With --until-width: at most so many.")
+@click.option(
+    "--max-shadows", type=int, default=10_000, show_default=True, help="Maximum number of models with --until-width."
+)
 @pictures_option
-@run_options
+@threads_option
+@quiet_option
 @json_option
 def audit(
     graph: str | None,
@@ -50,26 +50,29 @@ def audit(
 ) -> None:
     """Audit a graph: sample, train shadow models, attack, estimate, report.
 
-    GRAPH is a data set's name, an .npz archive, a folder with nodes and edges tables, or module:function. Running it
-    again on the same folder goes on where it stopped, or does nothing; more --shadows add to those there.
+    GRAPH is the name of a data set, an .npz archive, a folder with nodes and edges tables, or module:function. Running the
+    command again on the same folder resumes a stopped audit; a finished one is left alone. More --shadows are added to those
+    already there.
 
     \b
     bmpaudit audit cora --sampler snowball --model gat --shadows 1000 --out cora-gat
     bmpaudit audit --out cora-gat --shadows 2000
     """
-    from bmpaudit.auditing.folder import AuditFolder
-    from bmpaudit.auditing.steps import Subject, run_audit
-    from bmpaudit.auditing.until_width import run_until_width
+    from bmpaudit.auditing.pipeline import Pipeline
+    from bmpaudit.auditing.until_width import audit_until_width
+    from bmpaudit.auditing.workspace import Workspace
 
-    loaded, source, plan = make_plan(graph, plan_path, settings, out)
-    subject, runtime = Subject(loaded, source, plan, AuditFolder(out)), make_runtime(threads, quiet)
+    subject, workspace, runtime = make_subject(graph, plan_path, settings, out), Workspace(out), make_runtime(threads, quiet)
     if until_width is None:
-        told = run_audit(subject, runtime, pictures=pictures)
+        pipeline = Pipeline(subject, workspace, runtime)
+        with pipeline.prepared():
+            pipeline.report(pictures=pictures)
+        summary = pipeline.audit.summary
     else:
-        reached = run_until_width(subject, until_width, max_shadows, runtime, pictures=pictures)
+        reached = audit_until_width(subject, workspace, until_width, max_shadows, runtime, pictures=pictures)
         click.echo(f"bmpaudit: {reached.message}", err=True)
-        told = reached.summary
-    show_summary(told, subject.folder.report_path, as_json)
+        summary = reached.audit.summary
+    show_summary(summary, workspace.report_path, as_json)
 
 
 @cli.command()
@@ -77,7 +80,8 @@ def audit(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("bmpaudit-demo"), show_default=True,
     help="Folder of the audit.",
 )  # fmt: skip
-@run_options
+@threads_option
+@quiet_option
 @json_option
 def demo(out: Path, threads: int | None, quiet: bool, as_json: bool) -> None:
     """Audit the embedded graph with 200 shadow models, in under a minute.
@@ -85,22 +89,18 @@ def demo(out: Path, threads: int | None, quiet: bool, as_json: bool) -> None:
     \b
     bmpaudit demo
     """
-    from bmpaudit import datasets
-    from bmpaudit.auditing.folder import AuditFolder
-    from bmpaudit.auditing.steps import Subject, run_audit
-    from bmpaudit.plan import AuditPlan
-    from bmpaudit.samplers import Snowball
+    from bmpaudit.auditing import audit
 
-    plan = AuditPlan(sampler=Snowball(0.25), num_shadows=DEMO_SHADOWS)
-    subject = Subject(datasets.load("demo"), "demo", plan, AuditFolder(out))
-    show_summary(run_audit(subject, make_runtime(threads, quiet)), subject.folder.report_path, as_json)
+    result = audit("demo", sampler="snowball", shadows=DEMO_SHADOWS, folder=out, runtime=make_runtime(threads, quiet))
+    show_summary(result.summary, out / "report.html", as_json)
 
 
 @cli.command()
-@click.argument("graph", metavar="[GRAPH]", required=False)
+@graph_argument
 @out_option
-@plan_options
-@run_options
+@plan_options()
+@threads_option
+@quiet_option
 @json_option
 def sample(
     graph: str | None,
@@ -116,63 +116,90 @@ def sample(
     \b
     bmpaudit sample cora --sampler snowball --shadows 1000 --out cora-own
     """
-    from bmpaudit.auditing.folder import AuditFolder
-    from bmpaudit.auditing.steps import Subject, sample_step
+    from bmpaudit.auditing.pipeline import Pipeline
+    from bmpaudit.auditing.workspace import Workspace
+    from bmpaudit.plain import to_json
 
-    loaded, source, plan = make_plan(graph, plan_path, settings, out)
-    priors = sample_step(Subject(loaded, source, plan, AuditFolder(out)), make_runtime(threads, quiet))
-    told = {
-        "folder": str(out),
-        "num_samples": plan.num_shadows,
-        "prior_prob": {"min": float(priors.prob.min()), "max": float(priors.prob.max())},
-    }
+    pipeline = Pipeline(make_subject(graph, plan_path, settings, out), Workspace(out), make_runtime(threads, quiet))
+    with pipeline.prepared():
+        priors = pipeline.sample()
+    low, high, shadows = float(priors.prob.min()), float(priors.prob.max()), pipeline.plan.shadows
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        click.echo(to_json({"folder": str(out), "num_samples": shadows, "prior_prob": {"min": low, "max": high}}))
     else:
-        click.echo(
-            f"{plan.num_shadows:,} samples in {out / 'memberships.npz'}; "
-            f"γ from {priors.prob.min():.4f} to {priors.prob.max():.4f}"
-        )
+        click.echo(f"{shadows:,} samples in {out / 'memberships.npz'}; γ from {low:.4f} to {high:.4f}")
 
 
 @cli.command()
 @folder_argument
-@runs_option
-@run_options
+@click.option(
+    "--runs",
+    "runs_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Import models trained elsewhere: .npz with memberships and, by view, logits, probabilities or margins.",
+)
+@click.option("--allow-misfit", is_flag=True, help="Audit imported models even if their memberships do not fit the sampler.")
+@trust_option
+@threads_option
+@quiet_option
 @json_option
-def attack(folder: Path, runs_path: Path | None, threads: int | None, quiet: bool, as_json: bool) -> None:
-    """Attack the shadow models of an audit's folder and write the errors.
+def attack(
+    folder: Path,
+    runs_path: Path | None,
+    allow_misfit: bool,
+    trust_code: bool,
+    threads: int | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Attack the shadow models of an audit folder and write the errors.
 
     \b
     bmpaudit attack cora-gat
     """
-    from bmpaudit.plain import plain
-    from bmpaudit.auditing.steps import Subject, attack_step
+    from bmpaudit.auditing.outside_runs import import_runs
+    from bmpaudit.auditing.pipeline import Pipeline
+    from bmpaudit.auditing.stored import stored_subject
+    from bmpaudit.auditing.workspace import Workspace
+    from bmpaudit.plain import to_json
 
-    attacks = attack_step(Subject.read(folder), make_runtime(threads, quiet), runs_path)
+    workspace = Workspace(folder)
+    subject = stored_subject(workspace, trust_code=trust_code)
+    if runs_path is not None:
+        subject = import_runs(subject, workspace, runs_path)
+    pipeline = Pipeline(
+        subject, workspace, make_runtime(threads, quiet), may_run=("attack",), allow_misfit=allow_misfit
+    )
+    with pipeline.prepared():
+        attacks = pipeline.attacks
     if as_json:
-        told = {
-            name: {"num_nodes": counts.num_nodes, **vars(attacks.performance[name].figures)}
+        rows = {
+            name: {"num_nodes": counts.num_nodes, **attacks.performance[name].figures()}
             for name, counts in attacks.counts.items()
         }
-        click.echo(json.dumps(plain(told), indent=2))
+        click.echo(to_json(rows))
         return
-    for name, found in attacks.performance.items():
-        click.echo(f"{name}: {found.figures}")
-    click.echo(str(attacks.null_control))
+    for name, performance in attacks.performance.items():
+        click.echo(f"{name}: {performance}")
+    click.echo(str(attacks.permutation_test))
 
 
 @cli.command()
 @folder_argument
-@runs_option
 @pictures_option
-@run_options
-def report(folder: Path, runs_path: Path | None, pictures: bool, threads: int | None, quiet: bool) -> None:
-    """Write the page, the tables and the pictures of an audit's folder again.
+@threads_option
+@quiet_option
+def report(folder: Path, pictures: bool, threads: int | None, quiet: bool) -> None:
+    """Write the page, the tables and the pictures of an audit folder again.
 
     \b
     bmpaudit report cora-gat
     """
-    from bmpaudit.auditing.steps import Subject, report_step
+    from bmpaudit.auditing.pipeline import Pipeline
+    from bmpaudit.auditing.stored import stored_subject
+    from bmpaudit.auditing.workspace import Workspace
 
-    click.echo(report_step(Subject.read(folder), make_runtime(threads, quiet), runs_path, pictures=pictures))
+    workspace = Workspace(folder)
+    pipeline = Pipeline(stored_subject(workspace), workspace, make_runtime(threads, quiet), may_run=("report",))
+    with pipeline.prepared():
+        click.echo(pipeline.report(pictures=pictures))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,8 @@ from rich.text import Text
 
 from bmpaudit.cli.options import json_option
 from bmpaudit.cli.root import cli, stdout
+from bmpaudit.plain import to_json
+from bmpaudit.report.words import number, percent, probability, signed
 
 if TYPE_CHECKING:
     from bmpaudit.auditing.compare import Comparison
@@ -28,14 +29,13 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--definition",
-    type=click.Choice(["bmp", "bmp-r", "bmp-l", "bmp-s", "mp"]),
     default="bmp-r",
     show_default=True,
-    help="Which posterior to compare.",
+    help="Definition whose posteriors are compared.",
 )
-@click.option("--side", type=click.Choice(["right", "left"]), help="Which ε of bmp, and e_R or e_L of nodes [right].")
-@click.option("--variant", help="Which attack, such as none_clean_weak [the main one of each audit].")
-@click.option("--top", type=click.IntRange(min=0), default=10, show_default=True, help="How many nodes to show.")
+@click.option("--side", type=click.Choice(["right", "left"]), help="Side of bmp and of the nodes, ε_R or ε_L [right].")
+@click.option("--variant", help="Variant of the attack, such as none_clean_weak [each audit's main one].")
+@click.option("--top", type=click.IntRange(min=0), default=10, show_default=True, help="Number of nodes to show.")
 @json_option
 def compare(
     folders: tuple[Path, ...],
@@ -54,60 +54,58 @@ def compare(
     \b
     bmpaudit compare cora-gcn cora-gat --out gcn-against-gat
     """
-    from bmpaudit.auditing.compare import compare_audits
+    from bmpaudit.auditing import compare as compare_audits
 
     if len(folders) < 2:
-        raise click.UsageError(f"compare takes at least two folders of audits, got {len(folders)}")
-    found = compare_audits(folders, definition, side=side, variant=variant)
+        raise click.UsageError(f"compare takes at least two audit folders, got {len(folders)}")
+    result = compare_audits(folders, definition, side=side, variant=variant)
     if as_json:
-        click.echo(json.dumps(found.to_dict(top), indent=2, ensure_ascii=False, allow_nan=False))
+        click.echo(to_json(result.to_dict(top)))
     else:
-        _show(found, top)
+        _show(result, top)
     if out is not None:
         from bmpaudit.auditing.compare_report import write_comparison
 
-        page = write_comparison(found, out)
+        page = write_comparison(result, out)
         if not as_json:
             stdout.print(Text(f"page: {page}"), soft_wrap=True)
 
 
-def _show(found: Comparison, top: int) -> None:
-    from bmpaudit.auditing.compare import PERCENTILES, show_number, show_probability, show_signed
+def _show(result: Comparison, top: int) -> None:
+    from bmpaudit.auditing.compare import PERCENTILES
 
-    symbol, first = found.symbol, found.audits[0].label
-    for verdict in found.verdicts:
+    symbol, first = result.symbol, result.audits[0].label
+    for verdict in result.verdicts:
         stdout.print(Text(verdict, style="bold"))
     table = _table(
-        1, f"{symbol} ({found.definition})", "5 %", "50 %", "95 %", "floor", "proven", "nodes", "prior's share"
+        1, f"{symbol} ({result.definition})", "5 %", "50 %", "95 %", "floor", "proven", "nodes", "prior's share"
     )
-    for audit in found.audits:
+    for audit in result.audits:
         table.add_row(
             Text(audit.label),
-            *map(show_number, audit.posterior.quantile(PERCENTILES, found.parameter)),
-            show_number(audit.floor),
-            "-" if audit.proven is None else show_number(audit.proven),
+            *map(number, audit.posterior.quantile(PERCENTILES, result.parameter)),
+            number(audit.floor),
+            number(audit.proven),
             f"{audit.posterior.num_nodes:,}",
-            f"{audit.prior_share:.0%}",
+            percent(audit.prior_share),
         )
     stdout.print(table)
     table = _table(1, "difference", "5 %", "50 %", "95 %", "leaks more")
-    for each in found.differences:
+    for each in result.differences:
         table.add_row(
             Text(f"{each.label} − {first}"),
-            *map(show_signed, (each.p5, each.p50, each.p95)),
-            show_probability(each.more_prob),
+            *map(signed, (each.p5, each.p50, each.p95)),
+            probability(each.more_prob),
         )
     stdout.print(table)
-    for nodes in found.nodes:
+    for nodes in result.nodes:
         _show_nodes(nodes, first, top)
-    _show_settings(found)
-    for caution in found.cautions:
+    _show_settings(result)
+    for caution in result.cautions:
         stdout.print(Text(f"! {caution}"))
 
 
 def _show_nodes(nodes: NodeComparison, first: str, top: int) -> None:
-    from bmpaudit.auditing.compare import show_number, show_probability, show_signed
-
     if nodes.not_comparable:
         return  # it is among the cautions
     stdout.print(Text(nodes.sentence))
@@ -118,30 +116,30 @@ def _show_nodes(nodes: NodeComparison, first: str, top: int) -> None:
         table.add_row(
             Text(str(row["name"])),
             Text(str(row["class"])),
-            show_number(row["first_median"]),
-            show_number(row["second_median"]),
-            show_signed(row["change_median"]),
-            f"{show_signed(row['change_low'])} to {show_signed(row['change_high'])}",
-            show_probability(row["more_prob"]),
+            number(row["first_median"]),
+            number(row["second_median"]),
+            signed(row["change_median"]),
+            f"{signed(row['change_low'])} to {signed(row['change_high'])}",
+            probability(row["more_prob"]),
             "constant" if row["is_constant"] else "",
         )
     stdout.print(table)
 
 
-def _show_settings(found: Comparison) -> None:
+def _show_settings(result: Comparison) -> None:
     from bmpaudit.auditing.compared import show_value
 
-    if not found.settings:
+    if not result.settings:
         stdout.print("The plans are the same.")
         return
-    table = _table(len(found.audits) + 1, "setting", *(audit.label for audit in found.audits))
-    for setting in found.settings:
+    table = _table(len(result.audits) + 1, "setting", *(audit.label for audit in result.audits))
+    for setting in result.settings:
         table.add_row(Text(setting.key), *(Text(show_value(value)) for value in setting.values))
     stdout.print(table)
 
 
 def _table(num_texts: int, *columns: str) -> Table:
     table = Table(box=rich.box.SIMPLE, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(Text(column), justify="left" if number < num_texts else "right")
+    for position, column in enumerate(columns):
+        table.add_column(Text(column), justify="left" if position < num_texts else "right")
     return table

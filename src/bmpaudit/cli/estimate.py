@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from bmpaudit.cli.options import make_runtime, runs_option
+from bmpaudit.cli.options import json_option, make_runtime, quiet_option, threads_option
+from bmpaudit.cli.plan_options import trust_option
 from bmpaudit.cli.root import cli
 from bmpaudit.cli.show import show_summary
-from bmpaudit.estimation.definition import DEFINITIONS
+from bmpaudit.plain import to_json
 from bmpaudit.progress import progress_bar
+from bmpaudit.registry import DEFINITION, ENTRIES, build
 
 if TYPE_CHECKING:
     from bmpaudit.attack import ErrorCounts
@@ -45,22 +45,25 @@ Examples:
 )
 @click.argument("counts", metavar="COUNTS|DIR", type=click.Path(path_type=Path))
 @click.option(
-    "--definition", type=click.Choice(list(DEFINITIONS)), default="bmp-r", show_default=True, help="What to estimate."
+    "--definition",
+    default="bmp-r",
+    show_default=True,
+    help=f"Privacy definition to estimate: {', '.join(ENTRIES[DEFINITION])}, or module:Name.",
 )
 @click.option(
     "--method", type=click.Choice(["exact", "mhaar"]), default="exact", show_default=True, help="mhaar: Algorithm 3."
 )
-@click.option("--prior-mean", type=float, default=0.0, show_default=True, help="Of the normal prior of ε.")
-@click.option("--prior-variance", type=float, default=10.0, show_default=True, help="Of the normal prior of ε.")
+@click.option("--prior-mean", type=float, default=0.0, show_default=True, help="Mean of the normal prior of ε.")
+@click.option("--prior-variance", type=float, default=10.0, show_default=True, help="Variance of the normal prior of ε.")
 @click.option("--strength", type=float, help="Attack strength s, in [0, 1) [0].")
 @click.option(
     "--strength-prior", type=float, nargs=2, metavar="A B", help="Estimate s too, with the prior Beta(A, B); not bmp."
 )
 @click.option("--iterations", type=int, help="mhaar: steps of a chain [10,000; bmp 50,000].")
 @click.option("--chains", type=int, help="mhaar: number of chains [4].")
-@click.option("--auxiliary", type=int, metavar="M", help="mhaar: points a node and step [50].")
+@click.option("--auxiliary", type=int, metavar="M", help="mhaar: points per node and step [50].")
 @click.option("--correlated", is_flag=True, help="mhaar: counts with unknown correlations in place of binomial ones.")
-@click.option("--seed", type=int, default=0, show_default=True, help="mhaar: of the chains.")
+@click.option("--seed", type=int, default=0, show_default=True, help="mhaar: random seed of the chains.")
 @click.option(
     "--level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -73,42 +76,55 @@ Examples:
     type=click.Path(dir_okay=False, path_type=Path),
     callback=_check_save,
     metavar="FILE.npz",
-    help="Keep the posterior, for Posterior.load.",
+    help="Save the posterior, for Posterior.load.",
 )
-@runs_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@trust_option
+@threads_option
+@quiet_option
+@json_option
 def estimate(
-    counts: Path, level: float, save: Path | None, runs_path: Path | None, as_json: bool, quiet: bool, **settings: Any
+    counts: Path,
+    level: float,
+    save: Path | None,
+    trust_code: bool,
+    threads: int | None,
+    quiet: bool,
+    as_json: bool,
+    **settings: Any,
 ) -> None:
-    """Estimate ε from a table of an attack's errors, or take the step after `attack` in an audit's folder.
+    """Estimate ε from a table of an attack's errors, or run the step after `attack` in an audit folder.
 
     COUNTS is a CSV or Parquet file with the columns node, num_out, num_in, false_positives, false_negatives and
-    prior_prob. DIR is a folder with a plan, which says what to estimate.
+    prior_prob. DIR is an audit folder, whose plan says what to estimate.
     """
     if counts.is_dir():
-        _estimate_folder(counts, runs_path, as_json, quiet)
+        _estimate_folder(counts, trust_code, threads, as_json, quiet)
         return
     from bmpaudit.attack import ErrorCounts
 
-    if runs_path is not None:
-        raise click.UsageError("--runs is for an audit's folder, not for a table of counts")
-    posterior = _estimate(ErrorCounts.from_table(counts), quiet=quiet, **settings)
+    posterior = _estimate(ErrorCounts.from_table(counts), quiet=quiet, threads=threads, **settings)
     if save is not None:
         posterior.save(save)
-    click.echo(json.dumps(_as_json(posterior, level), indent=2) if as_json else "\n".join(_table(posterior, level)))
+    click.echo(to_json(_as_json(posterior, level)) if as_json else "\n".join(_table(posterior, level)))
 
 
-def _estimate_folder(folder: Path, runs_path: Path | None, as_json: bool, quiet: bool) -> None:
-    from bmpaudit.auditing.steps import Subject, estimate_step
+def _estimate_folder(folder: Path, trust_code: bool, threads: int | None, as_json: bool, quiet: bool) -> None:
+    from bmpaudit.auditing.pipeline import Pipeline
+    from bmpaudit.auditing.stored import stored_subject
+    from bmpaudit.auditing.workspace import Workspace
 
     context = click.get_current_context()
     for parameter in context.command.params:
         is_given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
-        if is_given and parameter.name not in ("counts", "runs_path", "as_json", "quiet"):
+        if is_given and parameter.name not in ("counts", "trust_code", "threads", "as_json", "quiet"):
             raise click.UsageError(f"{parameter.opts[0]} is for a table of counts: {folder} has its plan.toml")
-    told = estimate_step(Subject.read(folder), make_runtime(None, quiet), runs_path).summary
-    show_summary(told, None, as_json)
+    workspace = Workspace(folder)
+    pipeline = Pipeline(
+        stored_subject(workspace, trust_code=trust_code), workspace, make_runtime(threads, quiet), may_run=("estimate",)
+    )
+    with pipeline.prepared():
+        summary = pipeline.audit.summary
+    show_summary(summary, None, as_json)
 
 
 def _estimate(
@@ -122,9 +138,10 @@ def _estimate(
     strength_prior: tuple[float, float] | None,
     seed: int,
     quiet: bool,
+    threads: int | None,
     **of_chains: Any,
 ) -> Posterior:
-    """The posterior, from the options as they were given."""
+    """The posterior that the options ask for."""
     from bmpaudit import estimation
     from bmpaudit.estimation.mhaar import DEFAULT_ITERATIONS, DEFAULT_JOINT_ITERATIONS
 
@@ -133,12 +150,13 @@ def _estimate(
     given = {name: value for name, value in of_chains.items() if value is not None and value is not False}
     if method != "mhaar" and given:
         raise click.UsageError(f"--{next(iter(given))} is for --method mhaar, got --method {method}")
-    default = DEFAULT_JOINT_ITERATIONS if DEFINITIONS[definition].is_joint else DEFAULT_ITERATIONS
+    part = build(DEFINITION, definition)
+    default = DEFAULT_JOINT_ITERATIONS if len(part.parameters) > 1 else DEFAULT_ITERATIONS
     iterations, chains = given.get("iterations", default), given.get("chains", 4)
     with progress_bar("iterations", iterations * chains, quiet=quiet or method != "mhaar") as progress:
         return estimation.estimate(
             counts,
-            definition,
+            part,
             method=method,
             prior=estimation.NormalPrior(prior_mean, prior_variance),
             strength=(strength or 0.0) if strength_prior is None else estimation.StrengthPrior(*strength_prior),
@@ -148,6 +166,7 @@ def _estimate(
             num_chains=chains,
             seed=seed,
             progress=progress,
+            num_threads=threads,
         )
 
 
@@ -158,17 +177,18 @@ def _table(posterior: Posterior, level: float) -> list[str]:
         lines.append("  status: converged")
     if level != DEFAULT_LEVEL:
         for name in posterior.marginals:
-            found = posterior.interval(level, name)
-            lines.append(f"  {f'{100 * level:g} % interval':<14} {name} from {found.low:.3f} to {found.high:.3f}")
+            interval = posterior.interval(level, name)
+            lines.append(f"  {f'{100 * level:g} % interval':<14} {name} from {interval.low:.3f} to {interval.high:.3f}")
     lines.append(f"  floor          ε_L ≥ {posterior.floor.left:.3f}, ε_R ≥ {posterior.floor.right:.3f}   (Prop. 1)")
     if posterior.left_out:
         named = ", ".join(map(str, posterior.left_out[:NAMED])) + (", ..." if len(posterior.left_out) > NAMED else "")
         lines.append(f"  left out       {_nodes(len(posterior.left_out))} whose membership is certain: {named}")
-    for name in posterior.definition.parameter_names:
-        of = f" of {name}" if posterior.definition.is_joint else ""
+    names = [parameter.name for parameter in posterior.definition.parameters]
+    for name in names:
+        of = f" of {name}" if len(names) > 1 else ""
         share = posterior.tail_prior_share(name)
-        lines.append(f"  upper tail     {share:.0%} of the top 5 %{of} is simply the prior's")
-        lines.append(f"  driven by      {_told(posterior.influence(name).drivers(DRIVERS_SHOWN))}")
+        lines.append(f"  upper tail     {share:.0%} of the top 5 %{of} has the shape of the prior")
+        lines.append(f"  driven by      {_drivers(posterior.influence(name).drivers(DRIVERS_SHOWN))}")
     return lines
 
 
@@ -176,27 +196,18 @@ def _nodes(count: int) -> str:
     return f"{count:,} node{'' if count == 1 else 's'}"
 
 
-def _told(drivers: tuple[DrivingNode, ...]) -> str:
-    told = [f"{node.node} ({node.shift:+.3f}{', never varies' if node.is_constant else ''})" for node in drivers]
-    return f"node{'' if len(told) == 1 else 's'} {', '.join(told)}: shift of the mean"
+def _drivers(drivers: tuple[DrivingNode, ...]) -> str:
+    nodes = [f"{node.node} ({node.shift:+.3f}{', never varies' if node.is_constant else ''})" for node in drivers]
+    return f"node{'' if len(nodes) == 1 else 's'} {', '.join(nodes)}: shift of the mean"
 
 
-def _as_json(posterior: Posterior, level: float) -> Any:
-    found = posterior.summary()
+def _as_json(posterior: Posterior, level: float) -> dict[str, Any]:
+    summary = posterior.summary()
     for name in posterior.marginals:
         interval = posterior.interval(level, name)
-        found[name]["interval"] = {"level": level, "low": interval.low, "high": interval.high}
-    found["drivers"] = {
-        name: [vars(node) for node in posterior.influence(name).drivers()]
-        for name in posterior.definition.parameter_names
+        summary[name]["interval"] = {"level": level, "low": interval.low, "high": interval.high}
+    summary["drivers"] = {
+        parameter.name: [vars(node) for node in posterior.influence(parameter.name).drivers()]
+        for parameter in posterior.definition.parameters
     }
-    return _plain(found)
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no infinity: "inf" and "-inf" stand for it."""
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
-    return str(value) if isinstance(value, float) and math.isinf(value) else value
+    return summary

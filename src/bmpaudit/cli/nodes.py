@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from rich.text import Text
 from bmpaudit.cli.options import folder_argument, json_option
 from bmpaudit.cli.root import cli, stdout
 from bmpaudit.cli.show import print_table
+from bmpaudit.plain import to_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,8 +25,8 @@ LONGEST_NAME = 32
 
 @cli.command()
 @folder_argument
-@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many to show.")
-@click.option("--node", "wanted", multiple=True, help="Only this node, by name, or else by number; may be repeated.")
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Number of nodes to show.")
+@click.option("--node", "wanted", multiple=True, help="Only this node, by name or number; can be repeated.")
 @click.option("--class", "class_name", help="Only nodes of this class.")
 @click.option("--side", type=click.Choice(["right", "left"]), default="right", show_default=True, help="e_R or e_L.")
 @json_option
@@ -36,14 +36,14 @@ def nodes(folder: Path, top: int, wanted: tuple[str, ...], class_name: str | Non
     \b
     bmpaudit nodes cora-gat --top 10 --class 3
     """
-    from bmpaudit.auditing.folder import AuditFolder
-    from bmpaudit.plain import plain
+    from bmpaudit.auditing.stored import read_nodes
+    from bmpaudit.auditing.workspace import Workspace
 
-    table = _chosen(AuditFolder(folder).read_nodes(), wanted, class_name)
+    table = _chosen(read_nodes(Workspace(folder)), wanted, class_name)
     ranked = table.sort_values(f"{side}_low", ascending=False, na_position="last", kind="stable").head(top)
     if as_json:
         rows = ranked.astype(object).where(ranked.notna(), None).to_dict(orient="records")
-        click.echo(json.dumps(plain(rows), indent=2, ensure_ascii=False))
+        click.echo(to_json(rows))
         return
     symbol = "e_R" if side == "right" else "e_L"
     shown = Table(box=rich.box.SIMPLE, pad_edge=False)

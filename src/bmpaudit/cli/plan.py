@@ -1,23 +1,24 @@
-"""Plans: write one, check one, and say what it costs."""
+"""Plans: write one, check one, and estimate what it costs."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bmpaudit.cli.options import analysis_options, json_option, make_plan, merge_settings, plan_options, run_options
+from bmpaudit.cli.options import json_option, threads_option
+from bmpaudit.cli.plan_options import merge_settings, plan_options, trust_option
 from bmpaudit.cli.root import cli
-from bmpaudit.files import atomic_write
+from bmpaudit.files import write_text
+from bmpaudit.plain import to_json
 
 plan_argument = click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 
 
 @cli.group()
 def plan() -> None:
-    """Write, check and price the plan of an audit.
+    """Write a plan, check it, and estimate what it costs.
 
     \b
     bmpaudit plan init audit.toml
@@ -26,71 +27,63 @@ def plan() -> None:
 
 @plan.command()
 @click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), default="audit.toml")
-@click.option("--graph", help="What to audit [that of --plan, or cora].")
-@plan_options
-@analysis_options
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--graph", help="Graph to audit [that of --plan, or cora].")
+@plan_options()
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def init(path: Path, graph: str | None, plan_path: Path | None, force: bool, **settings: Any) -> None:
     """Write a plan with a comment on every key.
 
     \b
     bmpaudit plan init audit.toml --graph cora --sampler snowball
     """
-    from bmpaudit.plan import plan_template
-    from bmpaudit.plan.plan_file import parse_plan
+    from bmpaudit.auditing.plan_file import parse_plan, plan_template
 
     if path.exists() and not force:
-        raise click.UsageError(f"{path} exists; --force writes over it")
+        raise click.UsageError(f"{path} exists; --force overwrites it")
     table = {"graph": "cora"} | merge_settings(graph, plan_path, settings)
-    if table.get("sampler", {}).get("name") == "random-walk" and "num_roots" not in table["sampler"]:
-        made = make_plan(graph or table["graph"], plan_path, settings)[2]  # as many walks as the graph needs
-    else:
-        made = parse_plan(table).plan
-    with atomic_write(path) as temporary:
-        temporary.write_text(plan_template(made, table["graph"]), encoding="utf-8")
+    write_text(path, plan_template(parse_plan(table).plan, table["graph"]))
     click.echo(f"{path}: run it with bmpaudit audit --plan {path} --out DIR")
 
 
 @plan.command()
 @plan_argument
+@trust_option
 @json_option
-def check(path: Path, as_json: bool) -> None:
-    """Check a plan: unknown keys, impossible values.
+def check(path: Path, trust_code: bool, as_json: bool) -> None:
+    """Check a plan for unknown keys and impossible values.
 
     \b
     bmpaudit plan check audit.toml
     """
-    from bmpaudit.plan import read_plan
-    from bmpaudit.plan.plan_file import plan_table
+    from bmpaudit.auditing.plan_file import plan_table, read_plan
 
-    found = read_plan(path)
+    checked = read_plan(path, trust_code=trust_code)
     if as_json:
-        click.echo(json.dumps(plan_table(found.plan, found.graph), indent=2))
+        click.echo(to_json(plan_table(checked.plan, checked.graph)))
     else:
-        variants, definitions = len(found.plan.variants), ", ".join(found.plan.definitions)
-        click.echo(f"{path}: fine. {found.graph or 'no graph'}, {found.plan.title}")
-        click.echo(f"{found.plan.num_shadows:,} shadow models, {variants} variants of the attack, {definitions}")
+        definitions = ", ".join(checked.plan.definitions_by_name)
+        click.echo(f"{path}: fine. {checked.graph or 'no graph'}, {checked.plan.title}")
+        click.echo(f"{checked.plan.shadows:,} shadow models, {len(checked.plan.views)} views, {definitions}")
 
 
 @plan.command()
 @plan_argument
-@run_options
+@trust_option
+@threads_option
 @json_option
-def cost(path: Path, threads: int | None, quiet: bool, as_json: bool) -> None:
-    """Say how long a plan will take and how much disk, by training a few models.
+def cost(path: Path, trust_code: bool, threads: int | None, as_json: bool) -> None:
+    """Estimate how long a plan will take and how much disk it needs, by training a few models.
 
     \b
     bmpaudit plan cost audit.toml
     """
     from bmpaudit import datasets
-    from bmpaudit.plan import read_plan
+    from bmpaudit.auditing.plan_file import read_plan
     from bmpaudit.shadow import estimate_cost
 
-    del quiet
-    found = read_plan(path)
-    if not found.graph:
+    stored = read_plan(path, trust_code=trust_code)
+    if not stored.graph:
         raise click.UsageError(f"{path} names no graph")
-    price = estimate_cost(
-        datasets.load(found.graph), found.plan.shadow_plan, found.plan.num_shadows, num_threads=threads
-    )
-    click.echo(json.dumps(vars(price), indent=2) if as_json else price)
+    graph = datasets.load(stored.graph, trust_code=trust_code)
+    price = estimate_cost(graph, stored.plan.shadow_plan, stored.plan.shadows, num_threads=threads)
+    click.echo(to_json(vars(price)) if as_json else price)

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 import rich.box
 from rich.table import Table
 
-from bmpaudit import datasets, samplers
+from bmpaudit import datasets, registry
+from bmpaudit.cli.options import json_option, quiet_option, threads_option
+from bmpaudit.cli.plan_options import given_settings, setting_options
 from bmpaudit.cli.root import cli, stdout
-from bmpaudit.cli.sampler_options import SAMPLERS, make_sampler, sampler_options
 from bmpaudit.files import atomic_write
 from bmpaudit.graph import Graph
+from bmpaudit.plain import to_json
 from bmpaudit.progress import progress_bar
-from bmpaudit.samplers import Priors
+from bmpaudit.registry import ENTRIES, SAMPLER
+from bmpaudit.report.words import number
+from bmpaudit.samplers import Priors, prior_probabilities
 
 if TYPE_CHECKING:
     import pandas as pd
+
+SHOWN_BY_DEFAULT = ("uniform", "snowball")
 
 
 @cli.command()
@@ -28,89 +33,89 @@ if TYPE_CHECKING:
 @click.option(
     "--sampler",
     "names",
-    type=click.Choice(SAMPLERS),
     multiple=True,
-    help="May be repeated [uniform, snowball].",
+    help=f"Sampler: {', '.join(ENTRIES[SAMPLER])}, or module:Name; can be repeated [{' '.join(SHOWN_BY_DEFAULT)}].",
 )
-@sampler_options
-@click.option("--draws", type=int, default=100_000, show_default=True, help="Samples, where no formula gives γ.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random draws.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="CSV: γ and η of every node.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@setting_options("sampler")
+@click.option("--draws", type=int, default=100_000, show_default=True, help="Samples drawn where γ has no formula.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the draws.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="CSV file for γ and η of every node.")
+@threads_option
+@quiet_option
+@json_option
 def priors(
     graph: str,
     names: tuple[str, ...],
     draws: int,
     seed: int,
     output: Path | None,
-    as_json: bool,
+    threads: int | None,
     quiet: bool,
+    as_json: bool,
     **settings: Any,
 ) -> None:
     """Show what the sampler alone gives away: prior probabilities γ and the floor they set (Proposition 1).
 
-    GRAPH is a data set's name, an .npz archive, a folder with nodes and edges tables, or module:function.
+    GRAPH is the name of a data set, an .npz archive, a folder with nodes and edges tables, or module:function.
 
     \b
     bmpaudit priors cora --sampler snowball --train-fraction 0.5
     """
     loaded = datasets.load(graph)
     rows = []
-    for name in names or SAMPLERS[:2]:
-        sampler = make_sampler(name, loaded, **settings)
+    for name in names or SHOWN_BY_DEFAULT:
+        sampler = registry.build(SAMPLER, {"name": name, **given_settings("sampler", name, settings, strict=bool(names))})
         with progress_bar(f"{name} samples", draws, quiet=quiet) as progress:
-            found = samplers.prior_probabilities(loaded, sampler, num_draws=draws, seed=seed, progress=progress)
-        rows.append((name, found))
+            drawn = prior_probabilities(
+                loaded, sampler, num_draws=draws, seed=seed, progress=progress, num_threads=threads
+            )
+        rows.append((name, drawn))
     if output is not None:
         with atomic_write(output) as temporary:
             _priors_of_nodes(loaded, rows).to_csv(temporary, index=False)
     if as_json:
-        click.echo(json.dumps([_summary(name, found) for name, found in rows], indent=2))
+        click.echo(to_json([_summary(name, each) for name, each in rows]))
     else:
         _print_priors(loaded, rows)
 
 
-def _summary(name: str, found: Priors) -> dict[str, Any]:
+def _summary(name: str, priors: Priors) -> dict[str, Any]:
     return {
         "sampler": name,
-        "settings": vars(found.sampler),
-        "num_draws": found.num_draws,
+        "settings": registry.settings_of(priors.sampler),
+        "num_draws": priors.num_draws,
         "prior_prob": {
-            "min": float(found.prob.min()),
-            "mean": float(found.prob.mean()),
-            "max": float(found.prob.max()),
-            "max_standard_error": float(found.standard_error.max()),
+            "min": float(priors.prob.min()),
+            "mean": float(priors.prob.mean()),
+            "max": float(priors.prob.max()),
+            "max_standard_error": float(priors.standard_error.max()),
         },
-        "num_never_drawn": found.num_never_drawn,
-        # JSON has no infinity: "inf" and "-inf" stand for it.
-        "floor": {side: value if np.isfinite(value) else str(value) for side, value in vars(found.floor).items()},
+        "num_never_drawn": priors.num_never_drawn,
+        "floor": asdict(priors.floor),
     }
 
 
 def _print_priors(graph: Graph, rows: list[tuple[str, Priors]]) -> None:
     table = Table(title=str(graph), title_justify="left", title_style="", box=rich.box.SIMPLE)
     table.add_column("sampler")
-    for column in ("γ min", "γ mean", "γ max", "±", "ε_L", "ε_R"):
+    for column in ("γ min", "γ mean", "γ max", "±", "ε_L ≥", "ε_R ≥"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("draws", justify="right", no_wrap=True)
-    for name, found in rows:
-        values = (found.prob.min(), found.prob.mean(), found.prob.max(), found.standard_error.max())
+    for name, each in rows:
+        values = (each.prob.min(), each.prob.mean(), each.prob.max(), each.standard_error.max())
         table.add_row(
             name,
             *(f"{value:.4f}" for value in values),
-            f"{found.floor.left:.2f}",
-            f"{found.floor.right:.2f}",
-            "formula" if found.is_exact else f"{found.num_draws:,}",
+            number(each.floor.left),
+            number(each.floor.right),
+            "formula" if each.is_exact else f"{each.num_draws:,}",
         )
     stdout.print(table)
     stdout.print("γ: probability that a node is in the training sample.")
     stdout.print("ε_L, ε_R: the floor that the sampler alone sets, whatever is trained (Prop. 1).")
-    for name, found in rows:
-        if found.num_never_drawn:
-            stdout.print(
-                f"{name}: {found.num_never_drawn:,} nodes were never drawn, so ε_L is ∞; more --draws may tell."
-            )
+    levels = {each.floor.level for _, each in rows if not each.is_exact}
+    for level in sorted(level for level in levels if level is not None):
+        stdout.print(f"Where γ was drawn, the floor holds with {100 * level:g} % confidence.")
 
 
 def _priors_of_nodes(graph: Graph, rows: list[tuple[str, Priors]]) -> pd.DataFrame:
@@ -122,10 +127,10 @@ def _priors_of_nodes(graph: Graph, rows: list[tuple[str, Priors]]) -> pd.DataFra
             {
                 "sampler": name,
                 "node": nodes,
-                "prior_prob": found.prob,
-                "standard_error": found.standard_error,
-                "prior_odds": found.odds,
+                "prior_prob": each.prob,
+                "standard_error": each.standard_error,
+                "prior_odds": each.odds,
             }
         )
-        for name, found in rows
+        for name, each in rows
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,21 +12,24 @@ import rich.box
 from rich.table import Table
 from rich.text import Text
 
-from bmpaudit.cli.options import json_option, make_plan, make_runtime, out_option, plan_options, run_options
+from bmpaudit.cli.options import graph_argument, json_option, make_runtime, out_option, quiet_option, threads_option
+from bmpaudit.cli.plan_options import make_subject, plan_options
 from bmpaudit.cli.root import cli, stdout
 from bmpaudit.graph import Graph
+from bmpaudit.plain import to_json
 
 if TYPE_CHECKING:
     from bmpaudit.shadow import ShadowRuns
 
 
 @cli.command()
-@click.argument("graph", metavar="[GRAPH]", required=False)
+@graph_argument
 @out_option
-@plan_options
-@click.option("--keep-logits", is_flag=True, help="Keep the logits beside the margins.")
-@click.option("--cost", "only_cost", is_flag=True, help="Only say how long it will take and how much disk.")
-@run_options
+@plan_options(without=("attack", "decision", "estimation", "permutations"))
+@click.option("--keep-logits", is_flag=True, help="Keep the logits beside the statistics.")
+@click.option("--cost", "only_cost", is_flag=True, help="Only estimate how long it will take and how much disk it needs.")
+@threads_option
+@quiet_option
 @json_option
 def train(
     graph: str | None,
@@ -40,29 +42,30 @@ def train(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Train shadow models, or go on where one left off.
+    """Train shadow models, or resume training.
 
-    GRAPH is a data set's name, an .npz archive, a folder with nodes and edges tables, or module:function.
+    GRAPH is the name of a data set, an .npz archive, a folder with nodes and edges tables, or module:function.
 
     \b
     bmpaudit train cora --sampler snowball --model gat --shadows 1000 --out cora-gat
     """
-    # Zarr takes a while to import; other commands need not wait for it.
-    from bmpaudit.auditing.folder import AuditFolder
-    from bmpaudit.auditing.steps import Subject, train_step
+    from bmpaudit.auditing.pipeline import Pipeline
+    from bmpaudit.auditing.workspace import Workspace
     from bmpaudit.shadow import estimate_cost
 
-    loaded, source, plan = make_plan(graph, plan_path, settings, out)
-    runtime = make_runtime(threads, quiet)
+    subject = make_subject(graph, plan_path, settings, out)
+    plan = subject.plan
     if only_cost:
-        cost = estimate_cost(loaded, plan.shadow_plan, plan.num_shadows, num_threads=threads, keep_logits=keep_logits)
-        click.echo(json.dumps(vars(cost), indent=2) if as_json else cost)
+        cost = estimate_cost(subject.graph, plan.shadow_plan, plan.shadows, num_threads=threads, keep_logits=keep_logits)
+        click.echo(to_json(vars(cost)) if as_json else cost)
         return
-    runs = train_step(Subject(loaded, source, plan, AuditFolder(out)), runtime, keep_logits=keep_logits)
+    pipeline = Pipeline(subject, Workspace(out), make_runtime(threads, quiet), keep_logits=keep_logits)
+    with pipeline.prepared():
+        runs = pipeline.runs
     if as_json:
-        click.echo(json.dumps({"folder": str(out), "seed": plan.seed, **_summary(runs)}, indent=2))
+        click.echo(to_json({"folder": str(out), "seed": plan.seed, **_summary(runs)}))
     else:
-        _print_runs(loaded, out, runs, plan.seed)
+        _print_runs(subject.graph, out, runs, plan.seed)
     if runs.num_models == 0:
         sys.exit(1)
 
@@ -91,15 +94,15 @@ def _mean(values: np.ndarray) -> float | None:
 
 
 def _print_runs(graph: Graph, out: Path, runs: ShadowRuns, seed: int) -> None:
-    told = _summary(runs)
+    summary = _summary(runs)
     table = Table(title=str(graph), title_justify="left", title_style="", box=rich.box.SIMPLE)
-    table.add_column("query view")
+    table.add_column("view")
     for column in ("margin, node in sample", "margin, node not in sample"):
         table.add_column(column, justify="right", no_wrap=True)
-    for view, means in told["views"].items():
+    for view, means in summary["views"].items():
         table.add_row(view, *("-" if mean is None else f"{mean:.3f}" for mean in means.values()))
     stdout.print(table)
-    accuracies = (told["train_accuracy"], told["held_out_accuracy"])
+    accuracies = (summary["train_accuracy"], summary["held_out_accuracy"])
     shown = ["-" if accuracy is None else f"{accuracy:.1%}" for accuracy in accuracies]
     stdout.print(Text(f"{runs.num_models:,} shadow models in {out}"), soft_wrap=True)
     stdout.print(f"accuracy on their samples {shown[0]}, elsewhere {shown[1]}")

@@ -1,0 +1,93 @@
+"""Models that were trained elsewhere: memberships and logits, probabilities or statistics from a file."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from bmpaudit import registry
+from bmpaudit.auditing.subject import Subject
+from bmpaudit.auditing.plan import AuditPlan
+from bmpaudit.auditing.plan_file import format_plan
+from bmpaudit.auditing.stored import OWN_GRAPH
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.errors import DataError, InputError
+from bmpaudit.graph import Graph
+from bmpaudit.registry import ENTRIES, QUERY, RELEASE
+from bmpaudit.shadow import ShadowRuns, ShadowStore, TrainedElsewhere
+
+
+def import_runs(subject: Subject, workspace: Workspace, path: Path) -> Subject:
+    """Puts models that were trained elsewhere into an audit folder; later steps find them there.
+
+    Returns:
+        The subject with the plan that says so.
+
+    Raises:
+        DataError: if the file is missing or damaged, or has an unknown view.
+        InputError: if shapes do not fit, or the folder has shadow models of its own.
+    """
+    runs = read_runs_file(path, subject.graph)
+    plan = outside_plan(subject.plan, runs)
+    with workspace.locked():
+        ShadowStore.import_runs(workspace.path, subject.graph, plan.shadow_plan, runs)
+        workspace.write_plan(format_plan(plan, subject.source or OWN_GRAPH))
+    return Subject(subject.graph, subject.source, plan)
+
+
+def outside_plan(plan: AuditPlan, runs: ShadowRuns) -> AuditPlan:
+    """The plan with what is known of the models: how many there are and what they were asked, not how they were trained."""
+    views = list(runs.statistics)
+    queries = [name for name in ENTRIES[QUERY] if any(view.startswith(f"{name}_") for view in views)]
+    releases = [name for name in ENTRIES[RELEASE] if any(view.endswith(f"_{name}") for view in views)]
+    missing = [f"{query}_{release}" for query, release in product(queries, releases) if f"{query}_{release}" not in views]
+    if missing:
+        raise InputError(f"every release must be asked with every query: {', '.join(missing)} is missing")
+    kept = {registry.label(RELEASE, release): release for release in plan.releases}
+    return plan.replace(
+        model=TrainedElsewhere(),
+        queries=queries,
+        releases=[kept.get(name, name) for name in releases],
+        shadows=runs.num_models,
+    )
+
+
+def read_runs_file(path: Path, graph: Graph) -> ShadowRuns:
+    """An `.npz` archive with `memberships` and, by view, logits, probabilities or label margins.
+
+    Raises:
+        DataError: if the file is missing or damaged, or has an unknown view.
+        InputError: if shapes do not fit.
+    """
+    arrays = _read_arrays(path)
+    if "memberships" not in arrays:
+        raise DataError(f"{path}: memberships is missing; it has {', '.join(arrays) or 'nothing'}")
+    memberships = arrays.pop("memberships")
+    names = [f"{query}_{release}" for query in ENTRIES[QUERY] for release in ENTRIES[RELEASE]]
+    for name in arrays:
+        if name not in names:
+            raise DataError(f"{path}: unknown view {name!r}; views are {', '.join(names)}")
+    if not arrays:
+        raise DataError(f"{path}: no view; at least one of {', '.join(names)} is needed")
+    if memberships.ndim == 2 and memberships.shape[1] != graph.num_nodes:
+        raise InputError(
+            f"{path}: memberships are of {memberships.shape[1]:,} nodes, the graph has {graph.num_nodes:,}"
+        )
+    try:
+        return ShadowRuns.from_arrays(memberships, {name: arrays[name] for name in names if name in arrays}, graph)
+    except InputError as wrong:
+        raise InputError(f"{path}: {wrong}") from None
+
+
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, AttributeError, TypeError, zipfile.BadZipFile, zlib.error) as damage:
+        raise DataError(f"{path}: damaged or not an .npz archive: {damage}") from None

@@ -1,0 +1,277 @@
+"""The pipeline from graph to report, written once: a step is read from the workspace where it is up to date, else run."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from bmpaudit import datasets
+from bmpaudit.auditing.attack_step import Attacks, attack_files, read_attacks, run_attacks
+from bmpaudit.auditing.audit import Audit
+from bmpaudit.auditing.estimate_step import run_estimates
+from bmpaudit.auditing.plan_file import format_plan, read_plan
+from bmpaudit.auditing.report_step import report_files
+from bmpaudit.auditing.runtime import Runtime
+from bmpaudit.auditing.stamps import build_id, code_hashes, models_hash, plan_hash
+from bmpaudit.auditing.stored import OWN_GRAPH, audit_files, priors_files, read_audit, read_priors, read_runs
+from bmpaudit.auditing.subject import Subject
+from bmpaudit.auditing.workspace import STAGES, Stamp, Workspace
+from bmpaudit.errors import DataError, InputError
+from bmpaudit.graph import Graph
+from bmpaudit.samplers import Priors, check_memberships, draw_memberships, prior_probabilities
+from bmpaudit.shadow import ShadowRuns, ShadowStore, TrainedElsewhere, train_shadows
+
+Value = TypeVar("Value")
+
+STEPS = ("sample", "train", "attack", "estimate", "report")
+PRIOR_SECONDS = 30.0  # for the prior draws of a sampler written in Python
+
+
+class Pipeline:
+    """All steps of one audit.
+
+    Each step is a property: asking for it runs what is missing before it. With a workspace, results are kept there, and a
+    step that is there, whole and made from the same plan, graph, models and code, is read instead.
+
+    Args:
+        subject: What is audited, and how.
+        workspace: Where to keep it; nothing is kept if None.
+        runtime: Threads and progress.
+        may_run: The steps that may be run; others have to be in the workspace already.
+        keep_logits: Whether to keep the released outputs beside the statistics.
+        allow_misfit: Whether to go on if memberships from elsewhere do not fit the sampler.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        workspace: Workspace | None = None,
+        runtime: Runtime | None = None,
+        *,
+        may_run: Collection[str] = STEPS,
+        keep_logits: bool = False,
+        allow_misfit: bool = False,
+    ) -> None:
+        self.graph, self.source, self.plan = subject.graph, subject.source, subject.plan
+        self.workspace = workspace
+        self.runtime = runtime or Runtime()
+        self.may_run = frozenset(may_run)
+        self.keep_logits = keep_logits
+        self.allow_misfit = allow_misfit
+        self.timings: dict[str, float] = {}
+
+    # The steps
+
+    @cached_property
+    def priors(self) -> Priors:
+        """The prior of every node, by formula or from many draws, whichever of them the attack is to use."""
+        stamp = self._stamp(plan_hash(self.plan, only=("sampler", "seed", "prior_draws")))
+        return self._stage("priors", stamp, self._draw_priors, priors_files, lambda w: read_priors(w, self.plan.sampler))
+
+    @cached_property
+    def runs(self) -> ShadowRuns:
+        """The shadow models."""
+        if self.workspace is None:
+            with tempfile.TemporaryDirectory(prefix="bmpaudit-") as temporary, self._timed("training"):
+                return self._train(Path(temporary))
+        if "train" in self.may_run and not isinstance(self.plan.model, TrainedElsewhere):
+            with self._timed("training"):
+                return self._train(self.workspace.path)
+        return read_runs(self.workspace, self.graph, self.plan)
+
+    @cached_property
+    def attacks(self) -> Attacks:
+        """The errors of every variant of the attack."""
+        stamp = self._stamp(plan_hash(self.plan, without_section="estimation"), models_hash(self.runs, self.priors))
+        return self._stage("attack", stamp, self._attack, attack_files, read_attacks)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """The finished audit."""
+        stamp = self._stamp(plan_hash(self.plan), models_hash(self.runs, self.priors))
+        self.attacks  # noqa: B018 - the step before
+        return self._stage("estimate", stamp, self._estimate, audit_files, self._read_audit)
+
+    def report(self, *, pictures: bool = True) -> Path | None:
+        """Writes the page, the tables and the pictures; returns the path of the page, or None without a workspace."""
+        audit, workspace = self.audit, self.workspace
+        if workspace is None:
+            return None
+        kind = "with pictures" if pictures else "without pictures"
+        stamp = self._stamp(f"{plan_hash(self.plan)} {kind}", models_hash(self.runs, self.priors))
+        if not workspace.is_current("report", stamp):
+            with self.runtime.progress("report", 1) as progress:
+                workspace.publish("report", stamp, report_files(audit, pictures=pictures))
+                progress(1)
+        return workspace.report_path
+
+    def sample(self) -> Priors:
+        """Writes who is in which sample, for models that are trained elsewhere."""
+        plan, workspace = self.plan, self.workspace
+        if workspace is None:
+            raise InputError("samples are written for training elsewhere: a folder is needed")
+        memberships = draw_memberships(
+            self.graph, plan.sampler, plan.shadows, plan.seed, num_threads=self.runtime.num_threads
+        )
+        settings = plan_hash(plan, only=("sampler", "seed", "shadows"))
+        workspace.publish(
+            "samples",
+            self._stamp(settings),
+            {"memberships.npz": lambda path: np.savez_compressed(path, memberships=memberships)},
+        )
+        return self.priors
+
+    @contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Holds the workspace's lock, after checking that the plan fits what is there and writing it down."""
+        with nullcontext() if self.workspace is None else self.workspace.locked():
+            if self.workspace is not None:
+                self._check_workspace(self.workspace)
+                self._write_subject(self.workspace)
+            yield
+
+    # How they are run
+
+    def _stage(
+        self,
+        stage: str,
+        stamp: Stamp,
+        run: Callable[[], Value],
+        files: Callable[[Value], Mapping[str, Callable[[Path], None]]],
+        read: Callable[[Workspace], Value],
+    ) -> Value:
+        workspace = self.workspace
+        if workspace is None:
+            return run()
+        command = STAGES[stage].command
+        if command in self.may_run:
+            if workspace.is_current(stage, stamp):
+                return read(workspace)
+            value = run()
+            workspace.publish(stage, stamp, files(value))
+            return value
+        there = workspace.stamp(stage, stamp.plan)
+        if (there.graph, there.models) != (stamp.graph, stamp.models):
+            raise DataError(
+                f"{workspace.path}: its {stage} step was made from another graph or other shadow models: run bmpaudit "
+                f"{command} again"
+            )
+        return read(workspace)
+
+    def _stamp(self, plan: str, models: str = "") -> Stamp:
+        return Stamp(plan, self.graph.content_hash, models, build_id(), code_hashes(self.plan))
+
+    def _draw_priors(self) -> Priors:
+        plan = self.plan
+        with self._timed("priors"), self.runtime.progress("priors", plan.prior_draws) as progress:
+            priors = prior_probabilities(
+                self.graph,
+                plan.sampler,
+                num_draws=plan.prior_draws,
+                seed=plan.seed,
+                seconds=PRIOR_SECONDS,
+                progress=progress,
+                num_threads=self.runtime.num_threads,
+            )
+        if 0 < priors.num_draws < plan.prior_draws:
+            self.runtime.notice(
+                f"priors: {priors.num_draws:,} of {plan.prior_draws:,} draws in {PRIOR_SECONDS:g} s; standard error up to "
+                f"{priors.standard_error.max():.4f}"
+            )
+        return priors
+
+    def _train(self, folder: Path) -> ShadowRuns:
+        plan = self.plan
+        with self.runtime.progress("shadow models", plan.shadows) as progress:
+            return train_shadows(
+                self.graph,
+                plan.shadow_plan,
+                plan.shadows,
+                folder,
+                num_threads=self.runtime.num_threads,
+                keep_logits=self.keep_logits,
+                progress=progress,
+                report=self.runtime.notice,
+                lock=False,
+            )
+
+    def _attack(self) -> Attacks:
+        notes = []
+        if isinstance(self.plan.model, TrainedElsewhere):
+            fit = check_memberships(self.runs.memberships, self.graph, self.plan.sampler, self.priors, seed=self.plan.seed)
+            if not fit.fits and not self.allow_misfit:
+                raise InputError(f"{fit}; --allow-misfit audits them all the same, and says so")
+            notes += [] if fit.fits else [f"{fit}; the priors, and with them every ε, are then wrong."]
+        with self._timed("attack"):
+            attacks = run_attacks(self.plan, self.graph, self.runs, self.priors, self.runtime)
+        return replace(attacks, notes=tuple(notes))
+
+    def _estimate(self) -> Audit:
+        with self._timed("estimation"):
+            estimates = run_estimates(self.plan, self.attacks, self.priors, self.runtime)
+        return Audit(
+            plan=self.plan,
+            source=self.source,
+            priors=self.priors,
+            attacks=self.attacks,
+            estimates=estimates,
+            graph=self.graph,
+            runs=self.runs,
+            timings=self.timings,
+        )
+
+    def _read_audit(self, workspace: Workspace) -> Audit:
+        return read_audit(workspace, self.plan, self.source, self.runtime, graph=self.graph, runs=self.runs)
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.timings[name] = time.perf_counter() - start
+
+    # What was there before
+
+    def _check_workspace(self, workspace: Workspace) -> None:
+        """Refuses a plan that would replace what is there by something else, before anything is changed.
+
+        Raises:
+            InputError: saying what is there.
+        """
+        if not workspace.plan_path.exists():
+            return
+        there = read_plan(workspace.plan_path).plan
+        if isinstance(there.model, TrainedElsewhere) and not isinstance(self.plan.model, TrainedElsewhere):
+            raise InputError(
+                f"{workspace.path} holds models that were trained elsewhere; training others would replace them: use a "
+                "new folder"
+            )
+        if self.plan.shadows < there.shadows and workspace.has("attack"):
+            raise InputError(
+                f"{workspace.path} holds results of {there.shadows:,} shadow models; {self.plan.shadows:,} would replace "
+                "them by fewer: use a new folder"
+            )
+        if (workspace.path / "shadows.json").exists():
+            ShadowStore.check(workspace.path, self.graph, self.plan.shadow_plan)
+        if workspace.has("samples"):
+            wanted = plan_hash(self.plan, only=("sampler", "seed"))
+            if (plan_hash(there, only=("sampler", "seed")), workspace.stamp("samples").graph) != (
+                wanted,
+                self.graph.content_hash,
+            ):
+                raise InputError(f"{workspace.path} holds samples of another graph, sampler or seed: use a new folder")
+
+    def _write_subject(self, workspace: Workspace) -> None:
+        """The plan, and a copy of the graph unless it is a data set that everybody can get."""
+        if self.source not in datasets.NAMED_DATASETS:
+            stamp = Stamp("", self.graph.content_hash)
+            if not workspace.is_current("graph", stamp):
+                workspace.publish("graph", stamp, {OWN_GRAPH: self.graph.to_npz})
+        workspace.write_plan(format_plan(self.plan, self.source or OWN_GRAPH))

@@ -1,0 +1,58 @@
+"""One call from graph to report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bmpaudit import datasets
+from bmpaudit.auditing.audit import Audit
+from bmpaudit.auditing.pipeline import Pipeline
+from bmpaudit.auditing.subject import Subject
+from bmpaudit.auditing.plan import AuditPlan
+from bmpaudit.auditing.runtime import Runtime
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.graph import Graph
+
+
+def audit(
+    graph: Graph | str | Path,
+    plan: AuditPlan | None = None,
+    *,
+    folder: str | Path | None = None,
+    pictures: bool = True,
+    runtime: Runtime | None = None,
+    **settings: Any,
+) -> Audit:
+    """Runs the whole pipeline: sample, train, attack, estimate, report.
+
+    Args:
+        graph: A graph, or what `datasets.load` takes.
+        plan: What to do; the defaults if not given.
+        folder: Where to keep everything, just as `bmpaudit audit --out` does: a stopped audit resumes, a finished one is
+            returned, and models can be added. Nothing is kept if not given.
+        pictures: Whether to write pictures into the folder.
+        runtime: Threads and progress.
+        **settings: Fields of the plan, such as `sampler="snowball"` or `shadows=64`, which override it.
+
+    Raises:
+        InputError: if an argument is impossible, or the folder belongs to another plan or graph.
+
+    >>> result = audit("demo", sampler="snowball", shadows=16, definitions="bmp-r", permutations=3)
+    >>> result.title
+    'demo, Snowball 25 %, GCN'
+    """
+    base = plan or AuditPlan()
+    chosen = base.replace(**settings) if settings else base
+    loaded = graph if isinstance(graph, Graph) else datasets.load(graph)
+    subject = Subject(loaded, "" if isinstance(graph, Graph) else source_name(graph), chosen)
+    pipeline = Pipeline(subject, None if folder is None else Workspace(folder), runtime)
+    with pipeline.prepared():
+        pipeline.report(pictures=pictures)
+        return pipeline.audit
+
+
+def source_name(source: str | Path) -> str:
+    """A graph's source as a plan records it: paths in full, so that the folder can be used from anywhere."""
+    name = str(source)
+    return str(Path(name).resolve()) if name not in datasets.NAMED_DATASETS and Path(name).exists() else name

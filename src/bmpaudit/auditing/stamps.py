@@ -1,0 +1,88 @@
+"""What tells one answer from another: plan, graph, models, and the code that made it."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import sys
+from collections.abc import Collection
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bmpaudit import registry
+from bmpaudit.auditing.plan import AuditPlan, plan_keys
+from bmpaudit.auditing.plan_file import plain_value
+from bmpaudit.files import sha256_of
+from bmpaudit.plain import plain
+from bmpaudit.registry import ENTRIES, UntrustedPart
+from bmpaudit.samplers import Priors
+from bmpaudit.shadow import ShadowRuns
+
+CODE_SUFFIXES = frozenset((".py", ".so", ".pyd", ".js", ".html", ".css"))
+
+
+@cache
+def build_id() -> str:
+    """A hash of bmpaudit's own code, compiled and not: it changes whenever an answer might."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(path for path in root.rglob("*") if path.suffix in CODE_SUFFIXES):
+        digest.update(f"{path.relative_to(root)} {sha256_of(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def code_hashes(plan: AuditPlan) -> dict[str, str] | None:
+    """A hash of the source of each part of the user's own, by `module:Name`; None if one of them was not imported."""
+    hashes: dict[str, str] = {}
+    for name, key in plan_keys().items():
+        value = getattr(plan, name)
+        for part in value if key.is_list else (value,):
+            if isinstance(part, UntrustedPart):
+                return None
+            target = part if isinstance(part, str) else registry.name_of(key.kind, part) if key.kind else ""
+            if registry.is_code(target) and target not in ENTRIES.get(key.kind, {}):
+                hashes[target] = _source_hash(target.partition(":")[0])
+    return hashes
+
+
+def _source_hash(module_name: str) -> str:
+    module = sys.modules.get(module_name)
+    try:
+        source = None if module is None else inspect.getsourcefile(module)
+    except TypeError:  # typed in at a prompt: there is no file
+        source = None
+    return "" if source is None or not Path(source).is_file() else sha256_of(Path(source))
+
+
+def plan_hash(plan: AuditPlan, *, only: Collection[str] = (), without_section: str = "") -> str:
+    """A hash of the plan's settings: all, only some of its fields, or all but those of one section of a plan file."""
+    chosen = {
+        name: plain_value(key, getattr(plan, name))
+        for name, key in plan_keys().items()
+        if (name in only if only else key.section != without_section or not without_section)
+    }
+    return hashlib.sha256(json.dumps(plain(chosen), sort_keys=True).encode()).hexdigest()
+
+
+def models_hash(runs: ShadowRuns, priors: Priors) -> str:
+    """A hash of everything that the attack looks at."""
+    digest = hashlib.sha256(runs.indices.astype(np.int64).tobytes())
+    digest.update(np.packbits(runs.memberships).tobytes())
+    for name, values in runs.statistics.items():
+        digest.update(name.encode())
+        digest.update(_buffer(values))
+    digest.update(_buffer(priors.prob))
+    return digest.hexdigest()
+
+
+def fingerprint(plan: AuditPlan, graph_hash: str, models: str) -> str:
+    """Tells audits apart whose answers may differ."""
+    return hashlib.sha256(f"{plan_hash(plan)} {graph_hash} {models}".encode()).hexdigest()
+
+
+def _buffer(values: Any) -> Any:
+    return np.ascontiguousarray(values).data

@@ -1,0 +1,266 @@
+"""The folder of an audit: one lock, and one manifest that vouches for every file (docs/audit-folder.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+
+from bmpaudit.errors import DataError, InputError
+from bmpaudit.files import atomic_write, folder_lock, remove_leftovers, sha256_of, write_text
+from bmpaudit.plain import to_json
+
+Value = TypeVar("Value")
+Write = Callable[[Path], None]
+
+FORMAT = 2
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of the pipeline: the command that makes it, and the files it may own."""
+
+    command: str
+    files: tuple[str, ...]
+
+
+STAGES: Mapping[str, Stage] = {
+    "graph": Stage("audit", ("graph.npz",)),
+    "samples": Stage("sample", ("memberships.npz",)),
+    "priors": Stage("attack", ("priors.parquet",)),
+    "attack": Stage("attack", ("attack.json", "counts/*.parquet")),
+    "estimate": Stage("estimate", ("summary.json", "nodes.parquet", "posteriors/*.npz")),
+    "report": Stage("report", ("report.html", "tables.md", "tables.tex", "figures/*.pdf", "figures/*.png")),
+}
+"""In the order of the pipeline."""
+
+# What shows that a folder is an audit's, whatever step it has reached.
+SIGNS = (MANIFEST, "plan.toml", "shadows.json")
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What a stage was made from.
+
+    Attributes:
+        plan: Hash of the settings that matter to the stage.
+        graph: Content hash of the graph.
+        models: Hash of the shadow models' statistics and of the priors; empty for stages before them.
+        build: Hash of bmpaudit's own code.
+        code: Hash of each module of the user's own that took part, by name; only where it was run.
+    """
+
+    plan: str
+    graph: str
+    models: str = ""
+    build: str = ""
+    code: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A stage in the manifest: without a stamp it is being replaced, and only its files are known."""
+
+    stamp: Stamp | None
+    files: Mapping[str, str]
+
+
+class Workspace:
+    """One audit on disk.
+
+    Each stage of the pipeline leaves files, and an entry in the manifest with their checksums and what they were made from.
+    The entry is withdrawn before anything is replaced and written last, so whatever happens in between, a reader finds
+    either a whole stage or none. Only files that the manifest lists are ever removed, and nothing is written or removed
+    through a link.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @property
+    def plan_path(self) -> Path:
+        """What the audit is to do."""
+        return self.path / "plan.toml"
+
+    @property
+    def report_path(self) -> Path:
+        """The report page."""
+        return self.path / "report.html"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes from writing here, and clears away what a killed one left half written.
+
+        Raises:
+            InputError: if another process holds the lock, or the folder holds something else.
+        """
+        if self.path.is_file():
+            raise InputError(f"{self.path} is a file, not a folder")
+        if self.path.exists() and any(self.path.iterdir()) and not any((self.path / name).exists() for name in SIGNS):
+            raise InputError(f"{self.path} holds files that are not an audit's; use a new folder")
+        with folder_lock(self.path):
+            for folder in (".", "counts", "posteriors", "figures"):
+                if (self.path / folder).is_dir() and not (self.path / folder).is_symlink():
+                    remove_leftovers(self.path / folder)
+            yield
+
+    # Reading
+
+    def is_current(self, stage: str, stamp: Stamp) -> bool:
+        """Whether a stage is here, whole, and made from just this by this build."""
+        entry = self._entries().get(stage)
+        return entry is not None and entry.stamp == stamp and self._damage(entry) is None
+
+    def stamp(self, stage: str, plan: str | None = None) -> Stamp:
+        """What a stage was made from, after checking that it is here and whole.
+
+        Args:
+            stage: One of `STAGES`.
+            plan: The hash of the settings it must have been made with, if that matters.
+
+        Raises:
+            DataError: naming what is missing, damaged or of another plan, and the command that makes it again.
+        """
+        entry, command = self._entries().get(stage), STAGES[stage].command
+        if entry is None or entry.stamp is None:
+            raise DataError(f"{self.path} has no {stage} step yet: run bmpaudit {command}")
+        damage = self._damage(entry)
+        if damage is not None:
+            raise DataError(f"{self.path / damage} is missing or damaged: run bmpaudit {command} again")
+        if plan is not None and entry.stamp.plan != plan:
+            raise DataError(f"{self.path}: its {stage} step was made with another plan: run bmpaudit {command} again")
+        return entry.stamp
+
+    def has(self, stage: str) -> bool:
+        """Whether a stage is here and whole."""
+        with suppress(DataError):
+            self.stamp(stage)
+            return True
+        return False
+
+    def files(self, stage: str) -> tuple[str, ...]:
+        """The files of a stage, by their paths in the folder."""
+        self.stamp(stage)
+        return tuple(self._entries()[stage].files)
+
+    def read(self, name: str, reader: Callable[[Path], Value]) -> Value:
+        """Reads a file of a stage that was checked.
+
+        Raises:
+            DataError: if it cannot be read.
+        """
+        path = self.path / name
+        try:
+            return reader(path)
+        except InputError:
+            raise
+        except (ValueError, KeyError, OSError, EOFError) as damage:
+            raise DataError(f"{path}: damaged: {str(damage).splitlines()[0]}") from None
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """Reads a JSON object of a stage that was checked."""
+        value = self.read(name, lambda path: json.loads(path.read_text(encoding="utf-8")))
+        if not isinstance(value, dict):
+            raise DataError(f"{self.path / name}: damaged: not a JSON object")
+        return value
+
+    # Writing
+
+    def write_plan(self, text: str) -> None:
+        """Writes the plan, if it says something new."""
+        if not self.plan_path.exists() or self.plan_path.read_text(encoding="utf-8") != text:
+            write_text(self._own(self.plan_path.name), text)
+
+    def publish(self, stage: str, stamp: Stamp, files: Mapping[str, Write]) -> None:
+        """Replaces a stage: its files, then the manifest that vouches for them. Later stages are removed.
+
+        Args:
+            stage: One of `STAGES`.
+            stamp: What it was made from.
+            files: For each path in the folder, what writes it.
+        """
+        entries = self._entries()
+        order = list(STAGES)
+        later = order[order.index(stage) + 1 :]
+        stale: set[str] = set()
+        for name in (stage, *later):
+            known = entries[name].files if name in entries else {}
+            stale |= set(known) - set(files if name == stage else ())
+            planned = dict.fromkeys(files, "") if name == stage else {}
+            if known or planned:
+                entries[name] = _Entry(None, {**known, **planned})
+        self._write_manifest(entries)
+        for name, write in files.items():
+            path = self._own(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_write(path) as temporary:
+                write(temporary)
+        for name in sorted(stale):
+            self._own(name).unlink(missing_ok=True)
+        entries = {name: entry for name, entry in entries.items() if name not in later}
+        entries[stage] = _Entry(stamp, {name: sha256_of(self.path / name) for name in files})
+        self._write_manifest(entries)
+
+    def _own(self, name: str) -> Path:
+        """The path of a file of ours, which is neither a link nor behind one."""
+        path = self.path / name
+        for part in [path, *path.parents]:
+            if part == self.path:
+                return path
+            if part.is_symlink():
+                raise DataError(f"{part} is a link: an audit neither writes nor removes anything through links")
+        raise DataError(f"{path} is outside of {self.path}")
+
+    # The manifest
+
+    def _entries(self) -> dict[str, _Entry]:
+        path = self.path / MANIFEST
+        if not path.exists():
+            if (self.path / "summary.json").exists():
+                raise DataError(f"{self.path} was made by an earlier version of bmpaudit: use a new folder")
+            return {}
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if content["format"] != FORMAT:
+                raise DataError(f"{path}: format {content['format']}; this version of bmpaudit reads {FORMAT}")
+            entries = {}
+            for stage, entry in content["stages"].items():
+                stamp = None if entry["stamp"] is None else Stamp(**entry["stamp"])
+                entries[stage] = _Entry(stamp, {_checked_name(stage, name): str(s) for name, s in entry["files"].items()})
+        except DataError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, OSError) as damage:
+            raise DataError(f"{path}: damaged ({damage}); remove it to have everything made again") from None
+        return entries
+
+    def _write_manifest(self, entries: Mapping[str, _Entry]) -> None:
+        stages = {
+            stage: {"stamp": None if entry.stamp is None else asdict(entry.stamp), "files": entry.files}
+            for stage, entry in entries.items()
+        }
+        write_text(self._own(MANIFEST), to_json({"format": FORMAT, "stages": stages}) + "\n")
+
+    def _damage(self, entry: _Entry) -> str | None:
+        """The first file of a stage that is not as it was written, or None."""
+        for name, checksum in entry.files.items():
+            path = self.path / name
+            if not path.is_file() or sha256_of(path) != checksum:
+                return name
+        return None
+
+
+def _checked_name(stage: str, name: str) -> str:
+    """A path from a manifest, which somebody else may have written: nothing but what the stage may own."""
+    path = PurePosixPath(name)
+    if stage not in STAGES or path.is_absolute() or ".." in path.parts or not _is_owned(stage, name):
+        raise DataError(f"{MANIFEST}: {name!r} is not a file of an audit's {stage} step")
+    return name
+
+
+def _is_owned(stage: str, name: str) -> bool:
+    return any(fnmatch(name, pattern) and name.count("/") == pattern.count("/") for pattern in STAGES[stage].files)
