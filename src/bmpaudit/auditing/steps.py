@@ -22,7 +22,7 @@ from bmpaudit.files import atomic_write
 from bmpaudit.graph import Graph
 from bmpaudit.plan import AuditPlan, Runtime
 from bmpaudit.samplers import Priors, draw_memberships
-from bmpaudit.shadow import ALL_VIEWS, ShadowRuns, ShadowStore
+from bmpaudit.shadow import ShadowRuns, ShadowStore
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ def _check_folder(subject: Subject) -> None:
     path = subject.folder.path
     check_new_or_audit(path)
     if (path / "shadows.json").exists():
-        with ShadowStore(path, subject.graph, subject.plan.shadow_plan):
+        with ShadowStore(path, subject.graph, subject.plan.shadow_plan, read_only=True):
             pass
     samples = path / "memberships.npz"
     if samples.exists():
@@ -131,9 +131,8 @@ def attack_step(subject: Subject, runtime: Runtime, runs_path: Path | None = Non
     else:
         if (subject.folder.path / "shadows").exists():
             raise InputError(f"{subject.folder.path} has shadow models of its own; attack others in a new folder")
-        runs = read_runs_file(runs_path, subject.graph)
-        known = {view.name: view for view in ALL_VIEWS}
-        plan = replace(plan, views=tuple(known[name] for name in runs.statistics), num_shadows=runs.num_models)
+        runs = read_runs_file(runs_path, subject.graph, plan)
+        plan = replace(plan, num_shadows=runs.num_models)
         subject.folder.write_plan(plan, subject.source, subject.graph)
     check_enough_models(runs)
     priors = find_priors(subject.graph, plan, runtime)
@@ -173,11 +172,11 @@ def report_step(subject: Subject, runtime: Runtime, runs_path: Path | None = Non
 
 def _runs(subject: Subject, runs_path: Path | None) -> ShadowRuns:
     if runs_path is not None:
-        return read_runs_file(runs_path, subject.graph)
+        return read_runs_file(runs_path, subject.graph, subject.plan)
     return subject.folder.read_runs(subject.graph, subject.plan)
 
 
-def read_runs_file(path: Path, graph: Graph) -> ShadowRuns:
+def read_runs_file(path: Path, graph: Graph, plan: AuditPlan) -> ShadowRuns:
     """Models trained elsewhere: an `.npz` archive with `memberships` and, by view, logits or margins.
 
     Raises:
@@ -188,7 +187,7 @@ def read_runs_file(path: Path, graph: Graph) -> ShadowRuns:
     if "memberships" not in arrays:
         raise DataError(f"{path}: memberships is missing; found {', '.join(arrays) or 'none'}")
     memberships = arrays.pop("memberships")
-    names = [view.name for view in ALL_VIEWS]
+    names = [view.name for view in plan.views]
     for name in arrays:
         if name not in names:
             raise DataError(f"{path}: unknown view {name!r}; views are {', '.join(names)}")
@@ -200,7 +199,7 @@ def read_runs_file(path: Path, graph: Graph) -> ShadowRuns:
         )
     ordered = {name: arrays[name] for name in names if name in arrays}
     try:
-        return ShadowRuns.from_arrays(memberships, ordered, graph.labels)
+        return ShadowRuns.from_arrays(memberships, ordered, graph)
     except InputError as wrong:
         raise InputError(f"{path}: {wrong}") from None
 

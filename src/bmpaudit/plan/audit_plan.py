@@ -11,8 +11,8 @@ from bmpaudit.errors import InputError
 from bmpaudit.estimation import NormalPrior
 from bmpaudit.estimation.definition import definition_named
 from bmpaudit.samplers import AnySampler, Uniform
-from bmpaudit.shadow import ALL_VIEWS, GCN, QueryView, ShadowPlan, TorchModel, Training
-from bmpaudit.shadow.models import BuiltInModel
+from bmpaudit.interfaces import Query, Release
+from bmpaudit.shadow import GCN, Clean, FullEdges, NoEdges, NoisyLastLayer, ShadowPlan, Training, View
 
 PriorSource = Literal["exact", "shadow-frequency"]
 FEWEST_SHADOWS = 8
@@ -22,7 +22,7 @@ FEWEST_SHADOWS = 8
 class Variant:
     """One way of attacking: what the adversary sees, and how they decide."""
 
-    view: QueryView
+    view: View
     decision: Decision
 
     @property
@@ -33,13 +33,13 @@ class Variant:
     @property
     def short_label(self) -> str:
         """In three words, for legends."""
-        return f"{self.view.edges}, {self.view.output}, {self.decision}"
+        return f"{self.view.query_name}, {self.view.release_name}, {self.decision}"
 
     @property
     def label(self) -> str:
         """In words."""
-        edges = "full edges" if self.view.edges == "full" else "no edges"
-        return f"{edges}, {self.view.output} output, {self.decision} decision"
+        edges = "full edges" if self.view.query_name == "full" else "no edges"
+        return f"{edges}, {self.view.release_name} output, {self.decision} decision"
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class AuditPlan:
         model: What is trained.
         training: How.
         num_shadows: Shadow models; may be raised later, and the first ones are kept.
-        views: How the trained models are asked; the first one is the main one.
-        noise_std: Standard deviation of the noise of noisy views.
+        releases: What the owner gives out; the first one is the main one.
+        queries: How the trained models are asked; the first one is the main one.
         engine: `native` or `torch`.
         decisions: With the prior (`strong`), without (`weak`), or both; the first one is the main one.
         attack: How decisions are made, and on which nodes.
@@ -68,12 +68,12 @@ class AuditPlan:
     """
 
     sampler: AnySampler = field(default_factory=lambda: Uniform(0.25))
-    model: BuiltInModel | TorchModel = field(default_factory=GCN)
+    model: Any = field(default_factory=GCN)
     training: Training = field(default_factory=Training)
     num_shadows: int = 1_000
-    views: tuple[QueryView, ...] = ALL_VIEWS
-    noise_std: float = 0.25
-    engine: Literal["native", "torch"] = "native"
+    releases: tuple[Release, ...] = (Clean(), NoisyLastLayer())
+    queries: tuple[Query, ...] = (FullEdges(), NoEdges())
+    engine: str = "native"
     decisions: tuple[Decision, ...] = ("strong", "weak")
     attack: AttackSettings = field(default_factory=AttackSettings)
     prior_source: PriorSource = "exact"
@@ -117,11 +117,16 @@ class AuditPlan:
             sampler=self.sampler,
             model=self.model,
             training=self.training,
-            views=self.views,
-            noise_std=self.noise_std,
+            releases=self.releases,
+            queries=self.queries,
             seed=self.seed,
             engine=self.engine,
         )
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """See `ShadowPlan.views`."""
+        return self.shadow_plan.views
 
     @property
     def variants(self) -> tuple[Variant, ...]:

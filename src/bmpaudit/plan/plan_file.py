@@ -19,7 +19,8 @@ from bmpaudit.estimation import NormalPrior
 from bmpaudit.plan.audit_plan import AuditPlan, PriorSource
 from bmpaudit.plan.comments import COMMENTS, HEADING
 from bmpaudit.samplers import Bernoulli, DegreeWeighted, RandomWalk, Snowball, Stratified, Uniform
-from bmpaudit.shadow import ALL_VIEWS, GAT, GCN, MLP, QueryView, Training
+from bmpaudit import registry
+from bmpaudit.shadow import GAT, GCN, MLP, NoisyLastLayer, Training
 
 STRICT = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -36,19 +37,19 @@ MODELS: dict[str, type[Any]] = {"gcn": GCN, "gat": GAT, "mlp": MLP}
 
 @dataclass(frozen=True)
 class Queries:
-    """The section on how trained models are asked: all edges with all outputs, or the views by name."""
+    """The section on how trained models are asked."""
 
     edges: tuple[typing.Literal["full", "none"], ...] = ("full", "none")
     output: tuple[typing.Literal["clean", "noisy"], ...] = ("clean", "noisy")
-    views: tuple[typing.Literal["full_clean", "full_noisy", "none_clean", "none_noisy"], ...] = ()
     noise_std: float = 0.25
 
-    def query_views(self) -> tuple[QueryView, ...]:
-        """What is asked, in order."""
-        if self.views:
-            known = {view.name: view for view in ALL_VIEWS}
-            return tuple(known[name] for name in self.views)
-        return tuple(QueryView(edges, output) for edges in self.edges for output in self.output)
+    def parts(self) -> dict[str, Any]:
+        """The queries and releases."""
+        noise = {"noisy": {"noise_std": self.noise_std}}
+        return {
+            "queries": tuple(registry.build("query", name) for name in self.edges),
+            "releases": tuple(registry.build("release", {"name": name, **noise.get(name, {})}) for name in self.output),
+        }
 
 
 @dataclass(frozen=True)
@@ -134,8 +135,6 @@ def parse_plan(given: Mapping[str, Any]) -> PlanFile:
         if not isinstance(table, Mapping):
             raise InputError(f"{name} must be a table, as in [{name}], got {table!r}")
     queries = _build("queries", Queries, tables["queries"])
-    if queries.views and {"edges", "output"} & set(tables["queries"]):
-        raise InputError("queries.views stands instead of queries.edges and queries.output, not beside them")
     attack = _parse("attack", (Decisions, AttackSettings), tables["attack"])
     estimation = _build("estimation", Estimation, tables["estimation"])
     mine = {field.name for field in dataclasses.fields(Decisions)}
@@ -145,8 +144,7 @@ def parse_plan(given: Mapping[str, Any]) -> PlanFile:
             model=_choose("model", MODELS, "gcn", tables["model"]),
             training=_build("training", Training, tables["training"]),
             num_shadows=top["shadows"],
-            views=queries.query_views(),
-            noise_std=queries.noise_std,
+            **queries.parts(),
             engine=top["engine"],
             attack=_made("attack", AttackSettings, {key: attack[key] for key in attack if key not in mine}),
             epsilon_prior=_made(
@@ -183,7 +181,11 @@ def plan_table(plan: AuditPlan, graph: str) -> dict[str, Any]:
         "sampler": _named(SAMPLERS, plan.sampler),
         "model": _named(MODELS, plan.model),
         "training": _fields(plan.training),
-        "queries": {**_views_table(plan.views), "noise_std": float(plan.noise_std)},
+        "queries": {
+            "edges": [registry.name_of("query", query) for query in plan.queries],
+            "output": [registry.name_of("release", release) for release in plan.releases],
+            "noise_std": next((part.noise_std for part in plan.releases if isinstance(part, NoisyLastLayer)), 0.25),
+        },
         "attack": {
             "decisions": list(plan.decisions),
             "prior_source": plan.prior_source,
@@ -200,14 +202,6 @@ def plan_table(plan: AuditPlan, graph: str) -> dict[str, Any]:
             "proof_level": plan.proof_level,
         },
     }
-
-
-def _views_table(views: tuple[QueryView, ...]) -> dict[str, Any]:
-    edges = tuple(dict.fromkeys(view.edges for view in views))
-    output = tuple(dict.fromkeys(view.output for view in views))
-    if Queries(edges, output).query_views() == views:
-        return {"edges": list(edges), "output": list(output)}
-    return {"views": [view.name for view in views]}
 
 
 def plan_template(plan: AuditPlan, graph: str) -> str:
@@ -235,9 +229,7 @@ def _named(kinds: Mapping[str, type[Any]], part: Any) -> dict[str, Any]:
     for name, kind in kinds.items():
         if type(part) is kind:
             return {"name": name, **_fields(part)}
-    from bmpaudit.shadow.plan import describe_part
-
-    return {"name": "own", **{key: value for key, value in describe_part(part).items() if value is not None}}
+    return registry.table_of("model" if kinds is MODELS else "sampler", part)
 
 
 def _fields(part: Any) -> dict[str, Any]:

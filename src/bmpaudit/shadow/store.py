@@ -9,17 +9,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import filelock
 import numpy as np
 import numpy.typing as npt
 import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
 
+from bmpaudit.arrays import Flags
 from bmpaudit.errors import DataError, InputError
-from bmpaudit.files import atomic_write
+from bmpaudit.files import atomic_write, remove_leftovers
 from bmpaudit.graph import Graph
+from bmpaudit.plain import to_json
 from bmpaudit.samplers import draw_memberships
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
+from bmpaudit.shadow.differences import difference
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ShadowRuns
 
@@ -27,42 +29,55 @@ MODELS_PER_CHUNK = 32
 
 
 class ShadowStore:
-    """One folder of shadow models, open in one process at a time; use it in a `with` block.
+    """One folder of shadow models; use it in a `with` block.
 
     The folder holds `shadows.json` (the plan and the graph's hash) and `shadows/`, a Zarr v3 group with arrays over the
-    dimensions model and node: `memberships`, `margin_<view>` (NaN where there is none), `logits_<view>` if kept,
+    dimensions model and node: `memberships`, `statistic_<view>` (NaN where there is none), `logits_<view>` if kept,
     `train_accuracy`, `held_out_accuracy`, `failed`, and `done`. A missing Zarr chunk reads as the fill value without a
-    word, so only `done` says what is there; it is written last, and every file takes its place in one step.
+    word, so only `done` says what is there; it is written last, and every file is replaced in one step.
+
+    The store takes no lock: whoever writes holds `files.folder_lock`, as `train_shadows` and `import_runs` do.
+
+    Args:
+        folder: Where the models are.
+        graph: The whole graph.
+        plan: The plan; a folder of another plan or graph is refused. Reading runs none of its code.
+        keep_logits: Whether new models are stored with what each view gives out.
+        read_only: Whether to change nothing in the folder, which must hold shadow models then.
     """
 
-    def __init__(self, folder: str | Path, graph: Graph, plan: ShadowPlan, keep_logits: bool = False) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        graph: Graph,
+        plan: ShadowPlan,
+        keep_logits: bool = False,
+        *,
+        read_only: bool = False,
+    ) -> None:
         self.folder = Path(folder)
         self.graph = graph
         self.plan = plan
         self.keep_logits = keep_logits
-        self._lock = filelock.FileLock(self.folder / ".lock")
+        self.read_only = read_only
 
     def __enter__(self) -> ShadowStore:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            self._lock.acquire(timeout=0)
-        except filelock.Timeout:
-            raise InputError(f"{self.folder} is in use by another process") from None
-        try:
-            self._check_plan()
-            self._open_group()
-            # A folder that keeps logits keeps those of all its models.
-            self.keep_logits |= any(name.startswith("logits_") for name in self._names())
+        if not self.read_only:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(self.folder, "shadows.json")
+            remove_leftovers(self.folder / "shadows")
+        self._check_plan()
+        self._open_group()
+        # A folder that keeps logits keeps those of all its models.
+        self.keep_logits |= any(name.startswith("logits_") for name in self._names())
+        if not self.read_only:
             self._create_arrays()
-        except BaseException:
-            self._lock.release()
-            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._lock.release()
+        pass
 
     @property
     def num_models(self) -> int:
@@ -70,14 +85,14 @@ class ShadowStore:
         return int(self._array("done").shape[0])
 
     @property
-    def is_done(self) -> npt.NDArray[np.bool_]:
+    def is_done(self) -> Flags:
         """Which models are there, shape (num_models,)."""
         return np.asarray(self._array("done")[:])
 
     def extend(self, num_models: int) -> None:
-        """Makes room for at least so many models; those already there stay.
+        """Makes room for at least `num_models` models; those already there stay.
 
-        Array by array and `done` last, so that whoever is killed on the way finds the rest to do next time.
+        Array by array and `done` last, so that after a kill on the way the next call finds the rest to do.
         """
         length = max(num_models, self.num_models)
         for name in self._names():
@@ -104,7 +119,7 @@ class ShadowStore:
 
         put("memberships", batch.memberships)
         for number, view in enumerate(self.plan.views):
-            put(f"margin_{view.name}", batch.statistics[number])
+            put(f"statistic_{view.name}", batch.statistics[number])
             if batch.logits is not None:
                 put(f"logits_{view.name}", batch.logits[number])
         put("train_accuracy", batch.train_accuracy)
@@ -112,23 +127,23 @@ class ShadowStore:
         put("failed", batch.state == ModelState.FAILED)
         put("done", finished)
 
-    def discard_damaged(self, report: Callable[[str], None]) -> None:
+    def discard_damaged(self, report: Callable[[str], None], num_threads: int | None = None) -> None:
         """Reads everything that is said to be there and forgets models whose data is damaged or missing."""
         starts = np.arange(0, self.num_models, MODELS_PER_CHUNK)
         with suppress(ValueError, RuntimeError):  # if that record is damaged itself, every chunk is looked at
             starts = np.unique(np.flatnonzero(self.is_done) // MODELS_PER_CHUNK) * MODELS_PER_CHUNK
         for start in starts.tolist():
             chunk = slice(start, min(start + MODELS_PER_CHUNK, self.num_models))
-            problem = self._problem(chunk)
+            problem = self._problem(chunk, num_threads)
             if problem is not None:
                 report(f"models {chunk.start} to {chunk.stop - 1}: {problem}; they are trained again")
                 self._forget(chunk)
 
-    def read(self, num_models: int) -> ShadowRuns:
-        """The finished ones of the first `num_models` models.
+    def read(self, num_models: int | None = None) -> ShadowRuns:
+        """The finished ones of the first `num_models` models, or of all.
 
         Raises:
-            DataError: if data is damaged.
+            DataError: if data is damaged or missing.
         """
         try:
             done = self.is_done[:num_models]
@@ -138,51 +153,63 @@ class ShadowStore:
             def get(name: str) -> npt.NDArray[Any]:
                 return np.asarray(self._array(name)[:num_models])[usable]
 
-            return ShadowRuns(
+            runs = ShadowRuns(
                 indices=np.flatnonzero(usable),
                 memberships=get("memberships"),
-                statistics={view.name: get(f"margin_{view.name}") for view in self.plan.views},
+                statistics={view.name: get(f"statistic_{view.name}") for view in self.plan.views},
                 train_accuracy=get("train_accuracy"),
                 held_out_accuracy=get("held_out_accuracy"),
                 failed=tuple(np.flatnonzero(failed).tolist()),
             )
-        except (ValueError, RuntimeError) as damage:  # Zarr's codecs raise either
+        except (KeyError, ValueError, RuntimeError) as damage:  # Zarr's codecs raise either of the last two
             raise DataError(f"{self.folder}: damaged: {damage}") from None
+        # A chunk that was lost reads as its fill value.
+        is_there = {"memberships": runs.memberships.any(axis=1)}
+        is_there |= {f"statistic_{name}": np.isfinite(rows).all(axis=1) for name, rows in runs.statistics.items()}
+        for name, present in is_there.items():
+            if not present.all():
+                raise DataError(f"{self.folder}: damaged: {name} of model {runs.indices[~present][0]} is missing")
+        return runs
 
     def _open_group(self) -> None:
+        path = self.folder / "shadows"
+        if self.read_only and not path.exists():
+            raise DataError(f"{self.folder} has no shadow models")
         try:
-            self.group = zarr.open_group(self.folder / "shadows", mode="a")
+            self.group = zarr.open_group(path, mode="r" if self.read_only else "a")
             arrays = [self._array(name) for name in self.group.array_keys()]
         except (ValueError, KeyError, TypeError, zarr.errors.BaseZarrError) as damage:
-            raise DataError(f"{self.folder / 'shadows'}: damaged metadata ({damage}); use a new folder") from None
-        if "done" not in self.group and any(array.shape[0] for array in arrays):
-            raise DataError(f"{self.folder / 'shadows'}: the record of what is done is missing; use a new folder")
+            raise DataError(f"{path}: damaged metadata ({damage}); use a new folder") from None
+        if "done" not in self.group and (self.read_only or any(array.shape[0] for array in arrays)):
+            raise DataError(f"{path}: the record of what is done is missing; use a new folder")
 
     def _check_plan(self) -> None:
         path = self.folder / "shadows.json"
         if not path.exists() and (self.folder / "shadows").exists():
-            raise DataError(
-                f"{self.folder} has shadow models but no shadows.json that says of which plan; use a new one"
-            )
+            raise DataError(f"{self.folder} has shadow models but no shadows.json that says of which plan")
         # Through JSON and back, so that both sides have its types.
-        wanted = json.loads(json.dumps(self.plan.describe(self.graph)))
+        wanted = json.loads(to_json(self.plan.describe(self.graph)))
         if not path.exists():
+            if self.read_only:
+                raise DataError(f"{self.folder} has no shadow models")
             with atomic_write(path) as temporary:
-                temporary.write_text(json.dumps(wanted, indent=2) + "\n")
+                temporary.write_text(to_json(wanted) + "\n", encoding="utf-8")
             return
         try:
-            found = json.loads(path.read_text())
+            stored = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as damage:
             raise DataError(f"{path}: not readable: {damage}") from None
-        difference = _first_difference(found, wanted, "")
-        if difference is not None:
-            raise InputError(f"{self.folder} holds shadow models of another plan: {difference}")
+        if not isinstance(stored, dict):
+            raise DataError(f"{path}: not readable: it does not hold a plan")
+        told_apart_by = difference(stored, wanted)
+        if told_apart_by is not None:
+            raise InputError(f"{self.folder} holds {told_apart_by}")
 
     def _create_arrays(self) -> None:
         num_nodes, num_classes = self.graph.num_nodes, self.graph.num_classes
         wanted: dict[str, tuple[str, tuple[int, ...], Any]] = {"memberships": ("bool", (num_nodes,), False)}
         for view in self.plan.views:
-            wanted[f"margin_{view.name}"] = ("float32", (num_nodes,), np.nan)
+            wanted[f"statistic_{view.name}"] = ("float32", (num_nodes,), np.nan)
             if self.keep_logits:
                 wanted[f"logits_{view.name}"] = ("float32", (num_nodes, num_classes), np.nan)
         wanted |= dict.fromkeys(("train_accuracy", "held_out_accuracy"), ("float32", (), np.nan))
@@ -203,7 +230,7 @@ class ShadowStore:
                 dimension_names=("model", "node", "class")[: 1 + len(extent)],
             )
 
-    def _problem(self, chunk: slice) -> str | None:
+    def _problem(self, chunk: slice, num_threads: int | None) -> str | None:
         """What is wrong with the finished models of one chunk, or None."""
         try:
             done = np.asarray(self._array("done")[chunk])
@@ -214,12 +241,18 @@ class ShadowStore:
             return f"damaged ({damage})"
         trained = ~values["failed"]
         for name in self._names():
-            # Of a model that holds every node there is no accuracy elsewhere.
+            # A model that was trained on every node has no held-out accuracy.
             if name == "held_out_accuracy" or values[name].dtype == np.bool_:
                 continue
-            if not np.isfinite(values[name][trained]).all():
+            if name.startswith("logits_"):  # what a release gives out may be infinite
+                missing = np.isnan(values[name][trained]).all(axis=(1, 2)).any()
+            else:
+                missing = not np.isfinite(values[name][trained]).all()
+            if missing:
                 return f"{name} is missing"
-        drawn = draw_memberships(self.graph, self.plan.sampler, len(done), self.plan.seed, first=chunk.start)
+        drawn = draw_memberships(
+            self.graph, self.plan.sampler, len(done), self.plan.seed, first=chunk.start, num_threads=num_threads
+        )
         if not np.array_equal(values["memberships"], drawn[done]):
             if values["memberships"].any():  # whole, with the right checksum: somebody else's
                 raise InputError(f"{self.folder} holds shadow models of other samples: has the sampler changed?")
@@ -241,17 +274,6 @@ class ShadowStore:
 
     def _array(self, name: str) -> zarr.Array[Any]:
         array = self.group[name]
-        assert isinstance(array, zarr.Array)  # noqa: S101 - created as one above
+        if not isinstance(array, zarr.Array):
+            raise DataError(f"{self.folder / 'shadows' / name}: damaged: not an array")
         return array
-
-
-def _first_difference(found: Any, wanted: Any, path: str) -> str | None:
-    """Names the first place where two nested values differ."""
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        for key in [*wanted, *(key for key in found if key not in wanted)]:
-            place = f"{path}.{key}" if path else key
-            difference = _first_difference(found.get(key), wanted.get(key), place)
-            if difference is not None:
-                return difference
-        return None
-    return None if found == wanted else f"{path} is {found!r} there and {wanted!r} here"
