@@ -112,8 +112,7 @@ class AuditFolder:
         """
         if not (self.path / "shadows").exists():
             raise DataError(f"{self.path} has no shadow models yet: bmpaudit train")
-        with ShadowStore(self.path, graph, plan.shadow_plan, read_only=True) as store:
-            runs = store.read(min(plan.num_shadows, store.num_models))
+        runs = ShadowStore(self.path, graph, plan.shadow_plan, read_only=True).read(plan.num_shadows)
         num_there = runs.num_models + len(runs.failed)
         if num_there < plan.num_shadows:
             raise DataError(f"{self.path} has {num_there:,} of {plan.num_shadows:,} shadow models: bmpaudit train")

@@ -113,8 +113,7 @@ def _check_folder(subject: Subject) -> None:
     path = subject.folder.path
     check_new_or_audit(path)
     if (path / "shadows.json").exists():
-        with ShadowStore(path, subject.graph, subject.plan.shadow_plan, read_only=True):
-            pass
+        ShadowStore(path, subject.graph, subject.plan.shadow_plan, read_only=True)
     samples = path / "memberships.npz"
     if samples.exists():
         found = _read_arrays(samples).get("memberships", np.empty((0, 0)))[:8]

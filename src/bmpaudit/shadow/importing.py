@@ -9,10 +9,11 @@ import numpy as np
 from bmpaudit.errors import InputError
 from bmpaudit.files import folder_lock
 from bmpaudit.graph import Graph
+from bmpaudit.shadow.array_group import MODELS_PER_CHUNK
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ShadowRuns
-from bmpaudit.shadow.store import MODELS_PER_CHUNK, ShadowStore
+from bmpaudit.shadow.store import ShadowStore
 
 
 def import_runs(graph: Graph, plan: ShadowPlan, runs: ShadowRuns, folder: str | Path) -> ShadowRuns:
@@ -33,7 +34,8 @@ def import_runs(graph: Graph, plan: ShadowPlan, runs: ShadowRuns, folder: str | 
         InputError: if the models do not fit the plan, the graph or what is in the folder already.
     """
     _check(graph, plan, runs)
-    with folder_lock(Path(folder)), ShadowStore(folder, graph, plan) as store:
+    with folder_lock(Path(folder)):
+        store = ShadowStore(folder, graph, plan)
         _check_nothing_else_is_there(store, runs)
         length = int(runs.indices[-1]) + 1
         store.extend(length)
@@ -65,11 +67,13 @@ def _check(graph: Graph, plan: ShadowPlan, runs: ShadowRuns) -> None:
 def _check_nothing_else_is_there(store: ShadowStore, runs: ShadowRuns) -> None:
     there = store.read()
     common = np.isin(runs.indices, there.indices)
-    is_same = int(common.sum()) == there.num_models and np.array_equal(runs.memberships[common], there.memberships)
-    if not is_same or any(
-        not np.array_equal(runs.statistics[name][common], there.statistics[name]) for name in there.statistics
-    ):
-        raise InputError(f"{store.folder} holds {there.num_models:,} other models trained elsewhere; use a new folder")
+    pairs: list[tuple[np.ndarray, np.ndarray]] = [(runs.indices, there.indices), (runs.memberships, there.memberships)]
+    pairs += [(runs.statistics[name], there.statistics[name]) for name in there.statistics]
+    if any(not np.array_equal(new[common], old) for new, old in pairs):
+        raise InputError(
+            f"{store.folder} holds {there.num_models:,} models trained elsewhere that are not among these; "
+            "use a new folder"
+        )
 
 
 def _as_batch(plan: ShadowPlan, runs: ShadowRuns, rows: np.ndarray) -> ShadowBatch:

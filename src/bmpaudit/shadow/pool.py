@@ -18,10 +18,11 @@ from bmpaudit.files import folder_lock
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Engine, Progress
 from bmpaudit.samplers import draw_memberships
+from bmpaudit.shadow.array_group import MODELS_PER_CHUNK
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ShadowRuns
-from bmpaudit.shadow.store import MODELS_PER_CHUNK, ShadowStore
+from bmpaudit.shadow.store import ShadowStore
 
 SECONDS_BETWEEN_WRITES = 5.0  # what a kill can cost at most, but for the models in work
 
@@ -90,7 +91,8 @@ def train_shadows(
         raise InputError("these models were trained elsewhere; bmpaudit cannot train more of them")
     plan.check_trusted()
     draw_memberships(graph, plan.sampler, 1, plan.seed, num_threads=1)  # what cannot be sampled leaves no folder behind
-    with folder_lock(Path(folder)), ShadowStore(folder, graph, plan, keep_logits) as store:
+    with folder_lock(Path(folder)):
+        store = ShadowStore(folder, graph, plan, keep_logits)
         store.extend(num_models)
         store.discard_damaged(report, drawing_threads)
         done = store.is_done[:num_models]

@@ -6,13 +6,10 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import zarr
-from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
 
 from bmpaudit.arrays import Flags
 from bmpaudit.errors import DataError, InputError
@@ -20,16 +17,15 @@ from bmpaudit.files import atomic_write, remove_leftovers
 from bmpaudit.graph import Graph
 from bmpaudit.plain import to_json
 from bmpaudit.samplers import draw_memberships
+from bmpaudit.shadow.array_group import MODELS_PER_CHUNK, ArrayGroup, ArrayKind
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
 from bmpaudit.shadow.differences import difference
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ShadowRuns
 
-MODELS_PER_CHUNK = 32
-
 
 class ShadowStore:
-    """One folder of shadow models; use it in a `with` block.
+    """One folder of shadow models.
 
     The folder holds `shadows.json` (the plan and the graph's hash) and `shadows/`, a Zarr v3 group with arrays over the
     dimensions model and node: `memberships`, `statistic_<view>` (NaN where there is none), `logits_<view>` if kept,
@@ -44,6 +40,10 @@ class ShadowStore:
         plan: The plan; a folder of another plan or graph is refused. Reading runs none of its code.
         keep_logits: Whether new models are stored with what each view gives out.
         read_only: Whether to change nothing in the folder, which must hold shadow models then.
+
+    Raises:
+        InputError: if the folder holds shadow models of another plan or graph.
+        DataError: if the folder is damaged, or holds none and is only to be read.
     """
 
     def __init__(
@@ -58,47 +58,33 @@ class ShadowStore:
         self.folder = Path(folder)
         self.graph = graph
         self.plan = plan
-        self.keep_logits = keep_logits
-        self.read_only = read_only
-
-    def __enter__(self) -> ShadowStore:
-        if not self.read_only:
+        if not read_only:
             self.folder.mkdir(parents=True, exist_ok=True)
             remove_leftovers(self.folder, "shadows.json")
             remove_leftovers(self.folder / "shadows")
-        self._check_plan()
-        self._open_group()
+        self._check_plan(read_only)
+        self.arrays = ArrayGroup(self.folder / "shadows", read_only=read_only)
         # A folder that keeps logits keeps those of all its models.
-        self.keep_logits |= any(name.startswith("logits_") for name in self._names())
-        if not self.read_only:
-            self._create_arrays()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
+        self.keep_logits = keep_logits or any(name.startswith("logits_") for name in self.arrays.names)
+        if not read_only:
+            self.arrays.create(self._array_kinds())
 
     @property
     def num_models(self) -> int:
         """How many models there is room for."""
-        return int(self._array("done").shape[0])
+        return int(self.arrays["done"].shape[0])
 
     @property
     def is_done(self) -> Flags:
         """Which models are there, shape (num_models,)."""
-        return np.asarray(self._array("done")[:])
+        return np.asarray(self.arrays["done"][:])
 
     def extend(self, num_models: int) -> None:
         """Makes room for at least `num_models` models; those already there stay.
 
         Array by array and `done` last, so that after a kill on the way the next call finds the rest to do.
         """
-        length = max(num_models, self.num_models)
-        for name in self._names():
-            array = self._array(name)
-            if array.shape[0] < length:
-                array.resize((length, *array.shape[1:]))
+        self.arrays.extend(num_models)
 
     def write(self, batch: ShadowBatch) -> None:
         """Stores the finished models of a batch whose models lie in one chunk."""
@@ -108,12 +94,12 @@ class ShadowStore:
         start = int(batch.indices[0]) // MODELS_PER_CHUNK * MODELS_PER_CHUNK
         chunk = slice(start, min(start + MODELS_PER_CHUNK, self.num_models))
         rows = batch.indices[finished] - start
-        is_new = not np.asarray(self._array("done")[chunk]).any()
+        is_new = not np.asarray(self.arrays["done"][chunk]).any()
 
         def put(name: str, values: npt.NDArray[Any]) -> None:
-            array = self._array(name)
+            array = self.arrays[name]
             # A chunk without finished models may be what a crash left of one: it is written anew, unread.
-            kept = self._blank(name, chunk) if is_new else np.asarray(array[chunk])
+            kept = self.arrays.blank(name, chunk) if is_new else np.asarray(array[chunk])
             kept[rows] = values[finished]
             array[chunk] = kept
 
@@ -137,7 +123,7 @@ class ShadowStore:
             problem = self._problem(chunk, num_threads)
             if problem is not None:
                 report(f"models {chunk.start} to {chunk.stop - 1}: {problem}; they are trained again")
-                self._forget(chunk)
+                self.arrays.forget(chunk)
 
     def read(self, num_models: int | None = None) -> ShadowRuns:
         """The finished ones of the first `num_models` models, or of all.
@@ -147,11 +133,11 @@ class ShadowStore:
         """
         try:
             done = self.is_done[:num_models]
-            failed = np.asarray(self._array("failed")[:num_models]) & done
+            failed = np.asarray(self.arrays["failed"][:num_models]) & done
             usable = done & ~failed
 
             def get(name: str) -> npt.NDArray[Any]:
-                return np.asarray(self._array(name)[:num_models])[usable]
+                return np.asarray(self.arrays[name][:num_models])[usable]
 
             runs = ShadowRuns(
                 indices=np.flatnonzero(usable),
@@ -171,26 +157,14 @@ class ShadowStore:
                 raise DataError(f"{self.folder}: damaged: {name} of model {runs.indices[~present][0]} is missing")
         return runs
 
-    def _open_group(self) -> None:
-        path = self.folder / "shadows"
-        if self.read_only and not path.exists():
-            raise DataError(f"{self.folder} has no shadow models")
-        try:
-            self.group = zarr.open_group(path, mode="r" if self.read_only else "a")
-            arrays = [self._array(name) for name in self.group.array_keys()]
-        except (ValueError, KeyError, TypeError, zarr.errors.BaseZarrError) as damage:
-            raise DataError(f"{path}: damaged metadata ({damage}); use a new folder") from None
-        if "done" not in self.group and (self.read_only or any(array.shape[0] for array in arrays)):
-            raise DataError(f"{path}: the record of what is done is missing; use a new folder")
-
-    def _check_plan(self) -> None:
+    def _check_plan(self, read_only: bool) -> None:
         path = self.folder / "shadows.json"
         if not path.exists() and (self.folder / "shadows").exists():
             raise DataError(f"{self.folder} has shadow models but no shadows.json that says of which plan")
         # Through JSON and back, so that both sides have its types.
         wanted = json.loads(to_json(self.plan.describe(self.graph)))
         if not path.exists():
-            if self.read_only:
+            if read_only:
                 raise DataError(f"{self.folder} has no shadow models")
             with atomic_write(path) as temporary:
                 temporary.write_text(to_json(wanted) + "\n", encoding="utf-8")
@@ -201,46 +175,31 @@ class ShadowStore:
             raise DataError(f"{path}: not readable: {damage}") from None
         if not isinstance(stored, dict):
             raise DataError(f"{path}: not readable: it does not hold a plan")
-        told_apart_by = difference(stored, wanted)
-        if told_apart_by is not None:
-            raise InputError(f"{self.folder} holds {told_apart_by}")
+        other = difference(stored, wanted)
+        if other is not None:
+            raise InputError(f"{self.folder} holds {other}")
 
-    def _create_arrays(self) -> None:
+    def _array_kinds(self) -> dict[str, ArrayKind]:
         num_nodes, num_classes = self.graph.num_nodes, self.graph.num_classes
-        wanted: dict[str, tuple[str, tuple[int, ...], Any]] = {"memberships": ("bool", (num_nodes,), False)}
+        kinds = {"memberships": ArrayKind("bool", (num_nodes,), False)}
         for view in self.plan.views:
-            wanted[f"statistic_{view.name}"] = ("float32", (num_nodes,), np.nan)
+            kinds[f"statistic_{view.name}"] = ArrayKind("float32", (num_nodes,), np.nan)
             if self.keep_logits:
-                wanted[f"logits_{view.name}"] = ("float32", (num_nodes, num_classes), np.nan)
-        wanted |= dict.fromkeys(("train_accuracy", "held_out_accuracy"), ("float32", (), np.nan))
-        wanted |= dict.fromkeys(("failed", "done"), ("bool", (), False))
-        for name, (dtype, extent, fill) in wanted.items():
-            if name in self.group:
-                continue
-            if "done" in self.group and self.is_done.any():
-                raise InputError(f"{self.folder} holds shadow models without {name}; use a new folder to keep them")
-            self.group.create_array(
-                name,
-                shape=(0, *extent),
-                chunks=(MODELS_PER_CHUNK, *extent),
-                dtype=dtype,
-                fill_value=fill,
-                serializer=BytesCodec(),
-                compressors=[ZstdCodec(level=1), Crc32cCodec()],
-                dimension_names=("model", "node", "class")[: 1 + len(extent)],
-            )
+                kinds[f"logits_{view.name}"] = ArrayKind("float32", (num_nodes, num_classes), np.nan)
+        kinds |= dict.fromkeys(("train_accuracy", "held_out_accuracy"), ArrayKind("float32", (), np.nan))
+        return kinds | dict.fromkeys(("failed", "done"), ArrayKind("bool", (), False))
 
     def _problem(self, chunk: slice, num_threads: int | None) -> str | None:
         """What is wrong with the finished models of one chunk, or None."""
         try:
-            done = np.asarray(self._array("done")[chunk])
+            done = np.asarray(self.arrays["done"][chunk])
             if not done.any():
                 return None
-            values = {name: np.asarray(self._array(name)[chunk])[done] for name in self.group.array_keys()}
+            values = {name: np.asarray(self.arrays[name][chunk])[done] for name in self.arrays.names}
         except Exception as damage:  # a damaged file can raise nearly anything on the way through the codecs
             return f"damaged ({damage})"
         trained = ~values["failed"]
-        for name in self._names():
+        for name in self.arrays.names:
             # A model that was trained on every node has no held-out accuracy.
             if name == "held_out_accuracy" or values[name].dtype == np.bool_:
                 continue
@@ -258,22 +217,3 @@ class ShadowStore:
                 raise InputError(f"{self.folder} holds shadow models of other samples: has the sampler changed?")
             return "memberships are missing"
         return None
-
-    def _forget(self, chunk: slice) -> None:
-        for name in reversed(self._names()):  # `done` first: what it does not vouch for is nothing
-            # The whole chunk is written: a partial write would have to read the damaged one.
-            self._array(name)[chunk] = self._blank(name, chunk)
-
-    def _blank(self, name: str, chunk: slice) -> npt.NDArray[Any]:
-        array = self._array(name)
-        return np.full((chunk.stop - chunk.start, *array.shape[1:]), array.fill_value, dtype=array.dtype)
-
-    def _names(self) -> list[str]:
-        """The arrays, `done` last."""
-        return sorted(self.group.array_keys(), key=lambda name: (name == "done", name))
-
-    def _array(self, name: str) -> zarr.Array[Any]:
-        array = self.group[name]
-        if not isinstance(array, zarr.Array):
-            raise DataError(f"{self.folder / 'shadows' / name}: damaged: not an array")
-        return array

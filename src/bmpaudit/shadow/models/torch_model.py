@@ -33,9 +33,8 @@ class TorchModel:
     def __post_init__(self) -> None:
         for function in (self.factory, self.train):
             if function is not None and not self.version and not has_own_name(function):
-                raise InputError(
-                    f"TorchModel: {function_name(function)} may stand for many functions; tell them apart by version='…'"
-                )
+                name = function_name(function)
+                raise InputError(f"TorchModel: {name} may stand for many functions; tell them apart by version='…'")
 
     def __str__(self) -> str:
         return function_name(self.factory).rpartition(":")[2].rpartition(".")[2]
