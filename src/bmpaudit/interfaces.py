@@ -77,7 +77,10 @@ class Release(Protocol):
         ...
 
     def outputs(self, logits: Floats32, rng: np.random.Generator) -> Floats32:
-        """What is given out in place of one model's logits, both of shape (num_nodes, num_classes)."""
+        """What is given out in place of one model's logits, both of shape (num_nodes, num_classes).
+
+        A model's `rng` starts anew for each release and goes on from query to query, in the plan's order.
+        """
         ...
 
 
@@ -93,7 +96,7 @@ class Query(Protocol):
 class Statistic(Protocol):
     """What an attack looks at: one number a node, the higher the surer the model is of the node's true label."""
 
-    def __call__(self, outputs: Floats32, labels: Ints) -> Floats32:
+    def __call__(self, outputs: Floats32, labels: Ints, /) -> Floats32:
         """From outputs of shape (…, num_nodes, num_classes) to statistics of shape (…, num_nodes)."""
         ...
 

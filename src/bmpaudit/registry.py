@@ -87,6 +87,9 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
 }
 """By kind, then by name."""
 
+WRAPPERS = {MODEL: "bmpaudit.shadow.models.torch_model:as_model"}
+"""By kind, the function that makes a part of a plain function or class, called with it and the settings."""
+
 
 @dataclass(frozen=True)
 class UntrustedPart:
@@ -186,6 +189,8 @@ def build(kind: str, given: Any, *, trust_code: bool = True) -> Any:
     if name not in ENTRIES[kind] and is_code(name) and not trust_code:
         return UntrustedPart(kind, name, settings)
     target = load(kind, name)
+    if kind in WRAPPERS and not dataclasses.is_dataclass(target):
+        return import_target(WRAPPERS[kind])(target, **settings)
     if not isinstance(target, type):  # a function, or an object that is ready
         if settings:
             raise InputError(f"{kind} {name} is not a class and takes no settings, got {', '.join(settings)}")
@@ -199,6 +204,8 @@ def name_of(kind: str, part: Any) -> str:
     """The name under which `build` finds a part's class again: a built-in name, or `module:Name`."""
     if isinstance(part, UntrustedPart):
         return part.target
+    if hasattr(part, "registry_table"):
+        return str(part.registry_table()["name"])
     target = part if inspect.isroutine(part) or isinstance(part, type) else type(part)
     where = f"{target.__module__}:{target.__qualname__}"
     return _names(kind).get(where, where)
@@ -210,9 +217,11 @@ def _names(kind: str) -> dict[str, str]:
 
 
 def table_of(kind: str, part: Any) -> dict[str, Any]:
-    """`name` and settings of a part, from which `build` makes it again."""
+    """`name` and settings of a part, from which `build` makes it again; a part may have a `registry_table()` itself."""
     if isinstance(part, UntrustedPart):
         return {"name": part.target, **part.settings}
+    if hasattr(part, "registry_table"):
+        return dict(part.registry_table())
     return {"name": name_of(kind, part), **settings_of(part)}
 
 
@@ -231,8 +240,8 @@ def label(kind: str, part: Any) -> str:
     >>> label(RELEASE, NoisyLastLayer()), label(RELEASE, NoisyLastLayer(0.5))
     ('noisy', 'noisy-0.5')
     """
-    name = name_of(kind, part)
-    settings = dict(part.settings) if isinstance(part, UntrustedPart) else settings_of(part)
+    settings = table_of(kind, part)
+    name = settings.pop("name")
     if name in ENTRIES[kind] and settings:  # of one's own parts the defaults are not known without running their code
         defaults = {each.name: each.default for each in dataclasses.fields(part)}
         settings = {key: value for key, value in settings.items() if getattr(part, key) != defaults[key]}

@@ -6,11 +6,13 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from bmpaudit import Graph
+from bmpaudit.interfaces import Engine
 from bmpaudit.samplers import Uniform, draw_memberships
 from bmpaudit.shadow import ShadowPlan, Training
-from bmpaudit.shadow.batch import Engine, ShadowBatch
-from bmpaudit.shadow.models import BuiltInModel
-from bmpaudit.shadow.torch_engine import BuiltInModule, train_full_batch
+from bmpaudit.shadow.batch import ShadowBatch
+from bmpaudit.shadow.engines.torch import train_full_batch
+from bmpaudit.shadow.models import NativeModel
+from bmpaudit.shadow.models.layered_module import LayeredModule
 
 torch.set_num_threads(1)  # the models are tiny, and tests may share the machine
 
@@ -33,17 +35,17 @@ def sample_flags(graph: Graph, index: int, fraction: float = 0.5) -> np.ndarray:
     return flags
 
 
-def flat_parameters(module: BuiltInModule) -> np.ndarray:
+def flat_parameters(module: LayeredModule) -> np.ndarray:
     return np.concatenate([parameter.detach().numpy().ravel() for parameter in module.ordered_parameters()])
 
 
-def torch_module(graph: Graph, model: BuiltInModel, parameters: np.ndarray) -> BuiltInModule:
-    module = BuiltInModule(model, graph.num_features, graph.num_classes)
+def torch_module(graph: Graph, model: NativeModel, parameters: np.ndarray) -> LayeredModule:
+    module = LayeredModule(model, graph.num_features, graph.num_classes)
     module.load_flat(parameters)
     return module
 
 
-def torch_gradient(graph: Graph, model: BuiltInModel, parameters: np.ndarray, flags: np.ndarray) -> np.ndarray:
+def torch_gradient(graph: Graph, model: NativeModel, parameters: np.ndarray, flags: np.ndarray) -> np.ndarray:
     module = torch_module(graph, model, parameters)
     sample = graph.to_pyg().subgraph(torch.from_numpy(np.flatnonzero(flags)))
     F.cross_entropy(module(sample.x, sample.edge_index), sample.y).backward()
@@ -53,12 +55,12 @@ def torch_gradient(graph: Graph, model: BuiltInModel, parameters: np.ndarray, fl
 
 def torch_trained(
     graph: Graph,
-    model: BuiltInModel,
+    model: NativeModel,
     training: Training,
     parameters: np.ndarray,
     flags: np.ndarray,
     dtype: torch.dtype = torch.float32,
-) -> BuiltInModule:
+) -> LayeredModule:
     module = torch_module(graph, model, parameters).to(dtype)
     sample = graph.to_pyg().subgraph(torch.from_numpy(np.flatnonzero(flags)))
     sample.x = sample.x.to(dtype)
@@ -67,7 +69,7 @@ def torch_trained(
 
 
 @torch.no_grad()
-def torch_logits(graph: Graph, module: BuiltInModule) -> np.ndarray:
+def torch_logits(graph: Graph, module: LayeredModule) -> np.ndarray:
     data = graph.to_pyg()
     dtype = next(module.parameters()).dtype
     logits: np.ndarray = module.eval()(data.x.to(dtype), data.edge_index).numpy()

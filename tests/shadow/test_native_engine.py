@@ -20,15 +20,28 @@ from helpers import (
 
 from bmpaudit import Graph, datasets
 from bmpaudit.samplers import Bernoulli, Uniform, draw_memberships
-from bmpaudit.shadow import ALL_VIEWS, GAT, GCN, MLP, ModelState, QueryView, ShadowPlan, Training, label_margin
+from bmpaudit.shadow import (
+    GAT,
+    GCN,
+    MLP,
+    Clean,
+    ModelState,
+    NoEdges,
+    ShadowPlan,
+    Training,
+    label_margin,
+)
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.models import BuiltInModel, DropoutPlace
-from bmpaudit.shadow.native_engine import NativeEngine, make_kernel
-from bmpaudit.shadow.torch_engine import BuiltInModule, TorchEngine, add_noise, last_layer
+from bmpaudit.shadow.engines.last_layer import add_noise
+from bmpaudit.shadow.engines.native import NativeEngine, make_kernel
+from bmpaudit.shadow.engines.torch import TorchEngine
+from bmpaudit.shadow.models import NativeModel
+from bmpaudit.shadow.models.base import DropoutPlace
+from bmpaudit.shadow.models.layered_module import LayeredModule
 from bmpaudit.streams import Purpose, stream
 
-MODELS: list[BuiltInModel] = [GCN(dropout=0.0), GAT(dropout=0.0), MLP(dropout=0.0)]
-ODD_MODELS: list[BuiltInModel] = [
+MODELS: list[NativeModel] = [GCN(dropout=0.0), GAT(dropout=0.0), MLP(dropout=0.0)]
+ODD_MODELS: list[NativeModel] = [
     GCN(hidden=20, dropout=0.0, activation="elu"),
     GCN(hidden=90, dropout=0.0),
     GCN(layers=1, dropout=0.0),
@@ -52,7 +65,7 @@ def relative_difference(first: np.ndarray, second: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_first_gradient_on_cora_is_pytorchs(model: BuiltInModel, cora: Graph) -> None:
+def test_first_gradient_on_cora_is_pytorchs(model: NativeModel, cora: Graph) -> None:
     kernel = make_kernel(cora, model, Training())
     for index in range(3):
         parameters, flags = kernel.initial_parameters(0, index), sample_flags(cora, index, 0.25)
@@ -62,7 +75,7 @@ def test_first_gradient_on_cora_is_pytorchs(model: BuiltInModel, cora: Graph) ->
 
 @pytest.mark.parametrize("kind", ["binary", "weighted", "dense"])
 @pytest.mark.parametrize("model", MODELS + ODD_MODELS, ids=str)
-def test_any_width_and_any_features_have_pytorchs_gradient(model: BuiltInModel, kind: str) -> None:
+def test_any_width_and_any_features_have_pytorchs_gradient(model: NativeModel, kind: str) -> None:
     for num_classes in (2, 7, 16, 19):
         graph = random_graph(num_classes=num_classes, kind=kind)
         kernel = make_kernel(graph, model, Training())
@@ -75,7 +88,7 @@ def test_any_width_and_any_features_have_pytorchs_gradient(model: BuiltInModel, 
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_logits_after_training_on_cora_are_pytorchs(model: BuiltInModel, cora: Graph) -> None:
+def test_logits_after_training_on_cora_are_pytorchs(model: NativeModel, cora: Graph) -> None:
     """Float32 sums drift, for a few seeds far: PyTorch's own from float64 in one GAT of seven, ours in one of ten.
 
     So that only our drift counts, PyTorch trains in float64; nine of ten seeds must stay within 1e-3.
@@ -92,7 +105,7 @@ def test_logits_after_training_on_cora_are_pytorchs(model: BuiltInModel, cora: G
 
 @pytest.mark.parametrize("training", [Training(20, 0.05, 0.0), Training(20, 0.1, 1e-3, "sgd")], ids=str)
 @pytest.mark.parametrize("model", ODD_MODELS, ids=str)
-def test_odd_models_train_as_in_pytorch(model: BuiltInModel, training: Training) -> None:
+def test_odd_models_train_as_in_pytorch(model: NativeModel, training: Training) -> None:
     graph = random_graph(num_classes=5, kind="weighted")
     kernel = make_kernel(graph, model, training)
     parameters, flags = kernel.initial_parameters(3, 1), sample_flags(graph, 0)
@@ -103,7 +116,7 @@ def test_odd_models_train_as_in_pytorch(model: BuiltInModel, training: Training)
 
 def test_initial_weights_are_glorot_draws_of_the_models_own_stream() -> None:
     graph = random_graph()
-    module = BuiltInModule(GAT(hidden=4, heads=2), graph.num_features, graph.num_classes)
+    module = LayeredModule(GAT(hidden=4, heads=2), graph.num_features, graph.num_classes)
     module.load_flat(make_kernel(graph, GAT(hidden=4, heads=2), Training()).initial_parameters(9, 6))
     draws = stream(9, 6, Purpose.WEIGHTS)
     for layer, heads, channels, inputs in ((module.layers[0], 2, 4, 37), (module.layers[1], 1, 3, 8)):
@@ -119,7 +132,7 @@ def test_initial_weights_are_glorot_draws_of_the_models_own_stream() -> None:
 
 @pytest.mark.parametrize("kind", ["binary", "weighted", "dense"])
 @pytest.mark.parametrize("model", MODELS + ODD_MODELS, ids=str)
-def test_margins_and_logits_of_every_view_are_those_of_the_trained_model(model: BuiltInModel, kind: str) -> None:
+def test_margins_and_logits_of_every_view_are_those_of_the_trained_model(model: NativeModel, kind: str) -> None:
     graph = random_graph(num_classes=4, kind=kind)
     plan = ShadowPlan(Uniform(0.5), model, Training(epochs=10), seed=8)
     batch = fill(NativeEngine(graph, plan), graph, plan, [2], keep_logits=True)
@@ -129,10 +142,10 @@ def test_margins_and_logits_of_every_view_are_those_of_the_trained_model(model: 
     assert batch.logits is not None
     for number, view in enumerate(plan.views):
         module = torch_module(graph, model, trained).eval()
-        if view.output == "noisy":
-            add_noise(last_layer(module), 0.25, stream(8, 2, Purpose.NOISE))
+        if view.release_name == "noisy":
+            add_noise(module.last_layer_parameters(), 0.25, stream(8, 2, Purpose.NOISE))
             assert relative_difference(flat_parameters(module), trained) > 0.01
-        edge_index = data.edge_index if view.edges == "full" else torch.empty((2, 0), dtype=torch.long)
+        edge_index = data.edge_index if view.query_name == "full" else torch.empty((2, 0), dtype=torch.long)
         with torch.no_grad():
             expected = module(data.x, edge_index).numpy()
         assert batch.logits[number, 0] == pytest.approx(expected, abs=2e-5)
@@ -143,18 +156,18 @@ def test_margins_and_logits_of_every_view_are_those_of_the_trained_model(model: 
 
 
 def per_model(batch: ShadowBatch) -> dict[str, np.ndarray]:
-    """What to compare of a batch: one number a model."""
-    found = {"train accuracy": batch.train_accuracy, "held-out accuracy": batch.held_out_accuracy}
-    for view, margins in zip(ALL_VIEWS, batch.statistics.astype(np.float64), strict=True):
-        found |= {f"mean margin, {view.name}": margins.mean(axis=1), f"spread, {view.name}": margins.std(axis=1)}
-    return found
+    """What to compare of a batch: one number per model."""
+    figures = {"train accuracy": batch.train_accuracy, "held-out accuracy": batch.held_out_accuracy}
+    for number, margins in enumerate(batch.statistics.astype(np.float64)):
+        figures |= {f"mean margin, view {number}": margins.mean(axis=1), f"spread, view {number}": margins.std(axis=1)}
+    return figures
 
 
 @pytest.mark.parametrize(
     ("graph_name", "model"),
     [("cora", GCN()), ("demo", GAT()), ("demo", GCN(dropout=0.3, dropout_on=("input",))), ("demo", MLP())],
 )
-def test_with_dropout_the_engines_agree_in_distribution(graph_name: str, model: BuiltInModel) -> None:
+def test_with_dropout_the_engines_agree_in_distribution(graph_name: str, model: NativeModel) -> None:
     """Fifty models with the same samples and initial weights: paired differences are within sampling error."""
     graph = datasets.load(graph_name)
     plan = ShadowPlan(Uniform(0.25), model)
@@ -232,7 +245,7 @@ def test_dropout_of_real_features_keeps_their_values(num_features: int, dropout:
 
 
 @pytest.mark.parametrize("model", [GCN(), GAT(), MLP(dropout_on=("input", "hidden"))], ids=str)
-def test_a_model_is_the_same_bytes_on_any_threads_in_any_order(model: BuiltInModel) -> None:
+def test_a_model_is_the_same_bytes_on_any_threads_in_any_order(model: NativeModel) -> None:
     graph = datasets.load("demo")
     plan = ShadowPlan(Uniform(0.25), model, Training(epochs=15), seed=3)
     engine = NativeEngine(graph, plan)
@@ -248,7 +261,7 @@ def test_a_model_is_the_same_bytes_on_any_threads_in_any_order(model: BuiltInMod
 
 def test_only_the_induced_subgraph_is_seen(cora: Graph) -> None:
     """Features and edges outside the sample do not reach the training."""
-    plan = ShadowPlan(Uniform(0.25), GAT(), Training(epochs=5), views=(QueryView("none"),))
+    plan = ShadowPlan(Uniform(0.25), GAT(), Training(epochs=5), releases=(Clean(),), queries=(NoEdges(),))
     batch = fill(NativeEngine(cora, plan), cora, plan, [0])
     member = batch.memberships[0]
     inside = member[cora.edges].all(axis=1)
@@ -280,7 +293,7 @@ def test_an_empty_sample_fails_and_a_single_node_trains() -> None:
 
 
 @pytest.mark.parametrize("model", [GCN(), GAT(), MLP()], ids=str)
-def test_features_all_zero_and_isolated_nodes_are_no_problem(model: BuiltInModel) -> None:
+def test_features_all_zero_and_isolated_nodes_are_no_problem(model: NativeModel) -> None:
     graph = random_graph()
     blank = Graph.from_edges(graph.edges, np.zeros((graph.num_nodes, 5)), graph.labels)
     plan = ShadowPlan(Uniform(0.5), model, Training(epochs=5))
@@ -329,7 +342,7 @@ from bmpaudit import datasets
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import MLP, ShadowPlan, Training
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.native_engine import NativeEngine
+from bmpaudit.shadow.engines.native import NativeEngine
 
 graph = datasets.load("demo")
 plan = ShadowPlan(Uniform(0.5), MLP(hidden=60_000), Training(epochs=1))
@@ -363,7 +376,7 @@ def test_margins_that_are_not_finite_fail_the_model() -> None:
 
 def test_each_model_has_its_own_dropout() -> None:
     graph = datasets.load("demo")
-    plan = ShadowPlan(lambda graph, _rng: np.arange(graph.num_nodes // 2), GCN(), Training(epochs=1), noise_std=0.0)
+    plan = ShadowPlan(lambda graph, _rng: np.arange(graph.num_nodes // 2), GCN(), Training(epochs=1), (Clean(),))
     one = fill(NativeEngine(graph, plan), graph, plan, [0, 1])
     without = replace(plan, model=GCN(dropout=0.0))
     plain = fill(NativeEngine(graph, without), graph, without, [0, 1])

@@ -19,7 +19,7 @@ import zarr
 
 from bmpaudit import DataError, Graph, InputError, datasets
 from bmpaudit.samplers import Snowball, Uniform, draw_memberships
-from bmpaudit.shadow import GAT, GCN, QueryView, ShadowPlan, ShadowRuns, ShadowStore, Training, train_shadows
+from bmpaudit.shadow import GAT, GCN, Clean, NoisyLastLayer, ShadowPlan, ShadowRuns, ShadowStore, Training, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
 
 PLAN = ShadowPlan(Snowball(0.25), GCN(), Training(epochs=40), seed=6)
@@ -85,18 +85,17 @@ def test_models_are_where_they_belong(graph: Graph, whole: Path) -> None:
 
 
 @pytest.mark.parametrize("after", [1, 40, 200])
-def test_kill_9_at_any_moment_and_go_on(after: int, graph: Graph, whole: Path, tmp_path: Path) -> None:
+def test_training_resumes_after_kill_9_at_any_moment(after: int, graph: Graph, whole: Path, tmp_path: Path) -> None:
     for _ in range(2):  # twice, so that a folder that was resumed is killed too
         with start_training(tmp_path) as process:
             wait_for(process, after)
             process.kill()
-    with ShadowStore(tmp_path, graph, PLAN) as store:
-        already = int(store.is_done.sum())
+    already = int(ShadowStore(tmp_path, graph, PLAN, read_only=True).is_done.sum())
     assert already < NUM_MODELS
-    told: list[int] = []
-    train_shadows(graph, PLAN, NUM_MODELS, tmp_path, progress=told.append)
-    assert told[0] == already
-    assert told[-1] == NUM_MODELS
+    reports: list[int] = []
+    train_shadows(graph, PLAN, NUM_MODELS, tmp_path, progress=reports.append)
+    assert reports[0] == already
+    assert reports[-1] == NUM_MODELS
     assert arrays(tmp_path) == arrays(whole)
 
 
@@ -108,16 +107,15 @@ def test_control_c_is_heard_within_a_second_and_keeps_what_is_finished(graph: Gr
         process.wait(timeout=30)
         assert time.monotonic() - asked < 5  # the promise is a second; a loaded machine gets more
         assert "KeyboardInterrupt" in process.communicate()[1]
-    with ShadowStore(tmp_path, graph, replace(PLAN, training=Training(epochs=2_000))) as store:
-        done = store.is_done
+    done = ShadowStore(tmp_path, graph, replace(PLAN, training=Training(epochs=2_000)), read_only=True).is_done
     assert 3 <= done.sum() < 1_000
 
 
 def test_raising_the_number_keeps_what_is_there(graph: Graph, whole: Path, tmp_path: Path) -> None:
     first = train_shadows(graph, PLAN, 45, tmp_path)
-    told: list[int] = []
-    runs = train_shadows(graph, PLAN, NUM_MODELS, tmp_path, progress=told.append)
-    assert told[0] == 45
+    reports: list[int] = []
+    runs = train_shadows(graph, PLAN, NUM_MODELS, tmp_path, progress=reports.append)
+    assert reports[0] == 45
     assert arrays(tmp_path) == arrays(whole)
     assert runs.statistics["full_clean"][:45].tobytes() == first.statistics["full_clean"].tobytes()
     assert train_shadows(graph, PLAN, 10, tmp_path).num_models == 10, "fewer may be asked for"
@@ -133,9 +131,9 @@ def flip_a_byte(path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
-        ("margin_full_noisy/c/3/0", flip_a_byte),
-        ("margin_full_noisy/c/3/0", lambda path: path.write_bytes(path.read_bytes()[:100])),
-        ("margin_none_clean/c/3/0", Path.unlink),
+        ("statistic_full_noisy/c/3/0", flip_a_byte),
+        ("statistic_full_noisy/c/3/0", lambda path: path.write_bytes(path.read_bytes()[:100])),
+        ("statistic_none_clean/c/3/0", Path.unlink),
         ("memberships/c/3/0", flip_a_byte),
         ("memberships/c/3/0", Path.unlink),
         ("train_accuracy/c/3", flip_a_byte),
@@ -146,36 +144,43 @@ def test_damage_is_found_reported_and_mended(
     name: str, damage: Callable[[Path], object], graph: Graph, whole: Path, copy: Path
 ) -> None:
     damage(copy / "shadows" / name)
-    told: list[str] = []
-    train_shadows(graph, PLAN, NUM_MODELS, copy, report=told.append)
-    assert len(told) == 1
-    assert told[0].startswith("models 96 to 127: ")
+    reports: list[str] = []
+    train_shadows(graph, PLAN, NUM_MODELS, copy, report=reports.append)
+    assert len(reports) == 1
+    assert reports[0].startswith("models 96 to 127: ")
     assert arrays(copy) == arrays(whole)
 
 
 def test_damaged_record_of_what_is_done_is_mended(graph: Graph, whole: Path, copy: Path) -> None:
     flip_a_byte(copy / "shadows" / "done" / "c" / "3")
-    told: list[str] = []
-    train_shadows(graph, PLAN, NUM_MODELS, copy, report=told.append)
-    assert len(told) == 1
+    reports: list[str] = []
+    train_shadows(graph, PLAN, NUM_MODELS, copy, report=reports.append)
+    assert len(reports) == 1
     assert arrays(copy) == arrays(whole)
 
 
 def test_reading_damaged_data_says_so(graph: Graph, copy: Path) -> None:
-    flip_a_byte(copy / "shadows" / "margin_full_clean" / "c" / "3" / "0")
-    with ShadowStore(copy, graph, PLAN) as store, pytest.raises(DataError, match="damaged"):
-        store.read(NUM_MODELS)
+    flip_a_byte(copy / "shadows" / "statistic_full_clean" / "c" / "3" / "0")
+    with pytest.raises(DataError, match="damaged"):
+        ShadowStore(copy, graph, PLAN, read_only=True).read(NUM_MODELS)
 
 
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        (replace(PLAN, seed=7), "another plan: seed is 6 there and 7 here"),
-        (replace(PLAN, model=GAT()), "another plan: model.kind is 'GCN' there and 'GAT' here"),
-        (replace(PLAN, model=GCN(hidden=8)), "another plan: model.hidden is 16 there and 8 here"),
-        (replace(PLAN, sampler=Uniform(0.25)), "another plan: sampler.kind is 'Snowball' there and 'Uniform' here"),
-        (replace(PLAN, noise_std=0.5), "another plan: noise_std is 0.25 there and 0.5 here"),
-        (replace(PLAN, views=(QueryView(),)), "another plan: views is"),
+        (replace(PLAN, seed=7), "holds shadow models with seed 6; this plan has seed 7"),
+        (replace(PLAN, model=GAT()), r"holds shadow models with model gcn \(hidden=16, .*; this plan has model gat"),
+        (replace(PLAN, model=GCN(8)), "holds shadow models with model gcn, hidden=16; this plan has hidden=8"),
+        (
+            replace(PLAN, sampler=Uniform(0.25)),
+            r"with sampler snowball \(train_fraction=0.25, .*\); this plan has sampler uniform \(train_fraction=0.25\)",
+        ),
+        (
+            replace(PLAN, releases=(Clean(), NoisyLastLayer(0.5))),
+            r"with releases clean, noisy \(noise_std=0.25\); this plan has releases clean, noisy \(noise_std=0.5\)",
+        ),
+        (replace(PLAN, training=Training(epochs=7)), "with training epochs=40; this plan has epochs=7"),
+        (replace(PLAN, engine="torch"), "with engine native; this plan has engine torch"),
     ],
 )
 def test_a_folder_of_another_plan_is_refused(plan: ShadowPlan, message: str, graph: Graph, whole: Path) -> None:
@@ -183,10 +188,16 @@ def test_a_folder_of_another_plan_is_refused(plan: ShadowPlan, message: str, gra
         train_shadows(graph, plan, NUM_MODELS, whole)
 
 
-def test_a_folder_of_another_graph_is_refused(graph: Graph, whole: Path) -> None:
+def test_a_folder_of_another_graph_is_refused_with_the_sizes(graph: Graph, whole: Path) -> None:
     other = Graph.from_edges(graph.edges[1:], graph.features, graph.labels)
-    with pytest.raises(InputError, match=r"another plan: graph.content_hash is '\w+' there and '\w+' here"):
+    message = f"of a graph with 1,000 nodes and {graph.num_edges:,} edges; this one has 1,000 nodes and "
+    with pytest.raises(InputError, match=message):
         train_shadows(other, PLAN, NUM_MODELS, whole)
+    labels = graph.labels.copy()
+    labels[:2] = labels[:2][::-1] + [0, 1] if labels[0] == labels[1] else labels[:2][::-1]
+    relabelled = Graph.from_edges(graph.edges, graph.features, labels % graph.num_classes)
+    with pytest.raises(InputError, match="of a graph of the same size with other edges, features or labels"):
+        train_shadows(relabelled, PLAN, NUM_MODELS, whole)
 
 
 @pytest.mark.parametrize("killed_after", range(9))
@@ -222,10 +233,9 @@ def test_what_a_crash_left_of_a_chunk_is_written_anew(
     content: bytes, graph: Graph, whole: Path, tmp_path: Path
 ) -> None:
     train_shadows(graph, PLAN, 64, tmp_path)
-    with ShadowStore(tmp_path, graph, PLAN) as store:
-        store.extend(NUM_MODELS)
-    (tmp_path / "shadows" / "margin_full_clean" / "c" / "2").mkdir()
-    (tmp_path / "shadows" / "margin_full_clean" / "c" / "2" / "0").write_bytes(content)
+    ShadowStore(tmp_path, graph, PLAN).extend(NUM_MODELS)
+    (tmp_path / "shadows" / "statistic_full_clean" / "c" / "2").mkdir()
+    (tmp_path / "shadows" / "statistic_full_clean" / "c" / "2" / "0").write_bytes(content)
     train_shadows(graph, PLAN, NUM_MODELS, tmp_path)
     assert arrays(tmp_path) == arrays(whole)
 
@@ -249,7 +259,7 @@ def test_a_folder_without_its_plan_is_refused(graph: Graph, copy: Path) -> None:
         train_shadows(graph, PLAN, NUM_MODELS, copy)
 
 
-@pytest.mark.parametrize("name", ["zarr.json", "margin_full_clean/zarr.json"])
+@pytest.mark.parametrize("name", ["zarr.json", "statistic_full_clean/zarr.json"])
 def test_damaged_metadata_is_refused_in_one_line(name: str, graph: Graph, copy: Path) -> None:
     (copy / "shadows" / name).write_text("garbage")
     with pytest.raises(DataError, match="damaged metadata"):
@@ -269,7 +279,7 @@ def test_another_sampler_of_the_same_name_is_refused_and_loses_nothing(graph: Gr
 
 
 def test_damage_is_a_warning_where_nobody_asked_for_reports(graph: Graph, copy: Path) -> None:
-    flip_a_byte(copy / "shadows" / "margin_full_clean" / "c" / "0" / "0")
+    flip_a_byte(copy / "shadows" / "statistic_full_clean" / "c" / "0" / "0")
     with pytest.warns(UserWarning, match="models 0 to 31: damaged"):
         train_shadows(graph, PLAN, NUM_MODELS, copy)
 
@@ -329,24 +339,24 @@ except OSError as failure:
 def test_a_write_that_fails_damages_nothing(graph: Graph, whole: Path, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", FULL_DISK, str(tmp_path)], capture_output=True, text=True, check=True)
     assert "refused: [Errno 27] File too large" in done.stdout
-    told: list[str] = []
-    train_shadows(graph, PLAN, NUM_MODELS, tmp_path, report=told.append)
-    assert told == []
+    reports: list[str] = []
+    train_shadows(graph, PLAN, NUM_MODELS, tmp_path, report=reports.append)
+    assert reports == []
     assert arrays(tmp_path) == arrays(whole)
 
 
 def test_opens_in_xarray(whole: Path) -> None:
     with xarray.open_zarr(whole / "shadows", consolidated=False) as data:
-        assert data["margin_full_clean"].dims == ("model", "node")
-        assert data["margin_full_clean"].shape == (NUM_MODELS, 1_000)
+        assert data["statistic_full_clean"].dims == ("model", "node")
+        assert data["statistic_full_clean"].shape == (NUM_MODELS, 1_000)
         members = data["memberships"].values
-        assert float(data["margin_none_clean"].values[members].mean()) > float(
-            data["margin_none_clean"].values[~members].mean()
+        assert float(data["statistic_none_clean"].values[members].mean()) > float(
+            data["statistic_none_clean"].values[~members].mean()
         )
 
 
 def test_arrays_are_compressed_and_checksummed_and_the_plan_is_readable(whole: Path) -> None:
-    about = json.loads((whole / "shadows" / "margin_full_clean" / "zarr.json").read_text())
+    about = json.loads((whole / "shadows" / "statistic_full_clean" / "zarr.json").read_text())
     assert [codec["name"] for codec in about["codecs"]] == ["bytes", "zstd", "crc32c"]
     assert about["zarr_format"] == 3
     assert about["fill_value"] == "NaN"
@@ -360,13 +370,13 @@ def test_failed_models_are_kept_apart_and_not_trained_again(graph: Graph, tmp_pa
     plan = ShadowPlan(sometimes_nobody, GCN(), Training(epochs=2))
     empty = ~draw_memberships(graph, sometimes_nobody, 20, plan.seed).any(axis=1)
     assert 0 < empty.sum() < 20
-    told: list[int] = []
+    reports: list[int] = []
     for _ in range(2):
-        runs = train_shadows(graph, plan, 20, tmp_path, progress=told.append)
+        runs = train_shadows(graph, plan, 20, tmp_path, progress=reports.append)
         assert runs.failed == tuple(np.flatnonzero(empty).tolist())
         assert runs.indices.tolist() == np.flatnonzero(~empty).tolist()
         assert f"{len(runs.failed)} failed" in str(runs)
-    assert told[-1] == 20
+    assert reports[-1] == 20
 
 
 def test_logits_are_kept_if_asked_for(graph: Graph, tmp_path: Path) -> None:

@@ -12,10 +12,23 @@ from torch_geometric.nn import GCNConv, SAGEConv
 
 from bmpaudit import InputError, datasets
 from bmpaudit.samplers import Bernoulli, Uniform, draw_memberships
-from bmpaudit.shadow import GAT, GCN, MLP, ModelState, QueryView, ShadowPlan, TorchModel, Training, train_shadows
-from bmpaudit.shadow.models import BuiltInModel
-from bmpaudit.shadow.native_engine import NativeEngine
-from bmpaudit.shadow.torch_engine import TorchEngine, box_muller, last_layer
+from bmpaudit.shadow import (
+    GAT,
+    GCN,
+    MLP,
+    Clean,
+    FullEdges,
+    ModelState,
+    NoisyLastLayer,
+    ShadowPlan,
+    TorchModel,
+    Training,
+    train_shadows,
+)
+from bmpaudit.shadow.engines.last_layer import box_muller, last_layer
+from bmpaudit.shadow.engines.native import NativeEngine
+from bmpaudit.shadow.engines.torch import TorchEngine
+from bmpaudit.shadow.models import NativeModel
 
 
 class Sage(nn.Module):
@@ -45,7 +58,7 @@ def unstable(module: nn.Module, data: Any, seed: int) -> None:  # noqa: ARG001
 
 
 @pytest.mark.parametrize("model", [GCN(dropout=0.0), GAT(dropout=0.0), MLP(dropout=0.0)], ids=str)
-def test_without_dropout_both_engines_give_the_same_margins_in_every_view(model: BuiltInModel) -> None:
+def test_without_dropout_both_engines_give_the_same_margins_in_every_view(model: NativeModel) -> None:
     graph = random_graph(num_classes=4)
     plan = ShadowPlan(Uniform(0.5), model, Training(epochs=30), seed=2)
     native = fill(NativeEngine(graph, plan), graph, plan, [0, 5], keep_logits=True)
@@ -119,11 +132,11 @@ def test_box_muller_numbers_are_standard_normal() -> None:
 
 def test_a_users_model_is_stored_and_resumed(tmp_path: Any) -> None:
     graph = datasets.load("demo")
-    plan = ShadowPlan(Uniform(0.1), TorchModel(Sage), Training(epochs=2), views=(QueryView(),), engine="torch")
+    plan = ShadowPlan(Uniform(0.1), TorchModel(Sage), Training(epochs=2), (Clean(),), (FullEdges(),), engine="torch")
     first = train_shadows(graph, plan, 3, tmp_path)
     assert (
         train_shadows(graph, plan, 5, tmp_path).statistics["full_clean"][:3].tobytes()
         == first.statistics["full_clean"].tobytes()
     )
-    with pytest.raises(InputError, match=r"another plan: model.version is '' there and '2' here"):
+    with pytest.raises(InputError, match=r"holds shadow models with model test_torch_engine:Sage, no version; this plan has version='2'"):
         train_shadows(graph, replace(plan, model=TorchModel(Sage, version="2")), 5, tmp_path)

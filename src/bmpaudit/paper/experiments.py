@@ -9,7 +9,7 @@ from typing import Literal
 from bmpaudit.attack import Decision
 from bmpaudit.errors import InputError
 from bmpaudit.samplers import Snowball, Uniform
-from bmpaudit.shadow import GAT, GCN, MLP, QueryView, ShadowPlan, Training
+from bmpaudit.shadow import GAT, GCN, MLP, Clean, NoisyLastLayer, ShadowPlan, Training
 
 Measure = Literal["bmp-r", "mp"]
 Counting = Literal["paper", "ours"]
@@ -61,7 +61,7 @@ class Configuration:
 
     def plan(self, seed: int) -> ShadowPlan:
         """The shadow models, with the settings inferred for all cells alike (docs/reproduction.md)."""
-        return ShadowPlan(self.sampler, _MODELS[self.model](), Training(), noise_std=NOISE_STD, seed=seed)
+        return ShadowPlan(self.sampler, _MODELS[self.model](), Training(), (Clean(), NoisyLastLayer(NOISE_STD)), seed=seed)
 
 
 @dataclass(frozen=True, order=True)
@@ -75,7 +75,7 @@ class Variant:
     @property
     def view(self) -> str:
         """Name of the query view."""
-        return QueryView(self.edges, self.output).name
+        return f"{self.edges}_{self.output}"
 
     @property
     def name(self) -> str:

@@ -2,28 +2,37 @@
 
 from bmpaudit.shadow.batch import ModelState
 from bmpaudit.shadow.cost import Cost, estimate_cost
+from bmpaudit.shadow.importing import import_runs
 from bmpaudit.shadow.margin import label_margin
-from bmpaudit.shadow.models import GAT, GCN, MLP, Training
-from bmpaudit.shadow.plan import ALL_VIEWS, QueryView, ShadowPlan
+from bmpaudit.shadow.models import GAT, GCN, MLP, TorchModel, TrainedElsewhere, Training
+from bmpaudit.shadow.plan import ShadowPlan, View
 from bmpaudit.shadow.pool import train_shadows
-from bmpaudit.shadow.runs import ShadowRuns
+from bmpaudit.shadow.queries import FullEdges, NoEdges
+from bmpaudit.shadow.releases import Clean, NoisyLastLayer, OutputRelease
+from bmpaudit.shadow.runs import ProbabilitiesConvertedWarning, ShadowRuns
 from bmpaudit.shadow.store import ShadowStore
-from bmpaudit.shadow.torch_model import TorchModel
 
 __all__ = [
-    "ALL_VIEWS",
     "GAT",
     "GCN",
     "MLP",
+    "Clean",
     "Cost",
+    "FullEdges",
     "ModelState",
-    "QueryView",
+    "NoEdges",
+    "NoisyLastLayer",
+    "OutputRelease",
+    "ProbabilitiesConvertedWarning",
     "ShadowPlan",
     "ShadowRuns",
     "ShadowStore",
     "TorchModel",
+    "TrainedElsewhere",
     "Training",
+    "View",
     "estimate_cost",
+    "import_runs",
     "label_margin",
     "train_shadows",
 ]

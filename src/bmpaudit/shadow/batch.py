@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from bmpaudit.arrays import Flags, Floats32, Ints
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.plan import ShadowPlan
-
-Progress = Callable[[int], object]
-"""Is told how many models are done."""
 
 
 class ModelState(IntEnum):
@@ -27,34 +23,29 @@ class ModelState(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class ShadowBatch:
-    """Arrays that an engine fills, one row a model; rows of models that are not trained hold NaN.
+    """Arrays that an engine fills, one row per model; rows of models that are not trained hold NaN.
 
     Attributes:
         indices: Number of each model in the plan, shape (B,).
         memberships: Who is in each sample, shape (B, num_nodes).
-        statistics: Label margins, shape (num_views, B, num_nodes).
-        logits: Shape (num_views, B, num_nodes, num_classes), if they are kept.
+        statistics: The plan's statistic of every node, shape (num_views, B, num_nodes).
+        logits: What each view gives out, shape (num_views, B, num_nodes, num_classes), if it is kept.
         state: `ModelState`, shape (B,).
         train_accuracy: On the sample, asked with full edges, shape (B,).
         held_out_accuracy: On all other nodes, asked with full edges, shape (B,).
     """
 
-    indices: npt.NDArray[np.int64]
-    memberships: npt.NDArray[np.bool_]
-    statistics: npt.NDArray[np.float32]
-    logits: npt.NDArray[np.float32] | None
+    indices: Ints
+    memberships: Flags
+    statistics: Floats32
+    logits: Floats32 | None
     state: npt.NDArray[np.uint8]
-    train_accuracy: npt.NDArray[np.float32]
-    held_out_accuracy: npt.NDArray[np.float32]
+    train_accuracy: Floats32
+    held_out_accuracy: Floats32
 
     @classmethod
     def empty(
-        cls,
-        graph: Graph,
-        plan: ShadowPlan,
-        indices: npt.NDArray[np.int64],
-        memberships: npt.NDArray[np.bool_],
-        keep_logits: bool = False,
+        cls, graph: Graph, plan: ShadowPlan, indices: Ints, memberships: Flags, keep_logits: bool = False
     ) -> ShadowBatch:
         """A batch with nothing trained."""
         shape = (len(plan.views), len(indices), graph.num_nodes)
@@ -69,17 +60,14 @@ class ShadowBatch:
         )
 
     @property
-    def is_done(self) -> npt.NDArray[np.bool_]:
+    def is_done(self) -> Flags:
         """Which models were trained or have failed for good, shape (B,)."""
         return self.state != ModelState.UNTRAINED
 
-
-class Engine(Protocol):
-    """Trains shadow models."""
-
-    def fill(self, batch: ShadowBatch, num_threads: int, progress: Progress) -> None:
-        """Trains and scores the batch's models, writing into its arrays.
-
-        If it is interrupted (Ctrl-C, an exception of `progress`), models already finished stay in the batch.
-        """
-        ...
+    def fail(self, row: int) -> None:
+        """Marks a model as failed and forgets whatever it gave."""
+        self.state[row] = ModelState.FAILED
+        self.statistics[:, row] = np.nan
+        if self.logits is not None:
+            self.logits[:, row] = np.nan
+        self.train_accuracy[row] = self.held_out_accuracy[row] = np.nan

@@ -1,4 +1,4 @@
-"""How long a plan will take and how much disk it will fill, found out by training a few models."""
+"""How long a plan takes and how much disk it fills, measured by training a few models."""
 
 import os
 import time
@@ -11,7 +11,7 @@ from bmpaudit.graph import Graph
 from bmpaudit.samplers import draw_memberships
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.plan import ShadowPlan
-from bmpaudit.shadow.pool import check_threads, make_engine
+from bmpaudit.shadow.pool import make_engine, threads_for
 
 TRIALS_PER_THREAD = 3
 
@@ -21,9 +21,9 @@ class Cost:
     """What training a number of shadow models costs.
 
     Attributes:
-        num_models: J.
+        num_models: Number of shadow models.
         seconds: Time on the threads asked for.
-        disk_bytes: Size of the folder; margins hardly compress, memberships do.
+        disk_bytes: Size of the folder; statistics hardly compress, memberships do.
         seconds_per_model: Time of one model on one thread.
     """
 
@@ -35,7 +35,7 @@ class Cost:
     def __str__(self) -> str:
         return (
             f"{self.num_models:,} models: about {self.seconds:,.0f} s "
-            f"({self.seconds_per_model * 1e3:,.1f} ms a model and thread), {self.disk_bytes / 1e6:,.0f} MB of disk"
+            f"({self.seconds_per_model * 1e3:,.1f} ms per model and thread), {self.disk_bytes / 1e6:,.0f} MB of disk"
         )
 
 
@@ -49,15 +49,16 @@ def estimate_cost(
 ) -> Cost:
     """Trains a handful of models of the plan, keeps nothing, and scales up."""
     check_at_least_one(num_models=num_models)
-    threads = 1 if num_threads is None and plan.engine == "torch" else check_threads(num_threads)
-    count = TRIALS_PER_THREAD * threads
-    memberships = draw_memberships(graph, plan.sampler, count, plan.seed)
-    batch = ShadowBatch.empty(graph, plan, np.arange(count), memberships, keep_logits)
+    plan.check_trusted()
     engine = make_engine(graph, plan)
+    threads = threads_for(engine, num_threads)
+    count = TRIALS_PER_THREAD * threads
+    memberships = draw_memberships(graph, plan.sampler, count, plan.seed, num_threads=threads)
+    batch = ShadowBatch.empty(graph, plan, np.arange(count), memberships, keep_logits)
     start = time.perf_counter()
     engine.fill(batch, threads, lambda _: None)
     seconds = (time.perf_counter() - start) / count
-    at_once = min(threads, os.cpu_count() or 1) if plan.engine == "native" else 1
+    at_once = min(threads, os.cpu_count() or 1) if getattr(engine, "trains_in_parallel", False) else 1
     floats = batch.statistics[:, 0].size + (0 if batch.logits is None else batch.logits[:, 0].size)
     return Cost(
         num_models=num_models,

@@ -4,48 +4,55 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from bmpaudit import registry
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
+from bmpaudit.interfaces import Query, Release, Statistic
+from bmpaudit.registry import ENGINE, MODEL, QUERY, RELEASE, SAMPLER, STATISTIC, UntrustedPart
 from bmpaudit.samplers import AnySampler
-from bmpaudit.shadow.models import GCN, BuiltInModel, Training
-from bmpaudit.shadow.torch_model import TorchModel
+from bmpaudit.shadow.margin import label_margin
+from bmpaudit.shadow.models import GCN, NativeModel, TrainedElsewhere, Training, as_model
+from bmpaudit.shadow.models.torch_model import function_name, has_own_name
+from bmpaudit.shadow.queries import FullEdges, NoEdges
+from bmpaudit.shadow.releases import Clean, NoisyLastLayer
 from bmpaudit.streams import check_seed
 
-FORMAT = 1
+FORMAT = 2
+TRAINED_ELSEWHERE = "trained elsewhere"
 
 
 @dataclass(frozen=True)
-class QueryView:
-    """How a trained model is asked about the nodes of the whole graph.
+class View:
+    """What an adversary sees of a model: the answers to one query under one release.
 
     Attributes:
-        edges: `full`: with all edges of the graph; `none`: each node by itself.
-        output: `clean`, or `noisy`: with Gaussian noise on all parameters of the last layer.
+        query: How the model is asked.
+        release: What the owner gives out.
     """
 
-    edges: Literal["full", "none"] = "full"
-    output: Literal["clean", "noisy"] = "clean"
+    query: Query
+    release: Release
 
-    def __post_init__(self) -> None:
-        if self.edges not in ("full", "none") or self.output not in ("clean", "noisy"):
-            raise InputError(
-                f"a view has edges full or none and output clean or noisy, got edges={self.edges!r}, "
-                f"output={self.output!r}"
-            )
+    @property
+    def query_name(self) -> str:
+        """`full`, `none`, and so on."""
+        return registry.label(QUERY, self.query)
+
+    @property
+    def release_name(self) -> str:
+        """`clean`, `noisy`, `noisy-0.5`, and so on."""
+        return registry.label(RELEASE, self.release)
 
     @property
     def name(self) -> str:
         """`full_clean`, `none_noisy`, and so on."""
-        return f"{self.edges}_{self.output}"
-
-
-ALL_VIEWS = tuple(QueryView(edges, output) for edges in ("full", "none") for output in ("clean", "noisy"))
-"""The four ways of asking that the paper studies; the two noisy ones share one draw of noise."""
+        return f"{self.query_name}_{self.release_name}"
 
 
 @dataclass(frozen=True)
@@ -54,40 +61,86 @@ class ShadowPlan:
 
     Attributes:
         sampler: Who is in the training sample.
-        model: What is trained: a `GCN`, `GAT` or `MLP`, or a `TorchModel`.
-        training: How.
-        views: How the trained models are asked.
-        noise_std: Standard deviation of the noise of noisy views.
-        seed: Of all random numbers.
-        engine: `native` or `torch`; a `TorchModel` needs `torch`.
+        model: What is trained: a built-in model, a `TorchModel`, an `nn.Module` class or another factory of modules.
+        training: How it is trained; None for a model that brings its own training or was trained elsewhere.
+        releases: What the owner gives out of a trained model.
+        queries: How the trained models are asked.
+        statistic: What is kept of the answers, one number for each node.
+        seed: Random seed.
+        engine: Name of the engine, or `module:Name` of your own.
     """
 
     sampler: AnySampler
-    model: BuiltInModel | TorchModel = field(default_factory=GCN)
-    training: Training = field(default_factory=Training)
-    views: tuple[QueryView, ...] = ALL_VIEWS
-    noise_std: float = 0.25
+    model: Any = field(default_factory=GCN)
+    training: Training | None = field(default_factory=Training)
+    releases: Sequence[Release] = (Clean(), NoisyLastLayer())
+    queries: Sequence[Query] = (FullEdges(), NoEdges())
+    statistic: Statistic = label_margin
     seed: int = 0
-    engine: Literal["native", "torch"] = "native"
+    engine: str = "native"
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
-        if not callable(self.sampler) and not hasattr(self.sampler, "sample"):
+        object.__setattr__(self, "model", as_model(self.model))
+        object.__setattr__(self, "releases", tuple(self.releases))
+        object.__setattr__(self, "queries", tuple(self.queries))
+        if self.is_trained_elsewhere or self.own_training is not None:
+            object.__setattr__(self, "training", None)
+        elif self.training is None:
+            object.__setattr__(self, "training", Training())
+        if not isinstance(self.sampler, UntrustedPart) and not callable(getattr(self.sampler, "sample", self.sampler)):
             raise InputError(f"sampler must have a method sample or be a function, got {self.sampler!r}")
-        if not 0 <= self.noise_std < float("inf"):
-            raise InputError(f"noise_std must be at least 0, got noise_std={self.noise_std}")
-        if not self.views or len(set(self.views)) != len(self.views):
-            raise InputError("views must name at least one view, each once")
-        if self.engine not in ("native", "torch"):
-            raise InputError(f"engine must be native or torch, got engine={self.engine!r}")
-        if isinstance(self.model, TorchModel) and self.engine != "torch":
-            raise InputError("a TorchModel needs engine='torch'")
-        if isinstance(self.model, TorchModel) and not self.model.version:
-            for part in (self.model.factory, self.model.train):
-                if part is not None and not _has_name_of_its_own(part):
-                    raise InputError(
-                        f"TorchModel: {_plain(part)} may stand for many functions; tell them apart by version='…'"
-                    )
+        for kind, parts, method in ((RELEASE, self.releases, "outputs"), (QUERY, self.queries, "graph")):
+            for part in parts:
+                if not isinstance(part, UntrustedPart) and not callable(getattr(part, method, None)):
+                    raise InputError(f"a {kind} must have a method {method}, got {part!r}")
+            names = [registry.label(kind, part) for part in parts]
+            if not names or len(set(names)) != len(names):
+                raise InputError(f"a plan needs at least one {kind}, each of its own name, got {', '.join(names)}")
+        self._check_statistic()
+        self._check_engine()
+
+    def _check_statistic(self) -> None:
+        if isinstance(self.statistic, UntrustedPart):
+            return
+        if not callable(self.statistic):
+            raise InputError(f"statistic must be a function of (outputs, labels), got {self.statistic!r}")
+        is_known_by_class = dataclasses.is_dataclass(self.statistic)
+        if not is_known_by_class and not has_own_name(self.statistic):
+            raise InputError(
+                f"statistic: {function_name(self.statistic)} may stand for many functions; "
+                "use one that is defined by name in a module, or a dataclass with a method __call__"
+            )
+
+    def _check_engine(self) -> None:
+        if self.engine not in registry.ENTRIES[ENGINE] and not registry.is_code(str(self.engine)):
+            choices = ", ".join(registry.ENTRIES[ENGINE])
+            raise InputError(f"engine must be one of {choices}, or module:Name of your own, got engine={self.engine!r}")
+        if self.engine == "native" and not isinstance(self.model, NativeModel | TrainedElsewhere | UntrustedPart):
+            raise InputError(f"the native engine cannot train {self.model}: it needs engine='torch'")
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """All combinations of a query and a release, query by query."""
+        return tuple(View(query, release) for query in self.queries for release in self.releases)
+
+    @property
+    def is_trained_elsewhere(self) -> bool:
+        """Whether the models come from outside, so that no more of them can be trained."""
+        return isinstance(self.model, TrainedElsewhere)
+
+    @property
+    def own_training(self) -> str | None:
+        """`module:Name` of the function by which a model of the user's own is trained, if it brings one."""
+        if isinstance(self.model, UntrustedPart) or hasattr(self.model, "registry_table"):
+            return registry.table_of(MODEL, self.model).get("train")
+        return None
+
+    def check_trusted(self) -> None:
+        """Raises `UntrustedCodeError` if a part is code that has not been run."""
+        for part in (self.sampler, self.model, self.statistic, *self.releases, *self.queries):
+            if isinstance(part, UntrustedPart):
+                raise registry.untrusted(part.kind, part.target)
 
     def describe(self, graph: Graph) -> dict[str, Any]:
         """The plan and the graph as plain values, by which a folder of shadow models is recognised."""
@@ -97,30 +150,26 @@ class ShadowPlan:
                 "content_hash": graph.content_hash,
                 **{n: getattr(graph, n) for n in ("num_nodes", "num_edges", "num_features", "num_classes")},
             },
-            "sampler": describe_part(self.sampler),
-            "model": describe_part(self.model),
-            "training": describe_part(self.training),
-            "views": [view.name for view in self.views],
-            "noise_std": float(self.noise_std),
+            "sampler": _describe_part(SAMPLER, self.sampler),
+            "model": _describe_part(MODEL, self.model),
+            "training": self._describe_training(),
+            "releases": [_describe_part(RELEASE, release) for release in self.releases],
+            "queries": [_describe_part(QUERY, query) for query in self.queries],
+            "statistic": _describe_part(STATISTIC, self.statistic),
             "seed": int(self.seed),
-            "engine": self.engine,
+            "engine": None if self.is_trained_elsewhere else self.engine,
         }
 
-
-def describe_part(part: Any) -> dict[str, Any]:
-    """A setting as plain values: its kind and its fields; a function by the name it can be imported by."""
-    if dataclasses.is_dataclass(part) and not isinstance(part, type):
-        fields = {f.name: _plain(getattr(part, f.name)) for f in dataclasses.fields(part)}
-        return {"kind": type(part).__name__, **fields}
-    if hasattr(part, "sample"):  # an object of the user's own, known by its class
-        return {"kind": "object", "name": f"{type(part).__module__}.{type(part).__qualname__}"}
-    return {"kind": "function", "name": _plain(part)}
+    def _describe_training(self) -> Any:
+        if self.is_trained_elsewhere:
+            return TRAINED_ELSEWHERE
+        if self.training is None:
+            return {"name": self.own_training}
+        return {name: _plain(value) for name, value in registry.settings_of(self.training).items()}
 
 
-def _has_name_of_its_own(function: Any) -> bool:
-    """Whether a function can be told by its name: not a lambda, a partial, or one made within another."""
-    name = getattr(function, "__qualname__", "")
-    return bool(name) and "<" not in name
+def _describe_part(kind: str, part: Any) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in registry.table_of(kind, part).items()}
 
 
 def _plain(value: Any) -> Any:
@@ -131,5 +180,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
     if callable(value):
-        return f"{value.__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+        return function_name(value)
     return value

@@ -1,8 +1,7 @@
-"""Training shadow models into a folder, and going on where one left off."""
+"""Training shadow models into a folder, and resuming after a stop."""
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -10,34 +9,50 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from bmpaudit.checks import check_at_least_one
+from bmpaudit import registry
+from bmpaudit.arrays import Flags, Ints
+from bmpaudit.checks import check_at_least_one, thread_count
 from bmpaudit.errors import InputError
+from bmpaudit.files import folder_lock
 from bmpaudit.graph import Graph
+from bmpaudit.interfaces import Engine, Progress
 from bmpaudit.samplers import draw_memberships
-from bmpaudit.shadow.batch import Engine, Progress, ShadowBatch
-from bmpaudit.shadow.native_engine import NativeEngine
+from bmpaudit.shadow.array_group import MODELS_PER_CHUNK
+from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ShadowRuns
-from bmpaudit.shadow.store import MODELS_PER_CHUNK, ShadowStore
+from bmpaudit.shadow.store import ShadowStore
 
 SECONDS_BETWEEN_WRITES = 5.0  # what a kill can cost at most, but for the models in work
 
 
 def make_engine(graph: Graph, plan: ShadowPlan) -> Engine:
-    """The engine that a plan names."""
-    if plan.engine == "native":
-        return NativeEngine(graph, plan)
+    """The engine that a plan names, ready to train its models."""
     try:
-        from bmpaudit.shadow.torch_engine import TorchEngine
-    except ImportError as missing:
-        raise InputError(f"engine='torch' needs PyTorch Geometric: pip install 'bmpaudit[torch]' ({missing})") from None
-    return TorchEngine(graph, plan)
+        engine: Callable[[Graph, ShadowPlan], Engine] = registry.load(registry.ENGINE, plan.engine)
+    except InputError as failure:
+        missing = failure.__cause__
+        if isinstance(missing, ModuleNotFoundError) and missing.name in ("torch", "torch_geometric"):
+            message = f"engine={plan.engine!r} needs PyTorch Geometric: pip install 'bmpaudit[torch]' ({missing})"
+            raise InputError(message) from None
+        raise
+    return engine(graph, plan)
 
 
-def _warn(told: str) -> None:
-    warnings.warn(told, stacklevel=3)
+def threads_for(engine: Engine, num_threads: int | None) -> int:
+    """Number of threads to train on.
+
+    If not given, all cores for an engine that says of itself that it `trains_in_parallel`, and one for others: models
+    this small gain nothing from several PyTorch threads, and lose much on a busy machine.
+    """
+    if num_threads is None and not getattr(engine, "trains_in_parallel", False):
+        return 1
+    return thread_count(num_threads)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, stacklevel=3)
 
 
 def train_shadows(
@@ -53,34 +68,42 @@ def train_shadows(
 ) -> ShadowRuns:
     """Makes sure that a folder holds the first `num_models` shadow models of a plan, and returns them.
 
-    Models already there are kept; damaged ones are reported and trained again. A stop (Ctrl-C, kill -9, a full disk)
-    loses at most the last few seconds' models, and the next call goes on; the result is the same as without the stop.
+    Models already there are kept, also those beyond `num_models`; damaged ones are reported and trained again. A stop
+    (Ctrl-C, kill -9, a full disk) loses at most the models of the last few seconds, and the next call resumes; the
+    result is the same as without the stop.
 
     Args:
         graph: The whole graph.
         plan: What to train; a folder made for another plan or graph is refused.
         num_models: J; may be raised later.
-        folder: Where to keep them (see `ShadowStore`).
-        num_threads: Threads to train on; if not given all cores, and one for the torch engine.
-        keep_logits: Whether to keep full logits beside the margins.
-        progress: Is told how many of the models are done.
-        report: Is told of damage that was found; a warning if not given.
+        folder: Where to keep them (see `ShadowStore`); its lock is held meanwhile.
+        num_threads: Number of threads; if not given all cores, and one for the torch engine.
+        keep_logits: Whether to keep what each view gives out beside the statistics.
+        progress: Called with the number of models done so far.
+        report: Called with a message for damage that was found; a warning if not given.
+
+    Raises:
+        InputError: if the plan cannot be carried out, or the folder is of another plan or in use.
     """
     check_at_least_one(num_models=num_models)
-    # Models this small gain nothing from several PyTorch threads, and lose much on a busy machine.
-    threads = 1 if num_threads is None and plan.engine == "torch" else check_threads(num_threads)
-    draw_memberships(graph, plan.sampler, 1, plan.seed)  # what cannot be sampled leaves no folder behind
-    with ShadowStore(folder, graph, plan, keep_logits) as store:
+    drawing_threads = thread_count(num_threads)
+    if plan.is_trained_elsewhere:
+        raise InputError("these models were trained elsewhere; bmpaudit cannot train more of them")
+    plan.check_trusted()
+    draw_memberships(graph, plan.sampler, 1, plan.seed, num_threads=1)  # what cannot be sampled leaves no folder behind
+    with folder_lock(Path(folder)):
+        store = ShadowStore(folder, graph, plan, keep_logits)
         store.extend(num_models)
-        store.discard_damaged(report)
+        store.discard_damaged(report, drawing_threads)
         done = store.is_done[:num_models]
         num_done = int(done.sum())
         progress(num_done)
         if num_done < num_models:
             engine = make_engine(graph, plan)
+            threads = threads_for(engine, num_threads)
             with _Writer(store) as writer:
                 for todo in _pieces(done, threads):
-                    batch = _new_batch(graph, plan, todo, store.keep_logits)
+                    batch = _new_batch(graph, plan, todo, store.keep_logits, drawing_threads)
                     try:
                         engine.fill(batch, threads, lambda k, before=num_done: progress(before + k))  # type: ignore[misc]
                     finally:
@@ -90,7 +113,7 @@ def train_shadows(
         return store.read(num_models)
 
 
-def _pieces(done: npt.NDArray[np.bool_], threads: int) -> Iterator[npt.NDArray[np.int64]]:
+def _pieces(done: Flags, threads: int) -> Iterator[Ints]:
     """Models to train together and write at once: within one chunk of the store, and of a few seconds' work."""
     size, start_of_run, trained = 2 * threads, time.monotonic(), 0
     for start in range(0, len(done), MODELS_PER_CHUNK):
@@ -103,17 +126,9 @@ def _pieces(done: npt.NDArray[np.bool_], threads: int) -> Iterator[npt.NDArray[n
             size = int(np.clip(SECONDS_BETWEEN_WRITES * a_second, threads, MODELS_PER_CHUNK))
 
 
-def check_threads(num_threads: int | None) -> int:
-    """The number of threads to use; more than cores is allowed, and no faster."""
-    if num_threads is None:
-        return os.cpu_count() or 1
-    check_at_least_one(num_threads=num_threads)
-    return num_threads
-
-
-def _new_batch(graph: Graph, plan: ShadowPlan, indices: np.ndarray, keep_logits: bool) -> ShadowBatch:
+def _new_batch(graph: Graph, plan: ShadowPlan, indices: Ints, keep_logits: bool, num_threads: int) -> ShadowBatch:
     span = int(indices[-1] - indices[0]) + 1
-    drawn = draw_memberships(graph, plan.sampler, span, plan.seed, first=int(indices[0]))
+    drawn = draw_memberships(graph, plan.sampler, span, plan.seed, first=int(indices[0]), num_threads=num_threads)
     memberships = np.ascontiguousarray(drawn[indices - indices[0]])
     return ShadowBatch.empty(graph, plan, indices.astype(np.int64), memberships, keep_logits)
 

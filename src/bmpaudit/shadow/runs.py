@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bmpaudit.arrays import Flags, Floats32, Ints
 from bmpaudit.errors import InputError
+from bmpaudit.graph import Graph
 from bmpaudit.shadow.margin import label_margin
+
+SUM_TOLERANCE = 1e-3
+"""How far from 1 the sum of a node's probabilities may be."""
+
+
+class ProbabilitiesConvertedWarning(UserWarning):
+    """Outputs were recognised as probabilities and converted to log-probabilities."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,20 +28,20 @@ class ShadowRuns:
     """Memberships and statistics of J finished shadow models on N nodes.
 
     Attributes:
-        indices: Number of each model in its plan, shape (J,).
+        indices: Number of each model in its plan, ascending, shape (J,).
         memberships: Whether each node was in each model's sample, shape (J, N).
-        statistics: For each view, the label margin of every node under every model, shape (J, N); higher = surer of
-            the true label.
+        statistics: For each view, the statistic of every node under every model, shape (J, N); higher = surer of the
+            true label.
         train_accuracy: Of each model on its sample, shape (J,); NaN where unknown.
         held_out_accuracy: Of each model on all other nodes, shape (J,); NaN where unknown.
         failed: Numbers of models that failed (no finite parameters, or an empty sample) and are left out.
     """
 
-    indices: npt.NDArray[np.int64]
-    memberships: npt.NDArray[np.bool_]
-    statistics: Mapping[str, npt.NDArray[np.float32]]
-    train_accuracy: npt.NDArray[np.float32]
-    held_out_accuracy: npt.NDArray[np.float32]
+    indices: Ints
+    memberships: Flags
+    statistics: Mapping[str, Floats32]
+    train_accuracy: Floats32
+    held_out_accuracy: Floats32
     failed: tuple[int, ...] = ()
 
     @property
@@ -40,64 +51,123 @@ class ShadowRuns:
 
     def __str__(self) -> str:
         views = ", ".join(self.statistics)
-        told = f"{self.num_models:,} shadow models of {self.memberships.shape[1]:,} nodes, views {views}"
-        return told + (f"; {len(self.failed)} failed: {', '.join(map(str, self.failed[:10]))}" if self.failed else "")
+        summary = f"{self.num_models:,} shadow models of {self.memberships.shape[1]:,} nodes, views {views}"
+        failed = f"; {len(self.failed)} failed: {', '.join(map(str, self.failed[:10]))}" if self.failed else ""
+        return summary + failed
 
     @classmethod
     def from_arrays(
         cls,
         memberships: npt.ArrayLike,
         logits_or_statistics: npt.ArrayLike | Mapping[str, npt.ArrayLike],
-        labels: npt.ArrayLike,
+        graph_or_labels: Graph | npt.ArrayLike,
+        *,
+        node_names: Sequence[str] | None = None,
     ) -> ShadowRuns:
         """Takes in models that were trained elsewhere.
 
         Args:
             memberships: Whether node i was in the sample of model j, shape (J, N), booleans or 0 and 1.
-            logits_or_statistics: Logits, shape (J, N, C), or label margins, shape (J, N); or a mapping from names of
-                views to such arrays. A single array is the view `full_clean`.
-            labels: Class of each node, shape (N,).
+            logits_or_statistics: Logits or probabilities, shape (J, N, C), or label margins, shape (J, N); or a mapping
+                from view names (`full_clean`: query and release) to such arrays. A single array is the view
+                `full_clean`.
+            graph_or_labels: The graph, or the class of each node, shape (N,).
+            node_names: How errors name nodes; a graph brings its own names.
 
         Raises:
             InputError: if shapes do not fit or a value is not finite.
+
+        Warns:
+            ProbabilitiesConvertedWarning: if outputs are probabilities, which are converted to log-probabilities.
         """
+        labels: npt.ArrayLike
+        if isinstance(graph_or_labels, Graph):
+            labels, node_names = graph_or_labels.labels, node_names or graph_or_labels.node_names
+        else:
+            labels = graph_or_labels
         members = _as_memberships(memberships)
         classes = np.asarray(labels)
         if classes.shape != (members.shape[1],):
             raise InputError(f"labels must have shape ({members.shape[1]},), got {classes.shape}")
+        if node_names is not None and len(node_names) != len(classes):
+            raise InputError(f"node_names must have {len(classes)} names, got {len(node_names)}")
         views = logits_or_statistics
         if not isinstance(views, Mapping):
             views = {"full_clean": views}
+        if not views:
+            raise InputError("logits_or_statistics must hold at least one view, got none")
         unknown = np.full(len(members), np.nan, dtype=np.float32)
         return cls(
             indices=np.arange(len(members)),
             memberships=members,
-            statistics={name: _as_statistics(name, given, members.shape, classes) for name, given in views.items()},
+            statistics={
+                name: _as_statistics(name, np.asarray(values), members.shape, classes, node_names)
+                for name, values in views.items()
+            },
             train_accuracy=unknown,
             held_out_accuracy=unknown,
         )
 
 
-def _as_memberships(memberships: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    given = np.asarray(memberships)
-    if given.ndim != 2 or given.size == 0:
-        raise InputError(f"memberships must have shape (num_models, num_nodes), got {given.shape}")
-    if given.dtype != np.bool_ and not np.isin(given, (0, 1)).all():
+def _as_memberships(memberships: npt.ArrayLike) -> Flags:
+    flags = np.asarray(memberships)
+    if flags.ndim != 2 or flags.size == 0:
+        raise InputError(f"memberships must have shape (num_models, num_nodes), got {flags.shape}")
+    if flags.dtype != np.bool_ and not np.isin(flags, (0, 1)).all():
         raise InputError("memberships must be booleans, or 0 and 1")
-    return given.astype(np.bool_)
+    return flags.astype(np.bool_)
 
 
 def _as_statistics(
-    name: str, given: npt.ArrayLike, shape: tuple[int, ...], labels: npt.NDArray[np.generic]
-) -> npt.NDArray[np.float32]:
-    values = np.asarray(given)
-    if values.ndim == 3 and values.shape[:2] == shape:
-        values = label_margin(values, labels)
-    if values.shape != shape:
+    view: str,
+    values: npt.NDArray[Any],
+    shape: tuple[int, ...],
+    labels: npt.NDArray[Any],
+    node_names: Sequence[str] | None,
+) -> Floats32:
+    is_outputs = values.ndim == 3 and values.shape[:2] == shape
+    if not is_outputs and values.shape != shape:
         raise InputError(
-            f"view {name}: must have shape {shape} for margins or (…, num_classes) for logits, got {values.shape}"
+            f"view {view}: must have shape {shape} for margins or (…, num_classes) for logits, got {values.shape}"
         )
-    if not np.isfinite(values).all():
-        model, node = np.argwhere(~np.isfinite(values))[0]
-        raise InputError(f"view {name}: must be finite, got {values[model, node]} for model {model}, node {node}")
-    return values.astype(np.float32)
+    if not np.issubdtype(values.dtype, np.number) or np.iscomplexobj(values):
+        raise InputError(f"view {view}: must be real numbers, got {values.dtype}")
+    if not is_outputs:
+        with np.errstate(over="ignore"):  # a number too large becomes infinite, which is refused
+            statistics = values.astype(np.float32)
+    else:
+        if is_probabilities(values):
+            warnings.warn(
+                f"view {view}: the outputs are probabilities (each row sums to 1): converted to log-probabilities",
+                ProbabilitiesConvertedWarning,
+                stacklevel=4,
+            )
+            values = log_probabilities(values)
+        statistics = label_margin(values, labels)
+    _check_finite(view, statistics, node_names)
+    return statistics
+
+
+def _check_finite(view: str, statistics: Floats32, node_names: Sequence[str] | None) -> None:
+    is_finite = np.isfinite(statistics)
+    if not is_finite.all():
+        model, node = np.argwhere(~is_finite)[0].tolist()
+        name = node if node_names is None else repr(node_names[node])
+        raise InputError(f"view {view}: must be finite, got {statistics[model, node]} for model {model}, node {name}")
+
+
+def is_probabilities(outputs: npt.NDArray[Any]) -> bool:
+    """Whether all rows (the last axis) lie in [0, 1] and sum to 1.
+
+    >>> is_probabilities(np.array([[0.25, 0.75], [1.0, 0.0]])), is_probabilities(np.array([[0.5, 2.0]]))
+    (True, False)
+    """
+    if outputs.min() < 0 or outputs.max() > 1:
+        return False
+    return bool((np.abs(outputs.sum(axis=-1, dtype=np.float64) - 1) <= SUM_TOLERANCE).all())
+
+
+def log_probabilities(probabilities: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Logarithms, with 0 taken as the smallest positive number of the input's precision, float32 at the most."""
+    kind = np.float16 if probabilities.dtype == np.float16 else np.float32
+    return np.log(np.maximum(probabilities.astype(np.float64), float(np.finfo(kind).smallest_subnormal)))

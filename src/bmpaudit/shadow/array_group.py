@@ -1,0 +1,97 @@
+"""Arrays over models on disk, one Zarr group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import zarr
+from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
+
+from bmpaudit.errors import DataError, InputError
+
+MODELS_PER_CHUNK = 32
+
+
+class ArrayKind(NamedTuple):
+    """What one array holds for each model."""
+
+    dtype: str
+    extent: tuple[int, ...]
+    fill: Any
+
+
+class ArrayGroup:
+    """Compressed, checksummed arrays whose first dimension is the model, and `done`, which vouches for the others.
+
+    A missing Zarr chunk reads as the fill value without a word, so only `done` says what is there.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool) -> None:
+        self.path = path
+        if read_only and not path.exists():
+            raise DataError(f"{path.parent} has no shadow models")
+        try:
+            self._group = zarr.open_group(path, mode="r" if read_only else "a")
+            arrays = [self[name] for name in self._group.array_keys()]
+        except (ValueError, KeyError, TypeError, zarr.errors.BaseZarrError) as damage:
+            raise DataError(f"{path}: damaged metadata ({damage}); use a new folder") from None
+        if "done" not in self._group and (read_only or any(array.shape[0] for array in arrays)):
+            raise DataError(f"{path}: the record of what is done is missing; use a new folder")
+
+    @property
+    def names(self) -> list[str]:
+        """The arrays, `done` last."""
+        return sorted(self._group.array_keys(), key=lambda name: (name == "done", name))
+
+    def __getitem__(self, name: str) -> zarr.Array[Any]:
+        array = self._group[name]
+        if not isinstance(array, zarr.Array):
+            raise KeyError(f"{name} is not an array")
+        return array
+
+    def create(self, kinds: Mapping[str, ArrayKind]) -> None:
+        """Creates the arrays that are missing, in order.
+
+        Raises:
+            InputError: if one is missing though there are finished models.
+        """
+        for name, kind in kinds.items():
+            if name in self._group:
+                continue
+            if "done" in self._group and np.asarray(self["done"][:]).any():
+                raise InputError(
+                    f"{self.path.parent} holds shadow models without {name}; use a new folder to keep them"
+                )
+            self._group.create_array(
+                name,
+                shape=(0, *kind.extent),
+                chunks=(MODELS_PER_CHUNK, *kind.extent),
+                dtype=kind.dtype,
+                fill_value=kind.fill,
+                serializer=BytesCodec(),
+                compressors=[ZstdCodec(level=1), Crc32cCodec()],
+                dimension_names=("model", "node", "class")[: 1 + len(kind.extent)],
+            )
+
+    def extend(self, length: int) -> None:
+        """Makes room for at least `length` models, array by array and `done` last."""
+        length = max(length, self["done"].shape[0])
+        for name in self.names:
+            array = self[name]
+            if array.shape[0] < length:
+                array.resize((length, *array.shape[1:]))
+
+    def forget(self, chunk: slice) -> None:
+        """Puts fill values in place of the models of one chunk, `done` first: what it does not vouch for is nothing."""
+        for name in reversed(self.names):
+            # The whole chunk is written: a partial write would have to read the damaged one.
+            self[name][chunk] = self.blank(name, chunk)
+
+    def blank(self, name: str, chunk: slice) -> npt.NDArray[Any]:
+        """Fill values of one chunk."""
+        array = self[name]
+        return np.full((chunk.stop - chunk.start, *array.shape[1:]), array.fill_value, dtype=array.dtype)

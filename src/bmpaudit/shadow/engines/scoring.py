@@ -1,0 +1,106 @@
+"""From the logits of one model to the statistics of its views: what every engine does alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from bmpaudit.arrays import Floats32
+from bmpaudit.errors import InputError
+from bmpaudit.graph import Graph
+from bmpaudit.shadow.batch import ModelState, ShadowBatch
+from bmpaudit.shadow.margin import label_margin
+from bmpaudit.shadow.plan import ShadowPlan, View
+from bmpaudit.streams import Purpose, stream
+
+
+class Question(NamedTuple):
+    """What a trained model is asked: several views may need the same answer.
+
+    Attributes:
+        query: Number of the query in the plan.
+        noise_std: Standard deviation of the noise on the last layer.
+    """
+
+    query: int
+    noise_std: float
+
+
+def questions_of(plan: ShadowPlan) -> list[Question]:
+    """The question behind each view, in the order of `plan.views`."""
+    return [
+        Question(number, float(release.last_layer_noise))
+        for number in range(len(plan.queries))
+        for release in plan.releases
+    ]
+
+
+def is_margin_of_logits(plan: ShadowPlan, view: View) -> bool:
+    """Whether a view's statistic is the label margin of the model's own logits, which C++ computes."""
+    return plan.statistic is label_margin and not view.release.changes_outputs
+
+
+def shown_graphs(plan: ShadowPlan, graph: Graph) -> list[Graph]:
+    """What the model sees under each query.
+
+    Raises:
+        InputError: if a query changes the nodes.
+    """
+    shown = [query.graph(graph) for query in plan.queries]
+    for query, other in zip(plan.queries, shown, strict=True):
+        if other.num_nodes != graph.num_nodes:
+            raise InputError(
+                f"query {query} must show a graph with the same nodes: {graph.num_nodes:,}, got {other.num_nodes:,}"
+            )
+    return shown
+
+
+def score_model(
+    plan: ShadowPlan,
+    graph: Graph,
+    batch: ShadowBatch,
+    row: int,
+    logits: Mapping[Question, Floats32],
+    margins: Mapping[Question, Floats32],
+) -> None:
+    """Fills in the statistics of a model that was trained, or marks it as failed if one is not finite.
+
+    Args:
+        plan: The plan.
+        graph: The whole graph.
+        batch: Where the statistics go.
+        row: Which model of the batch.
+        logits: Answers to all questions of the plan.
+        margins: Label margins of these logits, where the engine has them already.
+    """
+    questions, num_releases = questions_of(plan), len(plan.releases)
+    for first, release in enumerate(plan.releases):
+        rng = stream(plan.seed, int(batch.indices[row]), Purpose.RELEASE)
+        for number in range(first, len(questions), num_releases):
+            view, question = plan.views[number], questions[number]
+            outputs = logits[question]
+            if release.changes_outputs:
+                outputs = np.asarray(release.outputs(outputs.copy(), rng), dtype=np.float32)
+                if outputs.shape != logits[question].shape:
+                    raise InputError(
+                        f"release {view.release_name} must give outputs of shape {logits[question].shape} "
+                        f"(nodes, classes), got {outputs.shape}"
+                    )
+            if is_margin_of_logits(plan, view) and question in margins:
+                statistics = margins[question]
+            else:
+                statistics = np.asarray(plan.statistic(outputs, graph.labels), dtype=np.float32)
+                if statistics.shape != (graph.num_nodes,):
+                    raise InputError(
+                        f"the statistic must give one number for each of {graph.num_nodes:,} nodes, "
+                        f"got shape {statistics.shape}"
+                    )
+            batch.statistics[number, row] = statistics
+            if batch.logits is not None:
+                batch.logits[number, row] = outputs
+    if np.isfinite(batch.statistics[:, row]).all():
+        batch.state[row] = ModelState.TRAINED
+    else:
+        batch.fail(row)

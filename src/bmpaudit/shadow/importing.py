@@ -1,0 +1,88 @@
+"""Models trained elsewhere, stored like our own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from bmpaudit.errors import InputError
+from bmpaudit.files import folder_lock
+from bmpaudit.graph import Graph
+from bmpaudit.shadow.array_group import MODELS_PER_CHUNK
+from bmpaudit.shadow.batch import ModelState, ShadowBatch
+from bmpaudit.shadow.plan import ShadowPlan
+from bmpaudit.shadow.runs import ShadowRuns
+from bmpaudit.shadow.store import ShadowStore
+
+
+def import_runs(graph: Graph, plan: ShadowPlan, runs: ShadowRuns, folder: str | Path) -> ShadowRuns:
+    """Stores models that were trained elsewhere in a folder, from which later steps read them.
+
+    A call that was interrupted can be repeated, and models can be added after the last one.
+
+    Args:
+        graph: The whole graph.
+        plan: Its model must be `TrainedElsewhere()`; its views are those that `runs` has.
+        runs: The models, from `ShadowRuns.from_arrays`.
+        folder: A new folder, or one to which the same models were imported before.
+
+    Returns:
+        The models as the folder has them.
+
+    Raises:
+        InputError: if the models do not fit the plan, the graph or what is in the folder already.
+    """
+    _check(graph, plan, runs)
+    with folder_lock(Path(folder)):
+        store = ShadowStore(folder, graph, plan)
+        _check_nothing_else_is_there(store, runs)
+        length = int(runs.indices[-1]) + 1
+        store.extend(length)
+        for start in range(0, length, MODELS_PER_CHUNK):
+            rows = np.flatnonzero((runs.indices >= start) & (runs.indices < start + MODELS_PER_CHUNK))
+            if len(rows):
+                store.write(_as_batch(plan, runs, rows))
+        return store.read()
+
+
+def _check(graph: Graph, plan: ShadowPlan, runs: ShadowRuns) -> None:
+    if not plan.is_trained_elsewhere:
+        raise InputError(f"models trained elsewhere need a plan with the model TrainedElsewhere(), got {plan.model}")
+    if runs.memberships.shape[1] != graph.num_nodes:
+        raise InputError(
+            f"the models must be of the graph's {graph.num_nodes:,} nodes, got {runs.memberships.shape[1]:,}"
+        )
+    wanted = [view.name for view in plan.views]
+    if set(wanted) != set(runs.statistics):
+        raise InputError(
+            f"statistics must be of every combination of the plan's queries and releases: {', '.join(wanted)}, "
+            f"got {', '.join(runs.statistics)}"
+        )
+    is_empty = ~runs.memberships.any(axis=1)
+    if is_empty.any():
+        raise InputError(f"every model must have at least one member, got none for model {runs.indices[is_empty][0]}")
+
+
+def _check_nothing_else_is_there(store: ShadowStore, runs: ShadowRuns) -> None:
+    there = store.read()
+    common = np.isin(runs.indices, there.indices)
+    pairs: list[tuple[np.ndarray, np.ndarray]] = [(runs.indices, there.indices), (runs.memberships, there.memberships)]
+    pairs += [(runs.statistics[name], there.statistics[name]) for name in there.statistics]
+    if any(not np.array_equal(new[common], old) for new, old in pairs):
+        raise InputError(
+            f"{store.folder} holds {there.num_models:,} models trained elsewhere that are not among these; "
+            "use a new folder"
+        )
+
+
+def _as_batch(plan: ShadowPlan, runs: ShadowRuns, rows: np.ndarray) -> ShadowBatch:
+    return ShadowBatch(
+        indices=runs.indices[rows],
+        memberships=runs.memberships[rows],
+        statistics=np.stack([runs.statistics[view.name][rows] for view in plan.views]),
+        logits=None,
+        state=np.full(len(rows), ModelState.TRAINED, dtype=np.uint8),
+        train_accuracy=runs.train_accuracy[rows],
+        held_out_accuracy=runs.held_out_accuracy[rows],
+    )
