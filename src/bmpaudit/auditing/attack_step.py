@@ -8,32 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bmpaudit import registry
 from bmpaudit.attack import (
+    SHADOW_FREQUENCY,
     AttackPerformance,
     ErrorCounts,
-    NullControl,
+    Evidence,
+    PermutationTest,
     attack_performance,
-    challenge_models,
-    challenge_scores,
-    null_control,
-    split_runs,
+    challenge,
+    permutation_test,
+    split_models,
 )
-from bmpaudit.attack.inputs import SHADOW_FREQUENCY
-from bmpaudit.attack.performance import RocCurve, roc_curve
 from bmpaudit.errors import InputError
+from bmpaudit.interfaces import DecisionRule
 from bmpaudit.plan import AuditPlan, Runtime
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
 
 MOST_SCORES = 20_000_000  # challenges whose scores are kept for AUC and ROC; more nodes are thinned evenly
-
-
-@dataclass(frozen=True, eq=False)
-class VariantPerformance:
-    """What others report of one variant of the attack."""
-
-    figures: AttackPerformance
-    roc: RocCurve
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +43,8 @@ class Attacks:
 
     counts: Mapping[str, ErrorCounts]
     split_counts: Mapping[str, ErrorCounts]
-    performance: Mapping[str, VariantPerformance]
-    null_control: NullControl
+    performance: Mapping[str, AttackPerformance]
+    null_control: PermutationTest
 
 
 def run_attacks(plan: AuditPlan, runs: ShadowRuns, priors: Priors, runtime: Runtime) -> Attacks:
@@ -59,32 +52,55 @@ def run_attacks(plan: AuditPlan, runs: ShadowRuns, priors: Priors, runtime: Runt
     prior: npt.NDArray[np.float64] | str = SHADOW_FREQUENCY if plan.prior_source == SHADOW_FREQUENCY else priors.prob
     counts: dict[str, ErrorCounts] = {}
     split_counts: dict[str, ErrorCounts] = {}
-    performance: dict[str, VariantPerformance] = {}
-    thinned, halves = _thinned_targets(runs), split_runs(runs)
+    performance: dict[str, AttackPerformance] = {}
+    thinned, attack, settings = _thinned_targets(runs), plan.attack.attack, plan.attack.decision
+    rules: dict[str, DecisionRule] = {decision: registry.build(registry.RULE, decision) for decision in plan.decisions}
+    num_threads = runtime.num_threads
     with runtime.progress("attack", len(plan.views) + 1) as progress:
         for done, view in enumerate(plan.views):
-            options = {"settings": plan.attack, "num_threads": runtime.num_threads}
-            challenges = challenge_models(runs, view.name, prior, **options)  # type: ignore[arg-type]
-            split = challenge_models(halves.challenged, view.name, prior, fitting=halves.fitting, **options)  # type: ignore[arg-type]
-            scores = challenge_scores(runs, view.name, prior, targets=thinned, **options)  # type: ignore[arg-type]
+            models = Evidence.of_runs(runs, view.output, [view.edges])
+            halves = split_models(models)
+            challenges = challenge(
+                attack, models, prior, rules, settings=settings, with_scores=thinned is None, num_threads=num_threads
+            )
+            split = challenge(
+                attack,
+                halves.challenged,
+                prior,
+                rules,
+                fitting=halves.fitting,
+                settings=settings,
+                num_threads=num_threads,
+            )
+            scores = challenges.scores
+            if scores is None:
+                scores = challenge(
+                    attack,
+                    models,
+                    prior,
+                    rules,
+                    settings=settings,
+                    targets=thinned,
+                    with_scores=True,
+                    num_threads=num_threads,
+                ).scores
             for variant in plan.variants:
-                if variant.view != view:
+                if variant.view != view or scores is None:
                     continue
                 counts[variant.name] = challenges.error_counts(variant.decision)
                 if split.is_counted.any():
                     split_counts[variant.name] = split.error_counts(variant.decision)
-                performance[variant.name] = VariantPerformance(
-                    attack_performance(scores, variant.decision), roc_curve(scores, variant.decision)
-                )
+                performance[variant.name] = attack_performance(scores, variant.decision)
             progress(done + 1)
-        control = null_control(
-            runs,
-            plan.main_variant.view.name,
+        main = plan.main_variant.view
+        control = permutation_test(
+            attack,
+            Evidence.of_runs(runs, main.output, [main.edges]),
             prior,
             num_permutations=plan.null_permutations,
             seed=plan.seed,
-            settings=plan.attack,
-            num_threads=runtime.num_threads,
+            settings=settings,
+            num_threads=num_threads,
         )
         progress(len(plan.views) + 1)
     return Attacks(counts, split_counts, performance, control)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bmpaudit import datasets
-from bmpaudit.attack import ErrorCounts, NullControl
-from bmpaudit.attack.performance import AttackPerformance, RocCurve
-from bmpaudit.auditing.attack_step import Attacks, VariantPerformance
+from bmpaudit.attack import AttackPerformance, ErrorCounts, PermutationTest, RocCurve
+from bmpaudit.auditing.attack_step import Attacks
 from bmpaudit.auditing.audit import Audit
 from bmpaudit.auditing.estimate_step import Estimates, assemble, estimation_tasks
 from bmpaudit.plain import plain
@@ -137,15 +136,15 @@ class AuditFolder:
             "null_control": {
                 "statistic": control.statistic,
                 "null_statistics": control.null_statistics,
-                "decision": control.decision,
+                "decision": control.rule,
             },
             "performance": {
                 variant: {
-                    "num_out": found.figures.num_out,
-                    "num_in": found.figures.num_in,
-                    "accuracy": found.figures.accuracy,
-                    "auc": found.figures.auc,
-                    "tpr_at_fpr": found.figures.tpr_at_fpr,
+                    "num_out": found.num_out,
+                    "num_in": found.num_in,
+                    "accuracy": found.accuracy,
+                    "auc": found.auc,
+                    "tpr_at_fpr": found.tpr_at_fpr,
                     "roc": {"fpr": found.roc.false_positive_rate, "tpr": found.roc.true_positive_rate},
                 }
                 for variant, found in attacks.performance.items()
@@ -174,7 +173,7 @@ class AuditFolder:
 
         control = told["null_control"]
         trials = range(len(control["null_statistics"]))
-        null_control = NullControl(
+        null_control = PermutationTest(
             control["statistic"],
             np.array(control["null_statistics"]),
             read("null_control"),
@@ -274,15 +273,15 @@ def check_new_or_audit(path: Path) -> None:
         raise InputError(f"{path} holds files that are not an audit's; use a new folder")
 
 
-def _performance(told: dict[str, Any]) -> VariantPerformance:
-    figures = AttackPerformance(
+def _performance(told: dict[str, Any]) -> AttackPerformance:
+    return AttackPerformance(
         told["num_out"],
         told["num_in"],
         told["accuracy"],
         told["auc"],
         {float(rate): value for rate, value in told["tpr_at_fpr"].items()},
+        RocCurve(np.array(told["roc"]["fpr"]), np.array(told["roc"]["tpr"])),
     )
-    return VariantPerformance(figures, RocCurve(np.array(told["roc"]["fpr"]), np.array(told["roc"]["tpr"])))
 
 
 def _remove_others(folder: Path, pattern: str, kept: set[Path]) -> None:

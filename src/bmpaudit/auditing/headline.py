@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bmpaudit.attack import NullControl
+from bmpaudit.attack import PermutationTest
 from bmpaudit.auditing.attack_step import Attacks
 from bmpaudit.auditing.estimate_step import Estimates, headline_parameters
 from bmpaudit.estimation import LowerBound, Posterior
@@ -129,7 +129,7 @@ def _factor(epsilon: float) -> str:
     return odds_in_words(epsilon).removesuffix(" : 1")
 
 
-def verdict(rows: tuple[HeadlineRow, ...], control: NullControl) -> str:
+def verdict(rows: tuple[HeadlineRow, ...], control: PermutationTest) -> str:
     """One or two sentences for the reader in a hurry."""
     row = rows[0]
     sides = {"ε_L": "was not in"}
@@ -154,7 +154,7 @@ def verdict(rows: tuple[HeadlineRow, ...], control: NullControl) -> str:
             f"Estimated: seeing this model multiplies an adversary's odds that {what} by up to about "
             f"{_factor(row.p50)} (MP ε = {row.p50:.1f}, 90 % interval {row.p5:.1f} to {row.p95:.1f}); {proven}."
         )
-    if not control.leakage_found:
+    if not control.is_leakage_found:
         told = f"No leakage found: the attack does no better than with memberships exchanged. {told}"
     return told
 
@@ -163,7 +163,7 @@ def cautions(plan: AuditPlan, attacks: Attacks, estimates: Estimates) -> tuple[s
     """What a reader must know before trusting the headline."""
     main = plan.main_variant.name
     counts, told = attacks.counts[main], []
-    if not attacks.null_control.leakage_found:
+    if not attacks.null_control.is_leakage_found:
         told.append(
             "The null control found no leakage: exchanging memberships between models gives as strong an attack. "
             "A large ε then comes from few trials or from decisions that never vary."

@@ -66,7 +66,7 @@ def page_data(audit: Audit) -> dict[str, Any]:
             "cautions": cautions(audit.plan, audit.attacks, audit.estimates),
             "null_control": {
                 "sentence": f"{str(control)[:1].upper()}{str(control)[1:]} (weak decisions).",
-                "is_leakage_found": control.leakage_found,
+                "is_leakage_found": control.is_leakage_found,
                 "statistic": control.statistic,
                 "null_statistics": control.null_statistics,
                 "real_p50": audit.estimates.control_median,
@@ -131,13 +131,12 @@ def _headline_row(row: HeadlineRow) -> dict[str, Any]:
 
 def _variant(audit: Audit, name: str, label: str) -> dict[str, Any]:
     found = audit.attacks.performance[name]
-    figures = dataclasses.asdict(found.figures)
     return {
         "id": name,
         "label": label,
-        "auc": figures["auc"],
-        "accuracy": figures["accuracy"],
-        "tpr_at_fpr": {f"{rate:g}": value for rate, value in figures["tpr_at_fpr"].items()},
+        "auc": found.auc,
+        "accuracy": found.accuracy,
+        "tpr_at_fpr": {f"{rate:g}": value for rate, value in found.tpr_at_fpr.items()},
         "roc": {"fpr": found.roc.false_positive_rate, "tpr": found.roc.true_positive_rate},
     }
 

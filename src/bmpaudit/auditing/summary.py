@@ -78,7 +78,7 @@ def summarise(audit: Audit) -> dict[str, Any]:
                 "most_leaking": counts.node[leakage.ranked()[:20]],
             },
             "null_control": {
-                "leakage_found": control.leakage_found,
+                "leakage_found": control.is_leakage_found,
                 "p_value": control.p_value,
                 "statistic": control.statistic,
                 "null_statistics": control.null_statistics,
@@ -97,7 +97,7 @@ def summarise(audit: Audit) -> dict[str, Any]:
 
 
 def _variant(audit: Audit, name: str) -> dict[str, Any]:
-    counts, figures = audit.attacks.counts[name], audit.attacks.performance[name].figures
+    counts, figures = audit.attacks.counts[name], audit.attacks.performance[name]
     bound = audit.estimates.bounds.get(name)
     return {
         "errors": {

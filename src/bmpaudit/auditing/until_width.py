@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.attack import ErrorCounts, challenge_models
-from bmpaudit.attack.inputs import SHADOW_FREQUENCY
+from bmpaudit.attack import SHADOW_FREQUENCY, ErrorCounts, Evidence, node_mia
 from bmpaudit.auditing.attack_step import check_enough_models
 from bmpaudit.auditing.audit import find_priors
 from bmpaudit.auditing.estimate_step import control_definition
@@ -94,9 +93,14 @@ def _widths(
     runs = train_step(subject, runtime)
     check_enough_models(runs)
     variant = plan.main_variant
-    counts = challenge_models(
-        runs, variant.view.name, prior, settings=plan.attack, num_threads=runtime.num_threads
-    ).error_counts(variant.decision)
+    counts = node_mia(
+        Evidence.of_runs(runs, variant.view.output, [variant.view.edges], subject.graph),
+        prior,
+        attack=plan.attack.attack,
+        rule=variant.decision,
+        settings=plan.attack.decision,
+        num_threads=runtime.num_threads,
+    )
     return _width(plan, counts, definition), _width(plan, _scaled(counts), definition)
 
 

@@ -152,13 +152,16 @@ def attack(folder: Path, runs_path: Path | None, threads: int | None, quiet: boo
     attacks = attack_step(Subject.read(folder), make_runtime(threads, quiet), runs_path)
     if as_json:
         told = {
-            name: {"num_nodes": counts.num_nodes, **vars(attacks.performance[name].figures)}
+            name: {
+                "num_nodes": counts.num_nodes,
+                **{key: value for key, value in vars(attacks.performance[name]).items() if key != "roc"},
+            }
             for name, counts in attacks.counts.items()
         }
         click.echo(json.dumps(plain(told), indent=2))
         return
     for name, found in attacks.performance.items():
-        click.echo(f"{name}: {found.figures}")
+        click.echo(f"{name}: {found}")
     click.echo(str(attacks.null_control))
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from bmpaudit.attack import AttackSettings, Decision
+from bmpaudit.attack import DecisionSettings, Gaussian
+from bmpaudit.attack import RuleName as Decision
+from bmpaudit.attack.settings import Unfittable
 from bmpaudit.checks import check_at_least_one
 from bmpaudit.errors import InputError
 from bmpaudit.estimation import NormalPrior
@@ -16,6 +18,40 @@ from bmpaudit.shadow.models import BuiltInModel
 
 PriorSource = Literal["exact", "shadow-frequency"]
 FEWEST_SHADOWS = 8
+
+
+@dataclass(frozen=True)
+class AttackSettings:
+    """The attack and its decisions.
+
+    Attributes:
+        min_models: Minimum number of models each hypothesis is fitted on, not counting the challenged one.
+        unfittable: Treatment of nodes that cannot be attacked.
+        pooled_variance: Whether both hypotheses share one standard deviation.
+        min_sigma: Lower bound on the fitted standard deviations.
+        cost_false_positive: Cost of taking a non-member for a member.
+        cost_false_negative: Cost of taking a member for a non-member.
+    """
+
+    min_models: int = 2
+    unfittable: Unfittable = "leave-out"
+    pooled_variance: bool = False
+    min_sigma: float = 0.0
+    cost_false_positive: float = 1.0
+    cost_false_negative: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.attack, self.decision  # noqa: B018 - checks them
+
+    @property
+    def attack(self) -> Gaussian:
+        """What scores the challenges."""
+        return Gaussian(self.pooled_variance, self.min_sigma, self.min_models)
+
+    @property
+    def decision(self) -> DecisionSettings:
+        """How they are decided."""
+        return DecisionSettings(self.cost_false_positive, self.cost_false_negative, self.unfittable)
 
 
 @dataclass(frozen=True)

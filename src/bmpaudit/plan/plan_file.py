@@ -13,10 +13,10 @@ from typing import Any
 import pydantic
 import tomli_w
 
-from bmpaudit.attack import AttackSettings, Decision
+from bmpaudit.attack import RuleName as Decision
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.estimation import NormalPrior
-from bmpaudit.plan.audit_plan import AuditPlan, PriorSource
+from bmpaudit.plan.audit_plan import AttackSettings, AuditPlan, PriorSource
 from bmpaudit.plan.comments import COMMENTS, HEADING
 from bmpaudit.samplers import Bernoulli, DegreeWeighted, RandomWalk, Snowball, Stratified, Uniform
 from bmpaudit.shadow import ALL_VIEWS, GAT, GCN, MLP, QueryView, Training
