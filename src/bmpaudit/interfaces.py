@@ -113,7 +113,8 @@ class Attack(Protocol):
     def score(self, fitting: Evidence, challenged: Evidence, *, num_threads: int) -> Scores:
         """Scores the challenged models with a rule fitted on others; higher means more likely a member.
 
-        The memberships of the challenged models must not be used, nor may their statistics enter the fit.
+        One row per challenged model, one column per node of `challenged.nodes`; the statistics of all other nodes can
+        be used. The memberships of the challenged models are withheld, and their statistics must not enter the fit.
         """
         ...
 

@@ -18,7 +18,7 @@ class Purpose(IntEnum):
     WEIGHTS = 3
     DROPOUT = 4
     NOISE = 5
-    NULL_CONTROL = 6
+    PERMUTATION_TEST = 6
     MHAAR = 7
     POSTERIOR = 8
     RELEASE = 9

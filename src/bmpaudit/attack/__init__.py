@@ -1,31 +1,44 @@
-"""The attack: who was in the training sample, judged by the shadow models, and how often that judgement is wrong."""
+"""The attack: who was in the training sample, inferred from shadow models, and how often that inference is wrong."""
 
-from bmpaudit.attack.challenges import Challenges, ChallengeScores, challenge_models, challenge_scores
-from bmpaudit.attack.counts import ErrorCounts, NotAuditable
-from bmpaudit.attack.decision import Decision, decide, log_likelihood_ratio
+from bmpaudit.attack.challenges import Challenges, challenge
+from bmpaudit.attack.counts import ErrorCounts
+from bmpaudit.attack.decision import decide, log_likelihood_ratio
+from bmpaudit.attack.evidence import Evidence
+from bmpaudit.attack.gaussian import Gaussian
+from bmpaudit.attack.inputs import SHADOW_FREQUENCY
 from bmpaudit.attack.node_mia import node_mia, split_mia
-from bmpaudit.attack.null_control import NullControl, null_control
-from bmpaudit.attack.performance import AttackPerformance, attack_performance
-from bmpaudit.attack.settings import AttackSettings
-from bmpaudit.attack.split import SplitRuns, split_runs
+from bmpaudit.attack.not_auditable import NotAuditable
+from bmpaudit.attack.performance import AttackPerformance, RocCurve, attack_performance
+from bmpaudit.attack.permutation_test import PermutationTest, permutation_test
+from bmpaudit.attack.rules import RuleErrors, RuleName, Strong, Weak
+from bmpaudit.attack.scores import ChallengeScores, Scores
+from bmpaudit.attack.settings import DecisionSettings
+from bmpaudit.attack.split import SplitModels, split_models
 
 __all__ = [
+    "SHADOW_FREQUENCY",
     "AttackPerformance",
-    "AttackSettings",
     "ChallengeScores",
     "Challenges",
-    "Decision",
+    "DecisionSettings",
     "ErrorCounts",
+    "Evidence",
+    "Gaussian",
     "NotAuditable",
-    "NullControl",
-    "SplitRuns",
+    "PermutationTest",
+    "RocCurve",
+    "RuleErrors",
+    "RuleName",
+    "Scores",
+    "SplitModels",
+    "Strong",
+    "Weak",
     "attack_performance",
-    "challenge_models",
-    "challenge_scores",
+    "challenge",
     "decide",
     "log_likelihood_ratio",
     "node_mia",
-    "null_control",
+    "permutation_test",
     "split_mia",
-    "split_runs",
+    "split_models",
 ]

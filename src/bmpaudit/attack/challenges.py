@@ -1,235 +1,171 @@
-"""Every model is challenged about every node, in one pass of the native kernel."""
+"""Every model is challenged about every node: the one way from an attack to its errors."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit import _native
-from bmpaudit.attack.counts import ErrorCounts, NotAuditable
-from bmpaudit.attack.decision import Decision
-from bmpaudit.attack.inputs import check_disjoint, find_not_auditable, prior_probs, target_columns, target_nodes
-from bmpaudit.attack.settings import DEFAULT_SETTINGS, AttackSettings
-from bmpaudit.checks import check_at_least_one
+from bmpaudit.arrays import Flags, Floats, Ints
+from bmpaudit.attack.counts import ErrorCounts
+from bmpaudit.attack.evidence import Evidence
+from bmpaudit.attack.inputs import check_fitting_models, prior_probs
+from bmpaudit.attack.not_auditable import NotAuditable, can_be_attacked, with_certain_priors
+from bmpaudit.attack.rules import RuleErrors, log_prior_odds
+from bmpaudit.attack.scores import ChallengeScores
+from bmpaudit.attack.scoring import count_errors
+from bmpaudit.attack.settings import DEFAULT_SETTINGS, DecisionSettings
+from bmpaudit.checks import thread_count
 from bmpaudit.errors import InputError
-
-if TYPE_CHECKING:
-    from bmpaudit.shadow import ShadowRuns
-
-# The order in which the kernel counts.
-_DECISIONS: tuple[Decision, ...] = ("weak", "strong")
+from bmpaudit.interfaces import Attack, DecisionRule
 
 
 @dataclass(frozen=True, eq=False)
 class Challenges:
-    """What became of all challenges (model, node) of one query view, with both kinds of decision.
+    """Outcome of all challenges (model, node) of one attack.
 
     Attributes:
-        node: Ids of the T target nodes, shape (T,).
-        num_out: Challenged models without each, shape (T,).
-        num_in: Challenged models with each, shape (T,).
-        errors: False positives and false negatives of weak, then of strong decisions, shape (2, 2, T).
-        prior_prob: γ(1), shape (T,).
-        is_auditable: Whether an attack was possible, shape (T,).
-        not_auditable: The nodes on which it was not, and why.
-        settings: How it was decided.
+        node: Ids of the K target nodes, shape (K,).
+        num_out: n_0, number of challenged models without each of them, shape (K,).
+        num_in: n_1, number of challenged models with each of them, shape (K,).
+        errors: By rule, the errors on each target.
+        prior_prob: γ(1), shape (K,).
+        is_counted: Which of the targets go into the counts, shape (K,).
+        not_auditable: The targets that could not be attacked, and why.
+        scores: Scores of the counted targets, if they were asked for.
     """
 
-    node: npt.NDArray[np.int64]
-    num_out: npt.NDArray[np.int64]
-    num_in: npt.NDArray[np.int64]
-    errors: npt.NDArray[np.int64]
-    prior_prob: npt.NDArray[np.float64]
-    is_auditable: npt.NDArray[np.bool_]
+    node: Ints
+    num_out: Ints
+    num_in: Ints
+    errors: Mapping[str, RuleErrors]
+    prior_prob: Floats
+    is_counted: Flags
     not_auditable: tuple[NotAuditable, ...]
-    settings: AttackSettings
+    scores: ChallengeScores | None = None
 
-    @property
-    def is_counted(self) -> npt.NDArray[np.bool_]:
-        """Which of the targets go into the counts, shape (T,)."""
-        return self.is_auditable | (self.settings.unfittable == "non-member")
+    def error_counts(self, rule: str) -> ErrorCounts:
+        """Errors of one rule, by its name.
 
-    def error_counts(self, decision: Decision = "strong") -> ErrorCounts:
-        """The errors of one kind of decision."""
-        false_positives, false_negatives = self.errors[check_decision(decision)]
-        kept = self.is_counted
+        Raises:
+            InputError: if there is no such rule, or no node could be attacked.
+        """
+        if rule not in self.errors:
+            raise InputError(f"rule must be one of {', '.join(self.errors)}, got rule={rule!r}")
+        counted, errors = self.is_counted, self.errors[rule]
         return ErrorCounts(
-            self.node[kept],
-            self.num_out[kept],
-            self.num_in[kept],
-            false_positives[kept],
-            false_negatives[kept],
-            self.prior_prob[kept],
-            self.not_auditable,
+            node=self.node[counted],
+            num_out=self.num_out[counted],
+            num_in=self.num_in[counted],
+            false_positives=errors.false_positives[counted],
+            false_negatives=errors.false_negatives[counted],
+            prior_prob=self.prior_prob[counted],
+            not_auditable=self.not_auditable,
         )
 
 
-@dataclass(frozen=True, eq=False)
-class ChallengeScores:
-    """The attack's score of each challenge: above the threshold, the decision is "member".
-
-    Attributes:
-        node: Ids of the K nodes, shape (K,).
-        log_likelihood_ratio: log N(z; μ_1, σ_1²) - log N(z; μ_0, σ_0²), the score of weak decisions, shape (J, K); -∞
-            throughout for nodes that were kept though they could not be attacked.
-        memberships: The truth, shape (J, K).
-        prior_prob: γ(1), shape (K,).
-        threshold: log(c_0/c_1).
-    """
-
-    node: npt.NDArray[np.int64]
-    log_likelihood_ratio: npt.NDArray[np.float64]
-    memberships: npt.NDArray[np.bool_]
-    prior_prob: npt.NDArray[np.float64]
-    threshold: float
-
-    def of(self, decision: Decision) -> npt.NDArray[np.float64]:
-        """Scores of weak decisions, or of strong ones: those and the log prior odds, shape (J, K)."""
-        if _DECISIONS[check_decision(decision)] == "weak":
-            return self.log_likelihood_ratio
-        with np.errstate(invalid="ignore"):
-            posterior = self.log_likelihood_ratio + _log_odds(self.prior_prob)
-        # A node that was kept with a prior of 1 is still never decided to be a member.
-        return np.where(np.isneginf(self.log_likelihood_ratio), -np.inf, posterior)
-
-
-def check_decision(decision: str) -> int:
-    """The place of a decision in the kernel's order.
-
-    Raises:
-        InputError: if there is no such decision.
-    """
-    if decision not in _DECISIONS:
-        raise InputError(f"decision must be {' or '.join(get_args(Decision))}, got decision={decision!r}")
-    return _DECISIONS.index(decision)
-
-
-def challenge_models(
-    runs: ShadowRuns,
-    view: str,
+def challenge(
+    attack: Attack,
+    models: Evidence,
     prior_prob: npt.ArrayLike | str,
+    rules: Mapping[str, DecisionRule],
     *,
-    fitting: ShadowRuns | None = None,
-    settings: AttackSettings = DEFAULT_SETTINGS,
+    fitting: Evidence | None = None,
+    settings: DecisionSettings = DEFAULT_SETTINGS,
     targets: npt.ArrayLike | None = None,
+    with_scores: bool = False,
     num_threads: int | None = None,
 ) -> Challenges:
-    """Challenges each model about each target node: weak and strong decisions in one pass.
+    """Challenges each model about each target node, and counts the errors of each rule.
+
+    No model is in its own fit. With `fitting`, all models are challenged with a fit on those (Algorithm 4). Without,
+    each model is challenged with a fit on all others (Algorithm 1) if the attack can leave models out, else with a fit
+    on the nine tenths of the models that it is not part of.
+
+    The Gaussian attack with the built-in rules takes one native pass that keeps no scores. Anything else is scored in
+    blocks of nodes, so that memory stays bounded; both ways give the same counts.
 
     Args:
-        runs: The models to challenge.
-        view: One of the query views of `runs`.
-        prior_prob: γ(1) of all nodes of the graph, or "shadow-frequency" (see `node_mia`).
-        fitting: Models to fit the hypotheses on, which must be others (Algorithm 4); without them, each model is
-            challenged with hypotheses fitted on all other models of `runs` (Algorithm 1).
-        settings: How to decide, and what to do about nodes that cannot be attacked.
-        targets: The target set 𝒯 as node ids, or flags for all nodes; all nodes if not given.
-        num_threads: More than cores is allowed, and no faster; the result does not depend on it.
+        attack: Any attack; one that does not fuse queries takes evidence of a single query.
+        models: Models to challenge.
+        prior_prob: γ(1) of all nodes of the graph, or "shadow-frequency": how often each node is in the samples of the
+            models that are fitted on.
+        rules: Decision rules by name.
+        fitting: Other models to fit on.
+        settings: Costs of errors, and what to do about nodes that cannot be attacked.
+        targets: The target set 𝒯 as node ids, or flags for all nodes; those of `models` if None.
+        with_scores: Whether to keep the scores, 8 bytes per challenge.
+        num_threads: Number of threads; the result does not depend on it.
 
     Raises:
-        InputError: if something given does not fit.
+        InputError: if the inputs do not fit together, or scores are asked for and no node can be attacked.
     """
-    return _Pass(runs, view, prior_prob, fitting, settings, targets).run(num_threads, scores=None)
-
-
-def challenge_scores(
-    runs: ShadowRuns,
-    view: str,
-    prior_prob: npt.ArrayLike | str,
-    *,
-    fitting: ShadowRuns | None = None,
-    settings: AttackSettings = DEFAULT_SETTINGS,
-    targets: npt.ArrayLike | None = None,
-    num_threads: int | None = None,
-) -> ChallengeScores:
-    """The score of each challenge; arguments as those of `challenge_models`. Takes 8 bytes a challenge."""
-    work = _Pass(runs, view, prior_prob, fitting, settings, targets)
-    scores = np.empty(work.member.shape)
-    challenges = work.run(num_threads, scores)
-    kept = challenges.is_counted
-    if not kept.any():
-        challenges.error_counts()  # says why
-    all_kept = bool(kept.all())
-    return ChallengeScores(
-        challenges.node[kept],
-        scores if all_kept else scores[:, kept],
-        work.member.view(np.bool_) if all_kept else work.member.view(np.bool_)[:, kept],
-        challenges.prior_prob[kept],
+    _check(attack, models, rules)
+    if targets is not None:
+        models = models.about(targets)
+    if fitting is not None:
+        check_fitting_models(fitting, models)
+        fitting = fitting.about(models.targets)
+    nodes, memberships = models.nodes, models.at_targets(models.memberships)
+    prior = prior_probs(prior_prob, models if fitting is None else fitting)[nodes]
+    log_odds = log_prior_odds(prior)
+    log_odds[np.isinf(log_odds)] = 0.0  # nothing to decide there, see below
+    scored = count_errors(
+        attack,
+        rules,
+        models,
+        fitting,
+        log_odds,
         settings.threshold,
+        num_threads=thread_count(num_threads),
+        keep_scores=with_scores,
     )
+    num_in = memberships.sum(axis=0, dtype=np.int64)
+    reasons = with_certain_priors(scored.not_auditable, nodes, prior, models.node_names)
+    is_scored = can_be_attacked(nodes, reasons)
+    is_counted = is_scored | (settings.unfittable == "non-member")
+    challenges = Challenges(
+        node=nodes,
+        num_out=models.num_models - num_in,
+        num_in=num_in,
+        errors={name: _where_scored(errors, is_scored, num_in) for name, errors in scored.errors.items()},
+        prior_prob=prior,
+        is_counted=is_counted,
+        not_auditable=reasons,
+    )
+    if scored.log_likelihood_ratio is None:
+        return challenges
+    if not is_counted.any():
+        challenges.error_counts(next(iter(rules)))  # raises, and says why
+    values = scored.log_likelihood_ratio
+    values[:, ~is_scored] = -np.inf
+    if not is_counted.all():
+        values, memberships = values[:, is_counted], memberships[:, is_counted]
+    scores = ChallengeScores(
+        nodes[is_counted], values, memberships, prior[is_counted], is_scored[is_counted], settings.threshold
+    )
+    return replace(challenges, scores=scores)
 
 
-class _Pass:
-    """One pass over all challenges: checked input, ready for the kernel."""
-
-    def __init__(
-        self,
-        runs: ShadowRuns,
-        view: str,
-        prior_prob: npt.ArrayLike | str,
-        fitting: ShadowRuns | None,
-        settings: AttackSettings,
-        targets: npt.ArrayLike | None,
-    ) -> None:
-        num_nodes = runs.memberships.shape[1]
-        if fitting is not None and fitting.memberships.shape[1] != num_nodes:
-            raise InputError(
-                f"fitting models must be of the same graph: {num_nodes} nodes, got {fitting.memberships.shape[1]}"
-            )
-        self.settings = settings
-        self.node = target_nodes(targets, num_nodes)
-        columns = None if targets is None else self.node
-        self.statistics, self.member = target_columns(runs, view, columns)
-        self.num_in = self.member.sum(axis=0, dtype=np.int64)
-        self.num_out = len(self.member) - self.num_in
-        self.fitting_statistics: npt.NDArray[np.float32] | None = None
-        self.fitting_member: npt.NDArray[np.uint8] | None = None
-        if fitting is None:  # the challenged model itself is one of those counted
-            num_out, num_in, needed = self.num_out, self.num_in, settings.min_models + 1
-        else:
-            self.fitting_statistics, self.fitting_member = target_columns(fitting, view, columns)
-            check_disjoint(fitting, runs, view)
-            num_in = self.fitting_member.sum(axis=0, dtype=np.int64)
-            num_out, needed = len(self.fitting_member) - num_in, settings.min_models
-        self.prior_prob = prior_probs(prior_prob, runs if fitting is None else fitting)[self.node]
-        self.not_auditable = find_not_auditable(self.node, num_out, num_in, self.prior_prob, needed)
-        self.is_auditable = ~np.isin(self.node, [left.node for left in self.not_auditable])
-
-    def run(self, num_threads: int | None, scores: npt.NDArray[np.float64] | None) -> Challenges:
-        """Runs the kernel, which also fills `scores` if given, shape (J, T)."""
-        if num_threads is not None:
-            check_at_least_one(num_threads=num_threads)
-        errors = np.zeros((len(_DECISIONS), 2, len(self.node)), dtype=np.int64)
-        _native.challenge_models(
-            self.statistics,
-            self.member,
-            self.fitting_statistics,
-            self.fitting_member,
-            _log_odds(self.prior_prob),
-            self.is_auditable.view(np.uint8),
-            self.settings.pooled_variance,
-            self.settings.min_sigma,
-            self.settings.threshold,
-            num_threads or os.cpu_count() or 1,
-            errors,
-            scores,
+def _check(attack: Attack, models: Evidence, rules: Mapping[str, DecisionRule]) -> None:
+    if not isinstance(attack, Attack):
+        raise InputError(f"attack must have fuses_queries and score(...), got {attack!r}")
+    if not attack.fuses_queries and len(models.queries) != 1:
+        name = type(attack).__name__
+        raise InputError(
+            f"attack {name} does not fuse queries and takes one at a time, got {', '.join(models.queries)}"
         )
-        return Challenges(
-            node=self.node,
-            num_out=self.num_out,
-            num_in=self.num_in,
-            errors=errors,
-            prior_prob=self.prior_prob,
-            is_auditable=self.is_auditable,
-            not_auditable=self.not_auditable,
-            settings=self.settings,
-        )
+    if not rules:
+        raise InputError("there must be at least one decision rule, got none")
+    for name, rule in rules.items():
+        if not isinstance(rule, DecisionRule):
+            raise InputError(f"rule {name} must have decision_score(...), got {rule!r}")
 
 
-def _log_odds(prior_prob: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    with np.errstate(divide="ignore"):
-        return np.log(prior_prob) - np.log1p(-prior_prob)
+def _where_scored(errors: RuleErrors, is_scored: Flags, num_in: Ints) -> RuleErrors:
+    """Every decision about a node that could not be attacked is "non-member"."""
+    return RuleErrors(
+        np.where(is_scored, errors.false_positives, 0), np.where(is_scored, errors.false_negatives, num_in)
+    )

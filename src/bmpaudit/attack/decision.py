@@ -1,17 +1,15 @@
-"""Algorithm 2: is this model one that was trained with the node? Written for one node, to be read and compared with.
+"""Algorithm 2 for a single challenge: was this model trained with the node? A reference to read and to compare with.
 
-The audit itself runs the native kernel (`challenges.py`), which gives the same answers for all models at once.
+Audits use `Gaussian`, whose native kernel gives the same answers for all models and nodes at once.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-Decision = Literal["strong", "weak"]
-"""`strong` weighs the likelihood ratio with the node's prior odds, `weak` goes by the likelihood ratio alone."""
+from bmpaudit.attack.rules import RuleName
 
 
 @dataclass(frozen=True)
@@ -44,9 +42,9 @@ def log_likelihood_ratio(
     Args:
         z: Statistic of the challenged model.
         out_statistics: Statistics of models without the node, which give H_0; the challenged model is not among them.
-        in_statistics: Of models with the node, H_1.
-        pooled_variance: Whether both sides have one σ, from the deviations of all models from the mean of their side.
-        min_sigma: σ is at least this.
+        in_statistics: Statistics of models with the node, which give H_1.
+        pooled_variance: Whether both sides share one σ, from the deviations of all models from the mean of their side.
+        min_sigma: Lower bound on σ.
 
     >>> log_likelihood_ratio(2.0, [-1.0, 1.0], [1.0, 3.0])
     2.0
@@ -77,7 +75,7 @@ def decide(
     in_statistics: npt.ArrayLike,
     prior_prob: float,
     *,
-    decision: Decision = "strong",
+    rule: RuleName = "strong",
     pooled_variance: bool = False,
     min_sigma: float = 0.0,
     cost_false_positive: float = 1.0,
@@ -85,15 +83,15 @@ def decide(
 ) -> bool:
     """Algorithm 2: "member" iff N(z; μ_1, σ_1²)/N(z; μ_0, σ_0²) · γ(1)/γ(0) > c_0/c_1.
 
-    The paper has c_0 = c_1; with other costs this is the Bayes decision of Theorem 7, but for ties, which go to
-    "non-member". A `weak` decision leaves out the prior odds.
+    The paper has c_0 = c_1; with other costs this is the Bayes decision of Theorem 7, except that ties are decided as
+    "non-member". The weak rule leaves out the prior odds.
 
-    >>> decide(1.1, [-1.0, 1.0], [1.0, 3.0], prior_prob=0.25, decision="weak")
+    >>> decide(1.1, [-1.0, 1.0], [1.0, 3.0], prior_prob=0.25, rule="weak")
     True
     >>> decide(1.1, [-1.0, 1.0], [1.0, 3.0], prior_prob=0.25)
     False
     """
     score = log_likelihood_ratio(z, out_statistics, in_statistics, pooled_variance=pooled_variance, min_sigma=min_sigma)
-    if decision == "strong":
+    if rule == "strong":
         score += math.log(prior_prob) - math.log1p(-prior_prob)
     return score > math.log(cost_false_positive) - math.log(cost_false_negative)

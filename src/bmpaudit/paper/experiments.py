@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from bmpaudit.attack import Decision
+from bmpaudit.attack import RuleName as Decision
 from bmpaudit.errors import InputError
 from bmpaudit.samplers import Snowball, Uniform
 from bmpaudit.shadow import GAT, GCN, MLP, Clean, NoisyLastLayer, ShadowPlan, Training
