@@ -21,6 +21,7 @@ class Purpose(IntEnum):
     NULL_CONTROL = 6
     MHAAR = 7
     POSTERIOR = 8
+    MEMBERSHIP_FIT = 9
 
 
 def check_seed(seed: int) -> int:

@@ -85,24 +85,11 @@ class AuditFolder:
 
     def write_priors(self, priors: Priors) -> None:
         """γ of every node."""
-        import pandas as pd
-
-        table = pd.DataFrame(
-            {
-                "node": np.arange(len(priors.prob)),
-                "prior_prob": priors.prob,
-                "standard_error": priors.standard_error,
-                "num_draws": priors.num_draws,
-            }
-        )
-        _write_table(self.path / "priors.parquet", table)
+        _write_table(self.path / "priors.parquet", priors.to_frame())
 
     def read_priors(self, plan: AuditPlan) -> Priors:
         """γ of every node, as the sample step left it."""
-        table = self._read_table("priors.parquet", "sample")
-        columns = (table[name].to_numpy(dtype=np.float64) for name in ("prior_prob", "standard_error"))
-        prob, standard_error = columns
-        return Priors(plan.sampler, prob, standard_error, int(table["num_draws"].iloc[0]))
+        return Priors.from_frame(plan.sampler, self._read_table("priors.parquet", "sample"))
 
     def read_runs(self, graph: Graph, plan: AuditPlan) -> ShadowRuns:
         """The shadow models, as the train step left them.

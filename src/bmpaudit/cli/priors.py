@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 import rich.box
 from rich.table import Table
 
@@ -16,6 +15,7 @@ from bmpaudit.cli.root import cli, stdout
 from bmpaudit.cli.sampler_options import SAMPLERS, make_sampler, sampler_options
 from bmpaudit.files import atomic_write
 from bmpaudit.graph import Graph
+from bmpaudit.plain import plain
 from bmpaudit.progress import progress_bar
 from bmpaudit.samplers import Priors
 
@@ -58,7 +58,7 @@ def priors(
     loaded = datasets.load(graph)
     rows = []
     for name in names or SAMPLERS[:2]:
-        sampler = make_sampler(name, loaded, **settings)
+        sampler = make_sampler(name, **settings)
         with progress_bar(f"{name} samples", draws, quiet=quiet) as progress:
             found = samplers.prior_probabilities(loaded, sampler, num_draws=draws, seed=seed, progress=progress)
         rows.append((name, found))
@@ -83,8 +83,7 @@ def _summary(name: str, found: Priors) -> dict[str, Any]:
             "max_standard_error": float(found.standard_error.max()),
         },
         "num_never_drawn": found.num_never_drawn,
-        # JSON has no infinity: "inf" and "-inf" stand for it.
-        "floor": {side: value if np.isfinite(value) else str(value) for side, value in vars(found.floor).items()},
+        "floor": plain(vars(found.floor)),
     }
 
 
@@ -106,11 +105,11 @@ def _print_priors(graph: Graph, rows: list[tuple[str, Priors]]) -> None:
     stdout.print(table)
     stdout.print("γ: probability that a node is in the training sample.")
     stdout.print("ε_L, ε_R: the floor that the sampler alone sets, whatever is trained (Prop. 1).")
+    if not all(found.is_exact for _, found in rows):
+        stdout.print("Where γ is estimated from draws, the floor is a lower bound with 95 % confidence.")
     for name, found in rows:
         if found.num_never_drawn:
-            stdout.print(
-                f"{name}: {found.num_never_drawn:,} nodes were never drawn, so ε_L is ∞; more --draws may tell."
-            )
+            stdout.print(f"{name}: {found.num_never_drawn:,} nodes were never drawn; more --draws raise ε_L.")
 
 
 def _priors_of_nodes(graph: Graph, rows: list[tuple[str, Priors]]) -> pd.DataFrame:

@@ -8,10 +8,7 @@ from typing import Any
 import click
 
 from bmpaudit import samplers
-from bmpaudit.checks import check_at_least_one
-from bmpaudit.graph import Graph
-from bmpaudit.samplers import Sampler
-from bmpaudit.samplers.fraction import check_fraction
+from bmpaudit.interfaces import Sampler
 
 SAMPLERS = ("uniform", "snowball", "bernoulli", "stratified", "degree-weighted", "random-walk")
 
@@ -33,7 +30,6 @@ def sampler_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def make_sampler(
     name: str,
-    graph: Graph,
     train_fraction: float,
     fan_out: int,
     restart: bool,
@@ -44,8 +40,7 @@ def make_sampler(
     if name == "snowball":
         return samplers.Snowball(train_fraction, fan_out, restart)
     if name == "random-walk":
-        fitting = _fitting_roots(graph, train_fraction, walk_length) if num_roots is None else num_roots
-        return samplers.RandomWalk(fitting, walk_length)
+        return samplers.RandomWalk(train_fraction, walk_length, num_roots)
     by_fraction: dict[str, Callable[[float], Sampler]] = {
         "uniform": samplers.Uniform,
         "bernoulli": samplers.Bernoulli,
@@ -53,9 +48,3 @@ def make_sampler(
         "degree-weighted": samplers.DegreeWeighted,
     }
     return by_fraction[name](train_fraction)
-
-
-def _fitting_roots(graph: Graph, train_fraction: float, walk_length: int) -> int:
-    check_fraction(train_fraction)
-    check_at_least_one(walk_length=walk_length)
-    return max(1, round(train_fraction * graph.num_nodes / (walk_length + 1)))
