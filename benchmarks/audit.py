@@ -27,9 +27,10 @@ from bmpaudit.auditing.estimate_step import estimation_tasks
 from bmpaudit.auditing.folder import AuditFolder
 from bmpaudit.auditing.steps import Subject, run_audit
 from bmpaudit.estimation.definition import DEFINITIONS
+from bmpaudit.interfaces import Sampler
 from bmpaudit.plan import AuditPlan, Runtime
 from bmpaudit.plan.plan_file import MODELS
-from bmpaudit.samplers import Sampler, Snowball, Uniform
+from bmpaudit.samplers import Snowball, Uniform
 
 MODELS_MEASURED = 5
 NODES_MEASURED = 5

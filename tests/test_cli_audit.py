@@ -172,9 +172,9 @@ def test_the_default_sampler_may_be_named(command: Command, tmp_path: Path) -> N
 def test_walks_fit_the_train_fraction(command: Command, tmp_path: Path) -> None:
     walk = ("sample", "demo", "--shadows", 9, "--sampler", "random-walk")
     command.well(*walk, "--train-fraction", 0.3, "--walk-length", 4, "--out", tmp_path / "a")
-    assert plan_of(tmp_path / "a").sampler == RandomWalk(60, 4)
+    assert plan_of(tmp_path / "a").sampler == RandomWalk(num_roots=60, walk_length=4)
     command.well("sample", "--plan", tmp_path / "a" / "plan.toml", "--train-fraction", 0.2, "--out", tmp_path / "b")
-    assert plan_of(tmp_path / "b").sampler == RandomWalk(40, 4)
+    assert plan_of(tmp_path / "b").sampler == RandomWalk(num_roots=40, walk_length=4)
     assert command.wrong(*walk, "--train-fraction", 0.3, "--num-roots", 5, "--out", tmp_path / "c") == (
         "--train-fraction and --num-roots both say how many nodes are sampled; give one"
     )

@@ -1,41 +1,108 @@
-"""A progress bar on stderr, with rate and time left; silent where nobody watches."""
+"""A progress bar with rate and time left: on stderr in a terminal, below the cell in a notebook, else silent."""
 
+from __future__ import annotations
+
+import html
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
+from bmpaudit.interfaces import Progress
 
-
-class _RateColumn(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        rate = task.finished_speed or task.speed
-        return Text("" if rate is None else f"{rate:,.0f}/s")
+_REFRESH_SECONDS = 0.2
 
 
 @contextmanager
-def progress_bar(what: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
-    """Gives a function to be told how many of `total` are done; the bar is gone when the block ends."""
+def progress_bar(what: str, total: int, *, quiet: bool = False) -> Iterator[Progress]:
+    """Gives a function to call with the number of items done so far; the bar disappears when the block ends.
+
+    Args:
+        what: What is counted, such as "shadow models".
+        total: Number of items.
+        quiet: Whether to show nothing.
+    """
+    if quiet:
+        yield lambda _: None
+    elif in_notebook():
+        with _notebook_bar(what, total) as progress:
+            yield progress
+    else:
+        with _terminal_bar(what, total) as progress:
+            yield progress
+
+
+def in_notebook() -> bool:
+    """Whether this is a Jupyter kernel, found out without importing IPython."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None  # IPython in a terminal has no kernel
+
+
+class Rate:
+    """Items per second since the first call, as text."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._start, self._first = clock, clock(), -1
+
+    def __call__(self, done: int) -> str:
+        """The rate with `done` items done; items done before the first call, such as a resumed run's, do not count."""
+        if self._first < 0:
+            self._start, self._first = self._clock(), done
+        seconds = self._clock() - self._start
+        rate = (done - self._first) / seconds if seconds > 0 else 0.0
+        return "" if rate == 0 else f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"
+
+
+@contextmanager
+def _terminal_bar(what: str, total: int) -> Iterator[Progress]:
+    from rich.console import Console
+
     console = Console(stderr=True)
-    bar = Progress(
-        TextColumn(what),
-        BarColumn(),
-        MofNCompleteColumn(),
-        _RateColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=quiet or not console.is_terminal,
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    from rich import progress as rich_progress
+
+    rate = Rate()
+    columns = (
+        rich_progress.TextColumn(what, markup=False),
+        rich_progress.BarColumn(),
+        rich_progress.MofNCompleteColumn(),
+        rich_progress.TextColumn("{task.fields[rate]}"),
+        rich_progress.TimeRemainingColumn(),
     )
-    with bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, completed=done)
+    with rich_progress.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=total, rate="")
+        yield lambda done: bar.update(task, completed=done, rate=rate(done))
+
+
+@contextmanager
+def _notebook_bar(what: str, total: int) -> Iterator[Progress]:
+    """A display that is updated in place, which every notebook can do; Rich needs ipywidgets for it."""
+    from importlib import import_module
+
+    display = import_module("IPython.display").display
+    rate, next_refresh = Rate(), 0.0
+    handle: Any = display(_notebook_text(what, 0, total, ""), raw=True, display_id=True)
+
+    def update(done: int) -> None:
+        nonlocal next_refresh
+        speed, now = rate(done), time.monotonic()
+        if now >= next_refresh or done >= total:
+            next_refresh = now + _REFRESH_SECONDS
+            handle.update(_notebook_text(what, done, total, speed), raw=True)
+
+    try:
+        yield update
+    finally:
+        handle.update({"text/plain": "", "text/html": ""}, raw=True)
+
+
+def _notebook_text(what: str, done: int, total: int, rate: str) -> dict[str, str]:
+    figures = f"{done:,}/{total:,} {rate}".rstrip()
+    return {
+        "text/plain": f"{what} {figures}",
+        "text/html": f'{html.escape(what)} <progress value="{done}" max="{total}"></progress> {figures}',
+    }

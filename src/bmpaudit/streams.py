@@ -22,6 +22,7 @@ class Purpose(IntEnum):
     MHAAR = 7
     POSTERIOR = 8
     RELEASE = 9
+    MEMBERSHIP_FIT = 10
 
 
 def check_seed(seed: int) -> int:

@@ -24,7 +24,7 @@ SAMPLERS = (
     Bernoulli(0.2),
     Stratified(0.5),
     DegreeWeighted(0.1),
-    RandomWalk(30, 4),
+    RandomWalk(num_roots=30, walk_length=4),
 )
 MODELS = (GCN(hidden=8, layers=3), GAT(hidden=3, heads=2, dropout=0.1), MLP(hidden=5, activation="elu"))
 EVERYTHING_ELSE = AuditPlan(
@@ -192,7 +192,7 @@ def test_parts_of_ones_own_are_written_but_not_read_back(tmp_path: Path) -> None
 
 def test_titles() -> None:
     assert AuditPlan(sampler=Snowball(0.3), model=GAT()).title == "Snowball 30 %, GAT"
-    assert AuditPlan(sampler=RandomWalk(30, 4)).title == "RandomWalk, GCN"
+    assert AuditPlan(sampler=RandomWalk(num_roots=30, walk_length=4)).title == "RandomWalk, GCN"
 
 
 def test_variants_are_views_by_decisions_and_the_first_is_the_main_one() -> None:

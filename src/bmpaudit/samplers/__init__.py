@@ -1,10 +1,13 @@
 """Samplers: who is in the training graph (𝒮 in the paper), and the prior probabilities that follow."""
 
+from bmpaudit.samplers.any_sampler import AnySampler
 from bmpaudit.samplers.bernoulli import Bernoulli
 from bmpaudit.samplers.degree_weighted import DegreeWeighted
-from bmpaudit.samplers.draw import draw_memberships
-from bmpaudit.samplers.priors import Priors, prior_probabilities
-from bmpaudit.samplers.protocol import AnySampler, Sampler
+from bmpaudit.samplers.draw import count_memberships, draw_memberships
+from bmpaudit.samplers.fit import MembershipFit, check_memberships
+from bmpaudit.samplers.floor import PriorFloor
+from bmpaudit.samplers.prior_draws import prior_probabilities
+from bmpaudit.samplers.priors import Priors
 from bmpaudit.samplers.random_walk import RandomWalk
 from bmpaudit.samplers.snowball import Snowball
 from bmpaudit.samplers.stratified import Stratified
@@ -14,12 +17,15 @@ __all__ = [
     "AnySampler",
     "Bernoulli",
     "DegreeWeighted",
+    "MembershipFit",
+    "PriorFloor",
     "Priors",
     "RandomWalk",
-    "Sampler",
     "Snowball",
     "Stratified",
     "Uniform",
+    "check_memberships",
+    "count_memberships",
     "draw_memberships",
     "prior_probabilities",
 ]

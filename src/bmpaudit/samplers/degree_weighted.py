@@ -7,26 +7,26 @@ import numpy as np
 from bmpaudit import _native
 from bmpaudit.graph import Graph
 from bmpaudit.samplers.fraction import check_fraction, positive_target_size
-from bmpaudit.samplers.protocol import NativeSampler
+from bmpaudit.samplers.native import NativeSampler
 
 
 @dataclass(frozen=True)
 class DegreeWeighted(NativeSampler):
-    """A set of fixed size, its nodes drawn one after another in proportion to 1 + degree among those left.
+    """A set of fixed size whose nodes are drawn one after another with probability proportional to 1 + degree.
 
-    The 1 is the self-loop that a GCN adds; with it isolated nodes can be drawn too.
+    The 1 is the self-loop that a GCN adds; because of it, isolated nodes can be drawn too.
 
     Formal guarantees:
         - A sample has exactly floor(train_fraction · N) nodes.
-        - The order of draws is the sequential scheme: given the nodes drawn so far, node i comes next with
-          probability (1 + d_i) / Σ_{j not drawn} (1 + d_j).
+        - Nodes are drawn sequentially: given the nodes drawn so far, node i comes next with probability
+          (1 + d_i) / Σ_{j not drawn} (1 + d_j).
         - Nodes of equal degree have equal priors, and the prior grows with the degree; it has no closed form.
 
     Attributes:
-        train_fraction: Share of nodes to draw, in (0, 1).
+        train_fraction: Share of all nodes to draw.
     """
 
-    train_fraction: float
+    train_fraction: float = 0.25
 
     def __post_init__(self) -> None:
         check_fraction(self.train_fraction)

@@ -1,4 +1,4 @@
-"""The train fraction that several samplers share."""
+"""The train fraction that all samplers share."""
 
 import math
 from decimal import Decimal
@@ -13,7 +13,7 @@ def check_fraction(train_fraction: float) -> None:
 
 
 def target_size(train_fraction: float, num_nodes: int) -> int:
-    """floor(f·N) for the fraction as it is written: 0.29 of 100 is 29, though 0.29 * 100 < 29 in binary.
+    """floor(f·N) in decimal arithmetic: 0.29 of 100 is 29, although 0.29 * 100 < 29 in floating point.
 
     >>> target_size(0.29, 100)
     29
@@ -22,7 +22,7 @@ def target_size(train_fraction: float, num_nodes: int) -> int:
 
 
 def positive_target_size(train_fraction: float, num_nodes: int) -> int:
-    """`target_size`, which must be at least 1."""
+    """The same as `target_size`; raises `InputError` if it is 0."""
     size = target_size(train_fraction, num_nodes)
     if size == 0:
         raise InputError(f"train_fraction={train_fraction} of {num_nodes} nodes is less than one node")

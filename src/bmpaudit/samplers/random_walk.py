@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
 
 from bmpaudit import _native
+from bmpaudit.arrays import Floats
 from bmpaudit.checks import check_at_least_one
 from bmpaudit.graph import Graph
-from bmpaudit.samplers.protocol import NativeSampler
+from bmpaudit.samplers.fraction import check_fraction
+from bmpaudit.samplers.native import NativeSampler
 
 # Targets whose hitting probabilities are computed together: bounds memory to N times this many doubles.
 _TARGETS_AT_ONCE = 512
@@ -17,32 +18,45 @@ _TARGETS_AT_ONCE = 512
 
 @dataclass(frozen=True)
 class RandomWalk(NativeSampler):
-    """Every node that one of several short random walks visits (Zeng et al. 2020, GraphSAINT-RW).
+    """All nodes visited by several short random walks (Zeng et al. 2020, GraphSAINT-RW).
 
-    `num_roots` start nodes are drawn uniformly with replacement; from each, a walk takes `walk_length` steps to a
-    uniformly drawn neighbour. A walk that starts on an isolated node stays there.
+    Start nodes are drawn uniformly with replacement; from each, a walk takes `walk_length` steps, each to a uniformly
+    drawn neighbour. A walk that starts on an isolated node stays there. Unless `num_roots` is given, the number of
+    walks is R = max(1, round(train_fraction · N / (walk_length + 1))): the share of nodes that would be drawn if no
+    two walks met.
 
     Formal guarantees:
-        - A sample has at least 1 and at most num_roots · (walk_length + 1) nodes.
-        - Node i has prior γ_i = 1 - (1 - h_i)^num_roots, where h_i is the probability that one walk visits i.
+        - A sample has at least 1 and at most R · (walk_length + 1) nodes.
+        - Node i has prior γ_i = 1 - (1 - h_i)^R, where h_i is the probability that one walk visits i.
 
     Attributes:
-        num_roots: Number of walks, at least 1.
-        walk_length: Steps of a walk, at least 1.
+        train_fraction: Largest share of nodes to visit, which sets the number of walks.
+        walk_length: Number of steps of a walk.
+        num_roots: Number of walks, if not to follow from the train fraction.
     """
 
-    num_roots: int
+    train_fraction: float = 0.25
     walk_length: int = 2
+    num_roots: int | None = None
 
     def __post_init__(self) -> None:
-        check_at_least_one(num_roots=self.num_roots, walk_length=self.walk_length)
+        check_fraction(self.train_fraction)
+        check_at_least_one(walk_length=self.walk_length)
+        if self.num_roots is not None:
+            check_at_least_one(num_roots=self.num_roots)
+
+    def num_walks(self, graph: Graph) -> int:
+        """R, the number of walks on this graph."""
+        if self.num_roots is not None:
+            return self.num_roots
+        return max(1, round(self.train_fraction * graph.num_nodes / (self.walk_length + 1)))
 
     def kernel(self, graph: Graph) -> _native.Sampler:
         """The compiled sampler for this graph."""
-        return _native.RandomWalks(graph.indptr, graph.indices, self.num_roots, self.walk_length)
+        return _native.RandomWalks(graph.indptr, graph.indices, self.num_walks(graph), self.walk_length)
 
-    def exact_priors(self, graph: Graph) -> npt.NDArray[np.float64]:
-        """1 - (1 - h_i)^num_roots, with h_i by first-step analysis in O(num_nodes · num_edges · walk_length) time."""
+    def exact_priors(self, graph: Graph) -> Floats:
+        """1 - (1 - h_i)^R, with h_i by first-step analysis in O(num_nodes · num_edges · walk_length) time."""
         step = scipy.sparse.diags_array(1.0 / np.maximum(graph.degrees, 1)) @ graph.adjacency.astype(np.float64)
         visit = np.empty(graph.num_nodes)
         for first in range(0, graph.num_nodes, _TARGETS_AT_ONCE):
@@ -55,4 +69,4 @@ class RandomWalk(NativeSampler):
                 hit[targets, column] = 1.0
             visit[targets] = hit.mean(axis=0)
         with np.errstate(divide="ignore"):  # a node that every walk visits has prior 1
-            return -np.expm1(self.num_roots * np.log1p(-visit))
+            return -np.expm1(self.num_walks(graph) * np.log1p(-visit))

@@ -6,33 +6,34 @@ from bmpaudit import _native
 from bmpaudit.checks import check_at_least_one
 from bmpaudit.graph import Graph
 from bmpaudit.samplers.fraction import check_fraction, positive_target_size
-from bmpaudit.samplers.protocol import NativeSampler
+from bmpaudit.samplers.native import NativeSampler
 
 
 @dataclass(frozen=True)
 class Snowball(NativeSampler):
-    """Grows a sample from one seed along the edges: the paper's snowball sampling.
+    """Grows a sample along the edges from one seed node: the paper's snowball sampling.
 
-    The seed is a uniformly drawn node and the first in a first-in-first-out queue. Each node taken from the queue
-    draws min(fan_out, degree) of all its neighbours, uniformly without replacement and in random order; those not yet
-    in the sample join it and the queue, until the target floor(train_fraction · N) is reached. If the queue runs dry
-    before that, the sample ends short of its target, or, with `restart`, goes on from a new seed drawn uniformly
-    among the nodes not yet in.
+    The seed is drawn uniformly and starts a first-in-first-out queue. Each node taken from the queue draws
+    min(fan_out, degree) of all its neighbours, uniformly without replacement and in random order; those not yet in the
+    sample join the sample and the queue, until the target floor(train_fraction · N) is reached. If the queue is empty
+    before that, the sample stays short of its target or, with `restart`, continues from a new seed, drawn uniformly
+    from the nodes that are not in the sample.
 
     Formal guarantees:
-        - Without restart a sample is connected in the graph, has at least 1 node and at most the target, and a
-          component smaller than the target bounds its samples.
+        - Without restart a sample is connected, has at least 1 node and at most the target, and never exceeds the
+          component of its seed.
         - With restart a sample has exactly the target size.
-        - Every node has prior γ ≥ 1/N, as the seed; beyond that priors have no closed form and are estimated.
-        - Each node added has a neighbour in the sample that came before it, or is a seed.
+        - Every node has prior γ ≥ 1/N, because it may be the seed; beyond that, priors have no closed form and are
+          estimated.
+        - Every sampled node is a seed or has a neighbour that joined the sample before it.
 
     Attributes:
-        train_fraction: Share of nodes to reach, in (0, 1).
-        fan_out: Most neighbours drawn for one node, at least 1.
-        restart: Whether to go on from a new seed when the queue runs dry.
+        train_fraction: Share of all nodes to reach.
+        fan_out: Maximum number of neighbours drawn for one node.
+        restart: Whether to continue from a new seed node when no neighbours are left.
     """
 
-    train_fraction: float
+    train_fraction: float = 0.25
     fan_out: int = 5
     restart: bool = False
 

@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from bmpaudit import _native
+from bmpaudit.arrays import Floats
 from bmpaudit.graph import Graph
 from bmpaudit.samplers.fraction import check_fraction, positive_target_size
-from bmpaudit.samplers.protocol import NativeSampler
+from bmpaudit.samplers.native import NativeSampler
 
 
 @dataclass(frozen=True)
 class Uniform(NativeSampler):
-    """A set of nodes of fixed size, all such sets equally likely: the paper's random sampling.
+    """A set of nodes of fixed size, all such sets equally likely (the paper's "random sampling").
 
     Formal guarantees:
         - A sample has exactly n = floor(train_fraction · N) nodes.
@@ -21,10 +21,10 @@ class Uniform(NativeSampler):
         - Memberships are dependent: changing one changes another, so ε-MDP gives 2ε-MP (see `mdp_to_mp`).
 
     Attributes:
-        train_fraction: Share of nodes to draw, in (0, 1).
+        train_fraction: Share of all nodes to draw.
     """
 
-    train_fraction: float
+    train_fraction: float = 0.25
 
     def __post_init__(self) -> None:
         check_fraction(self.train_fraction)
@@ -34,7 +34,7 @@ class Uniform(NativeSampler):
         size = positive_target_size(self.train_fraction, graph.num_nodes)
         return _native.GroupedSubset(np.zeros(graph.num_nodes, dtype=np.int32), [size])
 
-    def exact_priors(self, graph: Graph) -> npt.NDArray[np.float64]:
+    def exact_priors(self, graph: Graph) -> Floats:
         """n/N for every node."""
         size = positive_target_size(self.train_fraction, graph.num_nodes)
         return np.full(graph.num_nodes, size / graph.num_nodes)
