@@ -14,10 +14,10 @@ import scipy.sparse
 
 from bmpaudit.auditing.audit import Audit
 from bmpaudit.auditing.headline import IS_NOT, HeadlineRow, cautions
-from bmpaudit.auditing.layout import graph_layout
 from bmpaudit.plain import plain
 from bmpaudit.estimation import Posterior
 from bmpaudit.plan import format_plan
+from bmpaudit.report.layout import graph_layout
 
 if TYPE_CHECKING:
     import pandas as pd
