@@ -97,7 +97,7 @@ def _exact_repulsion(mass: Floats) -> Callable[[Floats], Floats]:
 
 
 def _grid_repulsion(mass: Floats) -> Callable[[Floats], Floats]:
-    """Repulsion per unit of mass, from masses spread over a grid and convolved with the force between two grid points."""
+    """Repulsion per unit of mass, from masses spread over a grid and convolved with the force law."""
     num_cells = int(np.clip(2 ** np.round(np.log2(2.5 * np.sqrt(len(mass)))), 64, 256))
     size = 2 * num_cells  # the upper half is empty, because Fourier transforms wrap around
     offset = scipy.fft.fftfreq(size, 1 / size)
