@@ -35,8 +35,8 @@ struct TrainingGraph {
         start.clear();
         neighbors.clear();
         inverse_root.clear();
-        place.assign(graph.num_nodes, -1);
-        for (int32_t node = 0; node < graph.num_nodes; ++node) {
+        place.assign(graph.num_nodes(), -1);
+        for (int32_t node = 0; node < graph.num_nodes(); ++node) {
             if (!member[node]) continue;
             place[node] = size();
             nodes.push_back(node);

@@ -254,9 +254,19 @@ void Network::propagate(const TrainingGraph &graph, const Layer &layer, Pass &pa
     add_to_rows(pass.output, layer.bias.value.row(0));
 }
 
-void Network::forward(const TrainingGraph &graph, RandomBits *dropout) {
+void Network::train(const TrainingGraph &graph, const int32_t *labels, RandomBits &random, Worker &worker) {
+    begin(graph);
+    for (int epoch = 1; epoch <= training_.epochs; ++epoch) {
+        forward(graph, &random, worker);
+        output_gradient(graph, labels);
+        backward(graph, epoch, worker);
+    }
+}
+
+void Network::forward(const TrainingGraph &graph, RandomBits *dropout, Worker &worker) {
     if (drops(model_.drops_input)) drop_inputs(graph, *dropout);
     for (size_t l = 0; l < layers_.size(); ++l) {
+        worker.checkpoint();
         Pass &pass = passes_[l];
         if (l == 0) sample_times_weight(graph, pass.linear);
         else input_times_weight(pass.input, layers_[l], pass.linear);
@@ -289,10 +299,11 @@ void Network::output_gradient(const TrainingGraph &graph, const int32_t *labels)
     }
 }
 
-void Network::backward(const TrainingGraph &graph, int epoch) {
+void Network::backward(const TrainingGraph &graph, int epoch, Worker &worker) {
     const bool takes_step = epoch > 0;
     if (takes_step) begin_step(epoch);
     for (size_t l = layers_.size(); l-- > 0;) {
+        worker.checkpoint();
         Layer &layer = layers_[l];
         Pass &pass = passes_[l];
         layer.bias.gradient.fill_zero();
@@ -358,12 +369,12 @@ void Network::first_weight_backward(const TrainingGraph &graph, const Matrix &gr
     }
 }
 
-void Network::gradient_without_dropout(const TrainingGraph &graph, const int32_t *labels) {
+void Network::gradient_without_dropout(const TrainingGraph &graph, const int32_t *labels, Worker &worker) {
     PhiloxBits unused(0, 0, 0);
     begin(graph);
-    forward(graph, &unused);
+    forward(graph, &unused, worker);
     output_gradient(graph, labels);
-    backward(graph, 0);
+    backward(graph, 0, worker);
 }
 
 void Network::begin_step(int epoch) {

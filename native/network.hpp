@@ -7,6 +7,7 @@
 #include "graph_view.hpp"
 #include "lanes.hpp"
 #include "random.hpp"
+#include "threads.hpp"
 
 namespace bmpaudit {
 
@@ -78,37 +79,29 @@ class Network {
     void save_gradient(float *flat) const;
     void initialise(RandomBits &random);  // Glorot weights, zero biases
 
-    // Returns false if `stop` was set on the way.
-    template <typename Stop> bool train(const TrainingGraph &graph, const int32_t *labels, RandomBits &random, Stop stop) {
-        begin(graph);
-        for (int epoch = 1; epoch <= training_.epochs; ++epoch) {
-            if (stop()) return false;
-            forward(graph, &random);
-            output_gradient(graph, labels);
-            backward(graph, epoch);
-        }
-        return true;
-    }
+    void train(const TrainingGraph &graph, const int32_t *labels, RandomBits &random, Worker &worker);
     // For a model whose dropout is 0.
-    void gradient_without_dropout(const TrainingGraph &graph, const int32_t *labels);
+    void gradient_without_dropout(const TrainingGraph &graph, const int32_t *labels, Worker &worker);
     bool is_finite() const;
 
     // Logits of every node of a graph, without dropout: for each edge setting (false: no edge but the self-loops) and
     // each of `lasts` in the place of the last layer, calls emit(edge setting, which of lasts, logits).
     template <typename Emit>
     void score(const TrainingGraph &whole, const std::vector<bool> &edge_settings, const std::vector<const Layer *> &lasts,
-               Emit emit) {
+               Worker &worker, Emit emit) {
         const size_t depth = layers_.size();
         scoring_.resize(depth);
         if (depth > 1) features_times_weight(whole, layers_[0], scoring_[0].linear);
         for (const bool use_edges : edge_settings) {
             for (size_t l = 0; l + 1 < depth; ++l) {
+                worker.checkpoint();
                 if (l > 0) input_times_weight(scoring_[l].input, layers_[l], scoring_[l].linear);
                 propagate(whole, layers_[l], scoring_[l], use_edges, nullptr);
                 activate(scoring_[l].output, scoring_[l + 1], nullptr);
             }
             Pass &pass = scoring_.back();
             for (size_t which = 0; which < lasts.size(); ++which) {
+                worker.checkpoint();
                 if (depth > 1) input_times_weight(pass.input, *lasts[which], pass.linear);
                 else features_times_weight(whole, *lasts[which], pass.linear);
                 propagate(whole, *lasts[which], pass, use_edges, nullptr);
@@ -134,9 +127,9 @@ class Network {
     };
 
     void begin(const TrainingGraph &graph);
-    void forward(const TrainingGraph &graph, RandomBits *dropout);
+    void forward(const TrainingGraph &graph, RandomBits *dropout, Worker &worker);
     void output_gradient(const TrainingGraph &graph, const int32_t *labels);
-    void backward(const TrainingGraph &graph, int epoch);  // epoch 0: gradients only, no step
+    void backward(const TrainingGraph &graph, int epoch, Worker &worker);  // epoch 0: gradients only, no step
     void first_weight_backward(const TrainingGraph &graph, const Matrix &gradient, bool takes_step);
     void drop_inputs(const TrainingGraph &graph, RandomBits &random);
     void sample_times_weight(const TrainingGraph &graph, Matrix &result) const;

@@ -1,15 +1,8 @@
 #include "shadow.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <exception>
 #include <limits>
-#include <mutex>
-#include <new>
-#include <system_error>
-#include <thread>
+#include <memory>
 
 namespace bmpaudit {
 
@@ -41,12 +34,12 @@ int predicted_class(const float *logits, int num_classes) {
 }  // namespace
 
 // One thread's network and scratch memory.
-class ShadowEngine::Worker {
+class ShadowEngine::Trainer {
   public:
-    explicit Worker(const ShadowEngine &engine)
+    explicit Trainer(const ShadowEngine &engine)
         : engine_(engine), network_(engine.features_, engine.num_classes_, engine.model_, engine.training_) {}
 
-    void run(const ShadowBatch &batch, const ShadowResults &results, int64_t model, const std::atomic<bool> &stop) {
+    void run(const ShadowBatch &batch, const ShadowResults &results, int64_t model, Worker &worker) {
         const auto index = static_cast<uint64_t>(batch.indices[model]);
         const uint8_t *member = batch.member + model * engine_.num_nodes();
         sample_.induce(engine_.graph_, member, place_);
@@ -57,20 +50,19 @@ class ShadowEngine::Worker {
         PhiloxBits weights = stream(batch.seed, Purpose::weights, index);
         PhiloxBits dropout = stream(batch.seed, Purpose::dropout, index);
         network_.initialise(weights);
-        if (!network_.train(sample_, engine_.labels_, dropout, [&] { return stop.load(std::memory_order_relaxed); }))
-            return;
+        network_.train(sample_, engine_.labels_, dropout, worker);
         if (!network_.is_finite()) {
             results.state[model] = static_cast<uint8_t>(ModelState::failed);
             return;
         }
-        score(batch, results, model, member);
+        score(batch, results, model, member, worker);
         const bool is_usable = all_margins_finite(batch, results, model);
         if (!is_usable) forget(batch, results, model);
         results.state[model] = static_cast<uint8_t>(is_usable ? ModelState::trained : ModelState::failed);
     }
 
   private:
-    void score(const ShadowBatch &batch, const ShadowResults &results, int64_t model, const uint8_t *member) {
+    void score(const ShadowBatch &batch, const ShadowResults &results, int64_t model, const uint8_t *member, Worker &worker) {
         PhiloxBits noise = stream(batch.seed, Purpose::noise, static_cast<uint64_t>(batch.indices[model]));
         const Layer noisy = network_.noisy_last_layer(noise, batch.noise_std);
         const auto wants = [&](auto condition) { return std::any_of(batch.views.begin(), batch.views.end(), condition); };
@@ -79,7 +71,7 @@ class ShadowEngine::Worker {
         std::vector<bool> edge_settings = {true};  // always: accuracy is that of the full graph
         if (wants([](const QueryView &view) { return !view.full_edges; })) edge_settings.push_back(false);
 
-        network_.score(engine_.whole_, edge_settings, lasts, [&](bool full_edges, size_t which, const Matrix &logits) {
+        network_.score(engine_.whole_, edge_settings, lasts, worker, [&](bool full_edges, size_t which, const Matrix &logits) {
             if (full_edges && which == 0) keep_accuracy(results, model, member, logits);
             for (size_t v = 0; v < batch.views.size(); ++v)
                 if (batch.views[v].full_edges == full_edges && batch.views[v].noisy == (which == 1))
@@ -141,56 +133,21 @@ class ShadowEngine::Worker {
 
 ShadowEngine::ShadowEngine(Adjacency graph, FeatureView features, const int32_t *labels, int num_classes,
                            ModelSettings model, TrainingSettings training)
-    : graph_(graph), features_(features), labels_(labels), num_classes_(num_classes), model_(model), training_(training) {
-    const std::vector<uint8_t> everyone(graph.num_nodes, 1);
+    : graph_(std::move(graph)), features_(features), labels_(labels), num_classes_(num_classes), model_(model), training_(training) {
+    const std::vector<uint8_t> everyone(num_nodes(), 1);
     std::vector<int32_t> place;
-    whole_.induce(graph, everyone.data(), place);
+    whole_.induce(graph_, everyone.data(), place);
 }
 
 void ShadowEngine::run(const ShadowBatch &batch, const ShadowResults &results, int num_threads,
-                       const std::function<bool(int64_t)> &poll) const {
-    std::atomic<int64_t> next{0}, done{0};
-    std::atomic<bool> stop{false};
-    std::mutex mutex;
-    std::condition_variable finished;
-    int working = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(num_threads, batch.num_models)));
-    std::vector<std::thread> threads;
-    std::exception_ptr failure;
-    const auto work = [&] {
-        std::exception_ptr mine;
-        try {
-            Worker worker(*this);
-            for (int64_t model = next++; model < batch.num_models && !stop; model = next++) {
-                worker.run(batch, results, model, stop);
-                ++done;
-            }
-        } catch (...) {  // out of memory, most likely: no exception may leave a thread
-            mine = std::current_exception();
-            stop = true;
-        }
-        const std::lock_guard<std::mutex> lock(mutex);
-        if (mine) failure = mine;
-        --working;
-        finished.notify_one();
-    };
-    for (int t = working; t > 0; --t) {
-        try {
-            threads.emplace_back(work);
-        } catch (const std::system_error &) {  // no more threads to be had: those that started do the work
-            const std::lock_guard<std::mutex> lock(mutex);
-            --working;
-        }
-    }
-    if (threads.empty()) throw std::bad_alloc();
-    std::unique_lock<std::mutex> lock(mutex);
-    while (!finished.wait_for(lock, std::chrono::milliseconds(100), [&] { return working == 0; })) {
-        lock.unlock();
-        if (poll(done)) stop = true;
-        lock.lock();
-    }
-    lock.unlock();
-    for (auto &thread : threads) thread.join();
-    if (failure) std::rethrow_exception(failure);
+                       const Poll &poll) const {
+    std::vector<std::unique_ptr<Trainer>> trainers(num_workers(batch.num_models, num_threads));
+    run_tasks(batch.num_models, num_threads, poll, [&](int64_t model, Worker &worker) {
+        auto &trainer = trainers[worker.number()];
+        if (!trainer) trainer = std::make_unique<Trainer>(*this);
+        trainer->run(batch, results, model, worker);
+        worker.report(1);
+    });
 }
 
 int64_t ShadowEngine::num_parameters() const { return Network(features_, num_classes_, model_, training_).num_parameters(); }
@@ -205,31 +162,35 @@ std::vector<float> ShadowEngine::initial_parameters(uint64_t seed, uint64_t inde
 }
 
 template <typename Use, typename Save>
-std::vector<float> ShadowEngine::with_network(const float *parameters, const uint8_t *member, Use use, Save save) const {
+std::vector<float> ShadowEngine::with_network(const float *parameters, const uint8_t *member, const Poll &poll, Use use,
+                                              Save save) const {
     Network network(features_, num_classes_, model_, training_);
     TrainingGraph sample;
     std::vector<int32_t> place;
     sample.induce(graph_, member, place);
     network.load(parameters);
-    use(network, sample);
+    run_tasks(1, 1, poll, [&](int64_t, Worker &worker) { use(network, sample, worker); });
     std::vector<float> flat(network.num_parameters());
     save(network, flat.data());
     return flat;
 }
 
-std::vector<float> ShadowEngine::gradient(const float *parameters, const uint8_t *member) const {
+std::vector<float> ShadowEngine::gradient(const float *parameters, const uint8_t *member, const Poll &poll) const {
     return with_network(
-        parameters, member,
-        [&](Network &network, const TrainingGraph &sample) { network.gradient_without_dropout(sample, labels_); },
+        parameters, member, poll,
+        [&](Network &network, const TrainingGraph &sample, Worker &worker) {
+            network.gradient_without_dropout(sample, labels_, worker);
+        },
         [](const Network &network, float *flat) { network.save_gradient(flat); });
 }
 
-std::vector<float> ShadowEngine::trained_parameters(const float *parameters, const uint8_t *member) const {
+std::vector<float> ShadowEngine::trained_parameters(const float *parameters, const uint8_t *member,
+                                                    const Poll &poll) const {
     return with_network(
-        parameters, member,
-        [&](Network &network, const TrainingGraph &sample) {
+        parameters, member, poll,
+        [&](Network &network, const TrainingGraph &sample, Worker &worker) {
             PhiloxBits dropout(0, 0, 0);
-            network.train(sample, labels_, dropout, [] { return false; });
+            network.train(sample, labels_, dropout, worker);
         },
         [](const Network &network, float *flat) { network.save(flat); });
 }

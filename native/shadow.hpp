@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "network.hpp"
+#include "threads.hpp"
 
 namespace bmpaudit {
 
@@ -45,25 +45,24 @@ class ShadowEngine {
     ShadowEngine(const ShadowEngine &) = delete;
     ShadowEngine &operator=(const ShadowEngine &) = delete;
 
-    // Trains and scores on several threads. Calls poll(models done) every tenth of a second from the calling thread;
-    // when it returns true, training stops and models not finished stay untrained.
-    void run(const ShadowBatch &batch, const ShadowResults &results, int num_threads,
-             const std::function<bool(int64_t)> &poll) const;
+    // Trains and scores on several threads. The poll is told the number of models done; when it asks to stop, models not
+    // finished stay untrained.
+    void run(const ShadowBatch &batch, const ShadowResults &results, int num_threads, const Poll &poll) const;
 
-    int32_t num_nodes() const { return graph_.num_nodes; }
+    int32_t num_nodes() const { return graph_.num_nodes(); }
     int num_classes() const { return num_classes_; }
     int64_t num_parameters() const;
     std::vector<float> initial_parameters(uint64_t seed, uint64_t index) const;
     // For checks against other implementations, with dropout 0: from given parameters on one sample.
-    std::vector<float> gradient(const float *parameters, const uint8_t *member) const;
-    std::vector<float> trained_parameters(const float *parameters, const uint8_t *member) const;
+    std::vector<float> gradient(const float *parameters, const uint8_t *member, const Poll &poll) const;
+    std::vector<float> trained_parameters(const float *parameters, const uint8_t *member, const Poll &poll) const;
 
   private:
-    class Worker;
+    class Trainer;
 
     // Parameters, or what else `save` takes of it, of a network after `use` on one sample.
     template <typename Use, typename Save>
-    std::vector<float> with_network(const float *parameters, const uint8_t *member, Use use, Save save) const;
+    std::vector<float> with_network(const float *parameters, const uint8_t *member, const Poll &poll, Use use, Save save) const;
 
     Adjacency graph_;
     FeatureView features_;

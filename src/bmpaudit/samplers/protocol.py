@@ -46,7 +46,7 @@ class NativeSampler(ABC):
     def sample(self, graph: Graph, rng: np.random.Generator) -> NodeIds:
         """Draws one sample: node ids, ascending, each once."""
         with rng.bit_generator.lock:
-            return self.kernel(graph).sample(rng.bit_generator.capsule)
+            return self.kernel(graph).sample(rng.bit_generator)
 
 
 def sample_nodes(sampler: AnySampler, graph: Graph, rng: np.random.Generator) -> NodeIds:
