@@ -19,23 +19,23 @@ constexpr int32_t kMostClasses = 1 << 20;
 
 template <typename T> std::vector<T> copy_of(const Vector<T> &array) { return {array.data(), array.data() + array.size()}; }
 
-void new_model_settings(ModelSettings *self, Architecture architecture, int hidden, int heads, int layers,
-                        Activation activation, double dropout, bool drops_input, bool drops_attention, bool drops_hidden) {
+void new_model_settings(ModelSettings *self, const std::string &architecture, int hidden, int heads, int layers,
+                        const std::string &activation, double dropout, bool drops_input, bool drops_attention, bool drops_hidden) {
     check_range("hidden", hidden, 1, kMostUnits);
     check_range("heads", heads, 1, kMostUnits);
     check_range("hidden * heads", static_cast<int64_t>(hidden) * heads, int64_t{1}, int64_t{kMostUnits});
     check_range("layers", layers, 1, kMostLayers);
     check_interval("dropout", dropout, 0, 1, false);
-    new (self) ModelSettings{architecture, hidden, heads, layers, activation, dropout, drops_input, drops_attention,
-                             drops_hidden};
+    new (self) ModelSettings{&layer_kind(architecture), hidden,      heads,           layers,      activation_of(activation),
+                             dropout,                   drops_input, drops_attention, drops_hidden};
 }
 
 void new_training_settings(TrainingSettings *self, int epochs, double learning_rate, double weight_decay,
-                           Optimizer optimizer) {
+                           const std::string &optimizer) {
     check_at_least("epochs", epochs, 0);
     check_not_negative("learning_rate", learning_rate);
     check_not_negative("weight_decay", weight_decay);
-    new (self) TrainingSettings{epochs, learning_rate, weight_decay, optimizer};
+    new (self) TrainingSettings{epochs, learning_rate, weight_decay, is_adam(optimizer)};
 }
 
 // The arrays of a graph: copies of those whose values are used as indices, so that a later change does no harm.
@@ -96,9 +96,10 @@ class EngineWithArrays {
           engine(arrays_.graph, arrays_.features(), arrays_.labels.data(), num_classes, model, training) {}
 
     void run(nb::handle member_object, nb::handle indices_object, uint64_t seed,
-             const std::vector<std::pair<bool, bool>> &views, double noise_std, int num_threads,
-             nb::handle statistics_object, nb::handle logits_object, nb::handle state_object,
-             nb::handle train_accuracy_object, nb::handle held_out_accuracy_object, nb::handle progress) const {
+             const std::vector<std::pair<nb::object, nb::object>> &queries,
+             const std::vector<std::pair<int64_t, double>> &views, int num_threads, nb::handle statistics_object,
+             nb::handle logits_object, nb::handle state_object, nb::handle train_accuracy_object,
+             nb::handle held_out_accuracy_object, nb::handle progress) const {
         const auto num_nodes = static_cast<size_t>(engine.num_nodes());
         const auto member = array_of<const uint8_t, 2>(member_object, "member");
         const size_t num_models = member.shape(0);
@@ -107,7 +108,19 @@ class EngineWithArrays {
         const auto indices = vector_of<int64_t>(indices_object, "indices");
         check_shape(indices, "indices", {num_models});
         check_each("indices", indices.data(), indices.size(), "be at least 0", [](int64_t index) { return index >= 0; });
-        check_not_negative("noise_std", noise_std);
+        ShadowBatch batch{member.data(), indices.data(), static_cast<int64_t>(num_models), seed, {}, {}};
+        for (const auto &[query_indptr, query_indices] : queries) {
+            batch.queries.push_back(adjacency_of(query_indptr, query_indices));
+            if (batch.queries.back().num_nodes() != engine.num_nodes())
+                refuse(PyExc_ValueError, "a query must be of the graph's ", num_nodes, " nodes, got ",
+                       batch.queries.back().num_nodes());
+        }
+        for (const auto &[query, noise_std] : views) {
+            if (query < 0 || query >= static_cast<int64_t>(queries.size()))
+                refuse(PyExc_ValueError, "views must name queries in [0, ", queries.size(), "), got ", query);
+            check_not_negative("noise_std", noise_std);
+            batch.views.push_back({query, noise_std});
+        }
         check_num_threads(num_threads);
         const auto statistics = array_of<float, 3>(statistics_object, "statistics");
         check_shape(statistics, "statistics", {views.size(), num_models, num_nodes});
@@ -126,8 +139,6 @@ class EngineWithArrays {
         check_memory("training on so many threads",
                      bytes_each_model_ * num_workers(static_cast<int64_t>(num_models), num_threads));
 
-        ShadowBatch batch{member.data(), indices.data(), static_cast<int64_t>(num_models), seed, {}, noise_std};
-        for (const auto &[full_edges, noisy] : views) batch.views.push_back({full_edges, noisy});
         const ShadowResults results{statistics.data(), logits_object.is_none() ? nullptr : logits.data(), state.data(),
                                     train_accuracy.data(), held_out_accuracy.data()};
         interruptible(progress, [&](const Poll &poll) { engine.run(batch, results, num_threads, poll); });
@@ -147,15 +158,15 @@ class EngineWithArrays {
   private:
     // What a thread takes to train and score one model, roughly.
     static double bytes_each_model(const GraphArrays &arrays, int num_classes, const ModelSettings &model) {
-        constexpr double kMatricesEachParameter = 4, kMatricesEachPass = 10, kMatricesEachEdge = 4;
+        constexpr double kMatricesEachParameter = 4, kMatricesEachPass = 10, kPassesEachEdge = 2;
         double inputs = arrays.num_features, floats = 0;
         for (int l = 0; l < model.layers; ++l) {
             const bool is_last = l + 1 == model.layers;
             const LayerShape shape(1, is_last ? num_classes : model.hidden, is_last ? 1 : model.heads);
             const double lanes = static_cast<double>(shape.blocks) * kLanes;
             floats += kMatricesEachParameter * inputs * lanes + kMatricesEachPass * arrays.graph.num_nodes() * lanes;
-            if (model.architecture == Architecture::gat)
-                floats += kMatricesEachEdge * static_cast<double>(arrays.graph.indices.size()) * shape.tile_blocks * kLanes;
+            floats += kPassesEachEdge * static_cast<double>(arrays.graph.indices.size() + arrays.graph.num_nodes()) *
+                      model.kind->blocks_each_edge(shape) * kLanes;
             inputs = lanes;
         }
         check_memory("a model", floats * sizeof(float));
@@ -186,12 +197,6 @@ class EngineWithArrays {
 }  // namespace
 
 void bind_shadow(nb::module_ &module) {
-    nb::enum_<Architecture>(module, "Architecture")
-        .value("mlp", Architecture::mlp)
-        .value("gcn", Architecture::gcn)
-        .value("gat", Architecture::gat);
-    nb::enum_<Activation>(module, "Activation").value("relu", Activation::relu).value("elu", Activation::elu);
-    nb::enum_<Optimizer>(module, "Optimizer").value("adam", Optimizer::adam).value("sgd", Optimizer::sgd);
     nb::class_<ModelSettings>(module, "ModelSettings")
         .def("__init__", &new_model_settings, "architecture"_a, "hidden"_a, "heads"_a, "layers"_a, "activation"_a,
              "dropout"_a, "drops_input"_a, "drops_attention"_a, "drops_hidden"_a);
@@ -203,7 +208,7 @@ void bind_shadow(nb::module_ &module) {
                       ModelSettings, TrainingSettings>(),
              "indptr"_a, "indices"_a, "x_indptr"_a.none(), "x_indices"_a.none(), "x_values"_a.none(), "x_dense"_a.none(),
              "num_features"_a, "labels"_a, "num_classes"_a, "model"_a, "training"_a)
-        .def("run", &EngineWithArrays::run, "member"_a, "indices"_a, "seed"_a, "views"_a, "noise_std"_a, "num_threads"_a,
+        .def("run", &EngineWithArrays::run, "member"_a, "indices"_a, "seed"_a, "queries"_a, "views"_a, "num_threads"_a,
              "statistics"_a, "logits"_a.none(), "state"_a, "train_accuracy"_a, "held_out_accuracy"_a, "progress"_a.none(),
              "Fills the output arrays; an exception of a signal or of `progress` stops the work and is raised at the end.")
         .def_prop_ro("num_parameters", [](const EngineWithArrays &self) { return self.engine.num_parameters(); })

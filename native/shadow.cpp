@@ -1,8 +1,11 @@
 #include "shadow.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
+#include <utility>
 
 namespace bmpaudit {
 
@@ -36,8 +39,9 @@ int predicted_class(const float *logits, int num_classes) {
 // One thread's network and scratch memory.
 class ShadowEngine::Trainer {
   public:
-    explicit Trainer(const ShadowEngine &engine)
-        : engine_(engine), network_(engine.features_, engine.num_classes_, engine.model_, engine.training_) {}
+    // `graphs` are those of the batch's queries.
+    Trainer(const ShadowEngine &engine, const std::vector<const TrainingGraph *> &graphs)
+        : engine_(engine), graphs_(graphs), network_(engine.features_, engine.num_classes_, engine.model_, engine.training_) {}
 
     void run(const ShadowBatch &batch, const ShadowResults &results, int64_t model, Worker &worker) {
         const auto index = static_cast<uint64_t>(batch.indices[model]);
@@ -62,21 +66,44 @@ class ShadowEngine::Trainer {
     }
 
   private:
-    void score(const ShadowBatch &batch, const ShadowResults &results, int64_t model, const uint8_t *member, Worker &worker) {
-        PhiloxBits noise = stream(batch.seed, Purpose::noise, static_cast<uint64_t>(batch.indices[model]));
-        const Layer noisy = network_.noisy_last_layer(noise, batch.noise_std);
-        const auto wants = [&](auto condition) { return std::any_of(batch.views.begin(), batch.views.end(), condition); };
-        std::vector<const Layer *> lasts = {&network_.last_layer()};
-        if (wants([](const QueryView &view) { return view.noisy; })) lasts.push_back(&noisy);
-        std::vector<bool> edge_settings = {true};  // always: accuracy is that of the full graph
-        if (wants([](const QueryView &view) { return !view.full_edges; })) edge_settings.push_back(false);
-
-        network_.score(engine_.whole_, edge_settings, lasts, worker, [&](bool full_edges, size_t which, const Matrix &logits) {
-            if (full_edges && which == 0) keep_accuracy(results, model, member, logits);
-            for (size_t v = 0; v < batch.views.size(); ++v)
-                if (batch.views[v].full_edges == full_edges && batch.views[v].noisy == (which == 1))
+    void score(const ShadowBatch &batch, const ShadowResults &results, int64_t model, const uint8_t *member,
+               Worker &worker) {
+        const std::map<double, Layer> noisy = noisy_last_layers(batch, model);
+        const auto last_layer = [&](const View &view) {
+            return view.noise_std == 0 ? &network_.last_layer() : &noisy.at(view.noise_std);
+        };
+        // First the whole graph, whose clean answers give the accuracy. Views of the same graph share its passes.
+        std::vector<Query> queries = {{&engine_.whole_, {&network_.last_layer()}}};
+        for (const View &view : batch.views) {
+            const TrainingGraph *graph = graphs_[view.query];
+            auto query = std::find_if(queries.begin(), queries.end(), [&](const Query &q) { return q.graph == graph; });
+            if (query == queries.end()) query = queries.insert(query, {graph, {}});
+            auto &lasts = query->last_layers;
+            if (std::find(lasts.begin(), lasts.end(), last_layer(view)) == lasts.end()) lasts.push_back(last_layer(view));
+        }
+        network_.score(queries, worker, [&](size_t q, size_t which, const Matrix &logits) {
+            if (q == 0 && which == 0) keep_accuracy(results, model, member, logits);
+            for (size_t v = 0; v < batch.views.size(); ++v) {
+                const View &view = batch.views[v];
+                if (graphs_[view.query] == queries[q].graph && last_layer(view) == queries[q].last_layers[which])
                     keep_view(results, static_cast<int64_t>(v) * batch.num_models + model, logits);
+            }
         });
+    }
+
+    // By standard deviation; all of one draw of noise.
+    std::map<double, Layer> noisy_last_layers(const ShadowBatch &batch, int64_t model) const {
+        std::map<double, Layer> noisy;
+        std::vector<double> normals;
+        for (const View &view : batch.views) {
+            if (view.noise_std == 0 || noisy.count(view.noise_std) > 0) continue;
+            if (normals.empty()) {
+                PhiloxBits random = stream(batch.seed, Purpose::noise, static_cast<uint64_t>(batch.indices[model]));
+                normals = network_.draw_noise(random);
+            }
+            noisy.emplace(view.noise_std, network_.noisy_last_layer(normals, view.noise_std));
+        }
+        return noisy;
     }
 
     template <typename Visit> void visit_margins(const ShadowBatch &batch, int64_t model, Visit visit) const {
@@ -117,8 +144,9 @@ class ShadowEngine::Trainer {
     void keep_accuracy(const ShadowResults &results, int64_t model, const uint8_t *member, const Matrix &logits) const {
         int64_t right[2] = {0, 0}, total[2] = {0, 0};
         for (int32_t node = 0; node < engine_.num_nodes(); ++node) {
-            ++total[member[node]];
-            right[member[node]] += predicted_class(logits.floats(node), engine_.num_classes_) == engine_.labels_[node];
+            const int side = member[node] != 0;
+            ++total[side];
+            right[side] += predicted_class(logits.floats(node), engine_.num_classes_) == engine_.labels_[node];
         }
         const float undefined = std::numeric_limits<float>::quiet_NaN();
         results.train_accuracy[model] = total[1] > 0 ? static_cast<float>(right[1]) / total[1] : undefined;
@@ -126,6 +154,7 @@ class ShadowEngine::Trainer {
     }
 
     const ShadowEngine &engine_;
+    const std::vector<const TrainingGraph *> &graphs_;
     Network network_;
     TrainingGraph sample_;
     std::vector<int32_t> place_;
@@ -141,10 +170,19 @@ ShadowEngine::ShadowEngine(Adjacency graph, FeatureView features, const int32_t 
 
 void ShadowEngine::run(const ShadowBatch &batch, const ShadowResults &results, int num_threads,
                        const Poll &poll) const {
+    const std::vector<uint8_t> everyone(num_nodes(), 1);
+    std::vector<int32_t> place;
+    std::vector<TrainingGraph> others(batch.queries.size());
+    std::vector<const TrainingGraph *> graphs;
+    for (size_t q = 0; q < batch.queries.size(); ++q) {
+        const bool is_whole = batch.queries[q].indptr == graph_.indptr && batch.queries[q].indices == graph_.indices;
+        if (!is_whole) others[q].induce(batch.queries[q], everyone.data(), place);
+        graphs.push_back(is_whole ? &whole_ : &others[q]);
+    }
     std::vector<std::unique_ptr<Trainer>> trainers(num_workers(batch.num_models, num_threads));
     run_tasks(batch.num_models, num_threads, poll, [&](int64_t model, Worker &worker) {
         auto &trainer = trainers[worker.number()];
-        if (!trainer) trainer = std::make_unique<Trainer>(*this);
+        if (!trainer) trainer = std::make_unique<Trainer>(*this, graphs);
         trainer->run(batch, results, model, worker);
         worker.report(1);
     });

@@ -12,10 +12,11 @@ namespace bmpaudit {
 // Streams of random numbers of one shadow model; bmpaudit.streams.Purpose has the same numbers.
 enum class Purpose : uint64_t { weights = 3, dropout = 4, noise = 5 };
 
-// How a trained model is asked: with or without the graph's edges, with or without noise on its last layer.
-struct QueryView {
-    bool full_edges;
-    bool noisy;
+// How a trained model is asked: the query says which edges it is shown, and the release adds normal noise to the
+// parameters of its last layer. Views of one model share one draw of noise, each scaled by its own standard deviation.
+struct View {
+    int64_t query;     // place in ShadowBatch::queries
+    double noise_std;  // 0 for none
 };
 
 enum class ModelState : uint8_t { untrained = 0, trained = 1, failed = 2 };
@@ -25,7 +26,7 @@ struct ShadowResults {
     float *statistics;         // views x models x nodes
     float *logits;             // views x models x nodes x classes, or null
     uint8_t *state;            // models
-    float *train_accuracy;     // models
+    float *train_accuracy;     // models; asked with all edges and without noise, as the next
     float *held_out_accuracy;  // models
 };
 
@@ -34,8 +35,8 @@ struct ShadowBatch {
     const int64_t *indices;  // number of each model in the plan, models
     int64_t num_models;
     uint64_t seed;
-    std::vector<QueryView> views;
-    double noise_std;
+    std::vector<Adjacency> queries;
+    std::vector<View> views;
 };
 
 class ShadowEngine {

@@ -21,6 +21,9 @@ class NativeEngine:
         if not isinstance(plan.model, BuiltInModel):
             raise InputError(f"the native engine trains GCN, GAT and MLP, got {type(plan.model).__name__}")
         self.plan = plan
+        # What the model is shown by each of the adversary's queries.
+        no_edges = (np.zeros_like(graph.indptr), np.zeros(0, dtype=np.int32))
+        self.queries = {"full": (graph.indptr, graph.indices), "none": no_edges}
         self.kernel = make_kernel(graph, plan.model, plan.training)
 
     def fill(self, batch: ShadowBatch, num_threads: int, progress: Progress) -> None:
@@ -29,8 +32,11 @@ class NativeEngine:
             member=batch.memberships.view(np.uint8),
             indices=batch.indices,
             seed=self.plan.seed,
-            views=[(view.edges == "full", view.output == "noisy") for view in self.plan.views],
-            noise_std=self.plan.noise_std,
+            queries=list(self.queries.values()),
+            views=[
+                (list(self.queries).index(view.edges), self.plan.noise_std if view.output == "noisy" else 0.0)
+                for view in self.plan.views
+            ],
             num_threads=num_threads,
             statistics=batch.statistics,
             logits=batch.logits,
@@ -65,23 +71,22 @@ def make_kernel(graph: Graph, model: BuiltInModel, training: Training) -> _nativ
             training.epochs,
             training.learning_rate,
             training.weight_decay,
-            getattr(_native.Optimizer, training.optimizer),
+            training.optimizer,
         ),
     )
 
 
 def _model_settings(model: BuiltInModel) -> _native.ModelSettings:
-    architectures = _native.Architecture
     if isinstance(model, GAT):
-        architecture = architectures.gat
+        architecture = "gat"
     else:
-        architecture = architectures.gcn if isinstance(model, GCN) else architectures.mlp
+        architecture = "gcn" if isinstance(model, GCN) else "mlp"
     return _native.ModelSettings(
         architecture=architecture,
         hidden=model.hidden,
         heads=model.heads if isinstance(model, GAT) else 1,
         layers=model.layers,
-        activation=getattr(_native.Activation, model.activation),
+        activation=model.activation,
         dropout=model.dropout,
         drops_input="input" in model.dropout_on,
         drops_attention="attention" in model.dropout_on,
