@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
+#include <string>
 #include <utility>
-
-#include "threads.hpp"
 
 namespace bmpaudit {
 
@@ -16,6 +16,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Nodes are worked on in blocks, so that the loops over a block are loops over vectors.
 constexpr int kWidth = 128;
+constexpr int64_t kModelsBetweenCheckpoints = 1024;
 
 // The statistics of one node on one side. The mean is kept as `shift + offset` where `shift` is one of the values, and
 // the squares are taken about the mean: a spread far below the size of the values is kept, and equal values give
@@ -97,14 +98,21 @@ class BlockAttack {
           width_(static_cast<int>(std::min<int64_t>(kWidth, fitting.num_nodes - first_node))),
           min_variance_(rule.min_sigma * rule.min_sigma) {}
 
-    void fit() {
-        for (int64_t model = 0; model < fitting_.num_models; ++model) add_to_means(row(fitting_, model));
+    void fit(Worker &worker) {
+        for (int64_t model = 0; model < fitting_.num_models; ++model) {
+            if (model % kModelsBetweenCheckpoints == 0) worker.checkpoint();
+            add_to_means(row(fitting_, model));
+        }
         for (SideBlock *side : {&out_, &in_})
             for (int i = 0; i < kWidth; ++i) side->offset[i] /= side->count[i];
-        for (int64_t model = 0; model < fitting_.num_models; ++model) add_to_squares(row(fitting_, model));
+        for (int64_t model = 0; model < fitting_.num_models; ++model) {
+            if (model % kModelsBetweenCheckpoints == 0) worker.checkpoint();
+            add_to_squares(row(fitting_, model));
+        }
     }
 
-    template <bool LeftOut> void challenge(const ErrorTotals &errors, double *scores) {
+    template <bool LeftOut> void challenge(const ErrorTotals &errors, double *scores, Worker &worker) {
+        check_counts(LeftOut ? 2 : 1);
         alignas(64) double score[kWidth];
         Totals weak, strong;
         alignas(64) double log_odds[kWidth] = {};
@@ -114,6 +122,7 @@ class BlockAttack {
         }
         prepare<LeftOut>();
         for (int64_t model = 0; model < challenged_.num_models; ++model) {
+            if (model % kModelsBetweenCheckpoints == 0) worker.checkpoint();
             const Row asked = row(challenged_, model);
             score_row<LeftOut>(asked, model, score);
             weak.add(asked.member, score, nullptr, rule_.threshold, width_);
@@ -151,6 +160,17 @@ class BlockAttack {
     Row row(const ModelTable &models, int64_t model) const {
         const int64_t start = model * models.num_nodes + first_;
         return {models.statistics + start, models.member + start};
+    }
+
+    void check_counts(int needed) const {
+        for (int i = 0; i < width_; ++i) {
+            const double fewest = std::min(out_.count[i], in_.count[i]);
+            if (!priors_.is_fittable[first_ + i] || fewest >= needed) continue;
+            throw std::invalid_argument("a fittable node must be in at least " + std::to_string(needed) +
+                                        " fitting models and out of as many, got " +
+                                        std::to_string(static_cast<int64_t>(fewest)) + " at node " +
+                                        std::to_string(first_ + i));
+        }
     }
 
     void add_to_means(Row row) {
@@ -267,27 +287,26 @@ class BlockAttack {
 
 template <bool LeftOut>
 void challenge(const ModelTable &fitting, const ModelTable &challenged, const NodePriors &priors,
-               const DecisionRule &rule, int num_threads, const ErrorTotals &errors, double *scores) {
+               const DecisionRule &rule, int num_threads, const Poll &poll, const ErrorTotals &errors, double *scores) {
     const int64_t num_blocks = (fitting.num_nodes + kWidth - 1) / kWidth;
-    split_over_threads(num_blocks, num_threads, [&](int64_t begin, int64_t end) {
-        for (int64_t block = begin; block < end; ++block) {
-            BlockAttack attack(fitting, challenged, priors, rule, block * kWidth);
-            attack.fit();
-            attack.template challenge<LeftOut>(errors, scores);
-        }
+    run_tasks(num_blocks, num_threads, poll, [&](int64_t block, Worker &worker) {
+        BlockAttack attack(fitting, challenged, priors, rule, block * kWidth);
+        attack.fit(worker);
+        attack.template challenge<LeftOut>(errors, scores, worker);
     });
 }
 
 }  // namespace
 
 void challenge_left_out(const ModelTable &models, const NodePriors &priors, const DecisionRule &rule, int num_threads,
-                        const ErrorTotals &errors, double *scores) {
-    challenge<true>(models, models, priors, rule, num_threads, errors, scores);
+                        const Poll &poll, const ErrorTotals &errors, double *scores) {
+    challenge<true>(models, models, priors, rule, num_threads, poll, errors, scores);
 }
 
 void challenge_others(const ModelTable &fitting, const ModelTable &challenged, const NodePriors &priors,
-                      const DecisionRule &rule, int num_threads, const ErrorTotals &errors, double *scores) {
-    challenge<false>(fitting, challenged, priors, rule, num_threads, errors, scores);
+                      const DecisionRule &rule, int num_threads, const Poll &poll, const ErrorTotals &errors,
+                      double *scores) {
+    challenge<false>(fitting, challenged, priors, rule, num_threads, poll, errors, scores);
 }
 
 }  // namespace bmpaudit

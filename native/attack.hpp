@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "threads.hpp"
+
 namespace bmpaudit {
 
 // The shadow models: one row a model, one column a node.
@@ -20,8 +22,8 @@ struct DecisionRule {
     double threshold;
 };
 
-// What is known of each node. Where a node is not fittable, every decision is "non-member" and every score -inf;
-// else each side has at least one model, in leave-one-out at least two.
+// What is known of each node. Where a node is not fittable, every decision is "non-member" and every score -inf; else each
+// side must have at least one model, in leave-one-out at least two: std::invalid_argument if it has not.
 struct NodePriors {
     const double *log_prior_odds;
     const uint8_t *is_fittable;
@@ -38,10 +40,11 @@ struct ErrorTotals {
 // Algorithm 1: each model is challenged with hypotheses fitted on all other models. O(models · nodes), nothing copied.
 // `scores` is null, or takes the log-likelihood ratio of each challenge. The same on any number of threads.
 void challenge_left_out(const ModelTable &models, const NodePriors &priors, const DecisionRule &rule, int num_threads,
-                        const ErrorTotals &errors, double *scores);
+                        const Poll &poll, const ErrorTotals &errors, double *scores);
 
 // Algorithm 4: the hypotheses are fitted on other models than the challenged ones.
 void challenge_others(const ModelTable &fitting, const ModelTable &challenged, const NodePriors &priors,
-                      const DecisionRule &rule, int num_threads, const ErrorTotals &errors, double *scores);
+                      const DecisionRule &rule, int num_threads, const Poll &poll, const ErrorTotals &errors,
+                      double *scores);
 
 }  // namespace bmpaudit

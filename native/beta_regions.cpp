@@ -1,12 +1,10 @@
 #include "beta_regions.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <string_view>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -64,7 +62,8 @@ double panel_integral(LogFunction &log_h, double begin, double end, double peak,
         fine_sum += half * fine.weight[i] * std::exp(log_h(middle + half * fine.node[i]) - peak);
     for (int i = 0; i < kCoarsePoints; ++i)
         coarse_sum += half * coarse.weight[i] * std::exp(log_h(middle + half * coarse.node[i]) - peak);
-    if (splits_left == 0 || std::abs(fine_sum - coarse_sum) <= kAgreement * std::max(whole, fine_sum)) return fine_sum;
+    // So put that what is not a number is not split.
+    if (splits_left == 0 || !(std::abs(fine_sum - coarse_sum) > kAgreement * std::max(whole, fine_sum))) return fine_sum;
     whole = std::max(whole, fine_sum);
     return panel_integral(log_h, begin, middle, peak, whole, splits_left - 1) +
            panel_integral(log_h, middle, end, peak, whole, splits_left - 1);
@@ -268,6 +267,7 @@ constexpr double kDoubt = 1e-10;  // far more than such a sum is off
 constexpr double kNothing = 1e-15;  // of a probability next to 1
 constexpr int64_t kBlock = 8;  // factors multiplied before a logarithm is taken: none is beyond e^{±80}
 constexpr int64_t kMostParts = 64;
+constexpr int64_t kPointsAtOnce = 64;  // between two looks at whether to stop
 
 // log η ± ε, where an infinite ε wins over an infinite prior.
 double shifted(double log_odds, double epsilon) { return std::isinf(epsilon) ? epsilon : log_odds + epsilon; }
@@ -374,18 +374,6 @@ std::vector<DistinctNode> distinct_nodes(const CountsTable &table) {
     return nodes;
 }
 
-// Calls work(part) for each of so many parts, on several threads.
-template <typename Work> void for_each_part(int64_t num_parts, int num_threads, Work work) {
-    std::atomic<int64_t> next{0};
-    const auto take = [&] {
-        for (int64_t part = next++; part < num_parts; part = next++) work(part);
-    };
-    std::vector<std::thread> threads;
-    for (int t = 1; t < std::min<int64_t>(num_threads, num_parts); ++t) threads.emplace_back(take);
-    take();
-    for (auto &thread : threads) thread.join();
-}
-
 // Sums over nodes of logarithms of factors, one for each of many points.
 class LogProducts {
   public:
@@ -479,29 +467,43 @@ double upper_bound(const std::vector<PartialSums> &parts, int64_t point) {
 
 // Puts exact values in the place of bounds, until it is plain that the sum stays below the cutoff: then -∞.
 double settled_value(const std::vector<DistinctNode> &nodes, const std::vector<PartialSums> &parts, int64_t point,
-                     double epsilon_left, double epsilon_right, double strength, double cutoff) {
+                     double epsilon_left, double epsilon_right, double strength, double cutoff, Worker &worker) {
     double bound = upper_bound(parts, point);
     for (const PartialSums &part : parts)
         for (const Doubtful &doubtful : part.doubtful[point]) {
             if (!(bound >= cutoff)) return -kInfinity;
+            worker.checkpoint();
             const DistinctNode &node = nodes[doubtful.node];
             bound += node.times * (log_exact_factor(node, epsilon_left, epsilon_right, strength) - doubtful.log_bound);
         }
     return bound >= cutoff ? bound : -kInfinity;
 }
 
+// Calls set(point, worker) for each point.
+template <typename Set> void for_each_point(int64_t num_points, int num_threads, const Poll &poll, Set set) {
+    run_tasks((num_points + kPointsAtOnce - 1) / kPointsAtOnce, num_threads, poll, [&](int64_t block, Worker &worker) {
+        const int64_t end = std::min(num_points, (block + 1) * kPointsAtOnce);
+        for (int64_t point = block * kPointsAtOnce; point < end; ++point) set(point, worker);
+    });
+}
+
 }  // namespace
 
+int64_t likelihood_bytes_each_point(int64_t num_nodes) {
+    return std::min(kMostParts, num_nodes) * static_cast<int64_t>(3 * sizeof(double) + sizeof(std::vector<Doubtful>));
+}
+
 void log_likelihood(const CountsTable &counts, const double *epsilon_left, const double *epsilon_right, int64_t num_points,
-                    const double *cutoff, double strength, int num_threads, double *result) {
+                    const double *cutoff, double strength, int num_threads, const Poll &poll, double *result) {
     const std::vector<DistinctNode> nodes = distinct_nodes(counts);
     const int64_t num_nodes = static_cast<int64_t>(nodes.size()), num_parts = std::min(kMostParts, num_nodes);
     std::vector<PartialSums> parts(num_parts);
-    for_each_part(num_parts, num_threads, [&](int64_t number) {
+    const auto collect = [&](int64_t number, Worker &worker) {
         Collector collector(nodes, num_points);
         for (int64_t k = num_nodes * number / num_parts; k < num_nodes * (number + 1) / num_parts; ++k) {
             const ErrorRateBulk bulk(nodes[k].counts);
             for (int64_t point = 0; point < num_points; ++point) {
+                if (point % kPointsAtOnce == 0) worker.checkpoint();
                 const double log_a = nodes[k].log_a(epsilon_left[point]);
                 const double minus_log_b = nodes[k].minus_log_b(epsilon_right[point]);
                 if (!(log_a > 0 && minus_log_b > 0)) {
@@ -520,9 +522,11 @@ void log_likelihood(const CountsTable &counts, const double *epsilon_left, const
             collector.factors().end_node();
         }
         parts[number] = collector.finished();
-    });
-    for_each_part(num_points, num_threads, [&](int64_t point) {
-        result[point] = settled_value(nodes, parts, point, epsilon_left[point], epsilon_right[point], strength, cutoff[point]);
+    };
+    if (!run_tasks(num_parts, num_threads, poll, collect)) return;
+    for_each_point(num_points, num_threads, poll, [&](int64_t point, Worker &worker) {
+        result[point] = settled_value(nodes, parts, point, epsilon_left[point], epsilon_right[point], strength, cutoff[point],
+                                      worker);
     });
 }
 
@@ -595,12 +599,12 @@ class NodeGrid {
 
 void grid_log_likelihood(const CountsTable &counts, const double *epsilon_left, int64_t num_left,
                          const double *epsilon_right, int64_t num_right, double depth, double strength, int num_threads,
-                         double *result) {
+                         const Poll &poll, double *result) {
     const std::vector<DistinctNode> nodes = distinct_nodes(counts);
     const int64_t num_nodes = static_cast<int64_t>(nodes.size()), num_parts = std::min(kMostParts, num_nodes);
     const int64_t size = num_left * num_right;
     std::vector<PartialSums> parts(num_parts);
-    for_each_part(num_parts, num_threads, [&](int64_t number) {
+    const auto collect = [&](int64_t number, Worker &worker) {
         Collector collector(nodes, size);
         std::vector<double> log_a(num_left), minus_log_b(num_right);
         for (int64_t k = num_nodes * number / num_parts; k < num_nodes * (number + 1) / num_parts; ++k) {
@@ -613,6 +617,7 @@ void grid_log_likelihood(const CountsTable &counts, const double *epsilon_left, 
             if (strength > 0) inner.emplace(bulk, log_a, minus_log_b, strength);
             for (int64_t i = 0; i < num_left; ++i) {
                 const RatePair a_inverse = outer.a_inverse(i);
+                worker.checkpoint();
                 const double inside_left = 1 - outer.outside_left(i);
                 const bool is_plain = !inner && node.times == 1 && log_a[i] > 0 && inside_left > kSure;
                 const int64_t first_plain = is_plain ? outer.num_right() : num_right;
@@ -638,10 +643,11 @@ void grid_log_likelihood(const CountsTable &counts, const double *epsilon_left, 
             collector.factors().end_node();
         }
         parts[number] = collector.finished();
-    });
-    const auto value = [&](int64_t point, double cutoff) {
+    };
+    if (!run_tasks(num_parts, num_threads, poll, collect)) return;
+    const auto value = [&](int64_t point, double cutoff, Worker &worker) {
         return settled_value(nodes, parts, point, epsilon_left[point / num_right], epsilon_right[point % num_right], strength,
-                             cutoff);
+                             cutoff, worker);
     };
     // One high value that is known tells what is too low to matter.
     double cutoff = -kInfinity;
@@ -649,9 +655,11 @@ void grid_log_likelihood(const CountsTable &counts, const double *epsilon_left, 
         int64_t highest = 0;
         for (int64_t point = 1; point < size; ++point)
             if (upper_bound(parts, point) > upper_bound(parts, highest)) highest = point;
-        cutoff = value(highest, -kInfinity) - depth;
+        const auto find_cutoff = [&](int64_t, Worker &worker) { cutoff = value(highest, -kInfinity, worker) - depth; };
+        if (!run_tasks(1, 1, poll, find_cutoff)) return;
     }
-    for_each_part(size, num_threads, [&](int64_t point) { result[point] = value(point, cutoff); });
+    for_each_point(size, num_threads, poll,
+                   [&](int64_t point, Worker &worker) { result[point] = value(point, cutoff, worker); });
 }
 
 }  // namespace bmpaudit

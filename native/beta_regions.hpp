@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "threads.hpp"
+
 namespace bmpaudit {
 
 // A node's counts: false positives of num_out trials, false negatives of num_in trials.
@@ -56,12 +58,15 @@ struct CountsTable {
     int64_t num_nodes;
 };
 void log_likelihood(const CountsTable &counts, const double *epsilon_left, const double *epsilon_right, int64_t num_points,
-                    const double *cutoff, double strength, int num_threads, double *result);
+                    const double *cutoff, double strength, int num_threads, const Poll &poll, double *result);
 
 // The same on all pairs of a grid, num_left x num_right: the two sides are integrated once for each of their values, and
 // together only where both leave something outside. A value further than `depth` below the highest may come out as -∞.
 void grid_log_likelihood(const CountsTable &counts, const double *epsilon_left, int64_t num_left,
                          const double *epsilon_right, int64_t num_right, double depth, double strength, int num_threads,
-                         double *result);
+                         const Poll &poll, double *result);
+
+// Memory that either of the two takes for each point, at least.
+int64_t likelihood_bytes_each_point(int64_t num_nodes);
 
 }  // namespace bmpaudit

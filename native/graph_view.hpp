@@ -28,6 +28,7 @@ struct TrainingGraph {
     std::vector<float> inverse_root;   // 1/√(degree + 1)
 
     int32_t size() const { return static_cast<int32_t>(nodes.size()); }
+    bool has_edges() const { return neighbors.size() > nodes.size(); }
 
     // All edges of the graph between sampled nodes. `place` is scratch of num_nodes entries.
     void induce(const Adjacency &graph, const uint8_t *member, std::vector<int32_t> &place) {
@@ -35,8 +36,8 @@ struct TrainingGraph {
         start.clear();
         neighbors.clear();
         inverse_root.clear();
-        place.assign(graph.num_nodes, -1);
-        for (int32_t node = 0; node < graph.num_nodes; ++node) {
+        place.assign(graph.num_nodes(), -1);
+        for (int32_t node = 0; node < graph.num_nodes(); ++node) {
             if (!member[node]) continue;
             place[node] = size();
             nodes.push_back(node);

@@ -6,7 +6,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "graph_view.hpp"
 #include "lanes.hpp"
 
 namespace bmpaudit {
@@ -102,22 +101,6 @@ void sparse_times_weight(int64_t num_rows, Range range, const int32_t *indices, 
             Lanes sum[B];
             sum_of_rows<B>(begin, end, indices, values, weight, first, sum);
             for (int b = 0; b < B; ++b) result.row(i)[first + b] = scale * sum[b];
-        }
-    });
-}
-
-// result[i] = c_i Σ_j c_j · values[j] over the neighbours j of i and i itself: the symmetric normalisation of a GCN.
-inline void normalised_sum(const TrainingGraph &graph, const Matrix &values, Matrix &result) {
-    result.reshape(graph.size(), values.blocks());
-    for_block_groups(values.blocks(), [&](auto width, int first) {
-        constexpr int B = decltype(width)::value;
-        for (int32_t i = 0; i < graph.size(); ++i) {
-            Lanes sums[B] = {};
-            for (int64_t e = graph.start[i]; e < graph.start[i + 1]; ++e) {
-                const int32_t j = graph.neighbors[e];
-                for (int b = 0; b < B; ++b) sums[b] += graph.inverse_root[j] * values.row(j)[first + b];
-            }
-            for (int b = 0; b < B; ++b) result.row(i)[first + b] = graph.inverse_root[i] * sums[b];
         }
     });
 }

@@ -1,13 +1,8 @@
 #include "mhaar.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <limits>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "gamma_lanes.hpp"
@@ -19,6 +14,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kTargetAcceptance = 0.23;
 constexpr int kMostParameters = 5;
+constexpr int64_t kBlocksBetweenCheckpoints = 16;
 
 // Error rates (α, β) as the region sees them: low = min{α/(1-β), (1-α)/β} and inverse_high = 1/max of the same two, both
 // in [0, 1]. (α, β) ∈ R iff low ≥ b and inverse_high ≥ 1/a.
@@ -51,8 +47,8 @@ double region_rest(double inverse_a, double b) {
 
 class Chain {
   public:
-    Chain(const CountsTable &counts, const MhaarSettings &settings, uint64_t index)
-        : counts_(counts), settings_(settings), random_(settings.seed, settings.purpose, index), normals_(random_),
+    Chain(const CountsTable &counts, const MhaarSettings &settings, uint64_t index, Worker &worker)
+        : counts_(counts), settings_(settings), worker_(worker), random_(settings.seed, settings.purpose, index), normals_(random_),
           lanes_(random_), has_ring_(settings.estimates_strength || settings.strength > 0),
           num_blocks_((counts.num_nodes + kLanes - 1) / kLanes), laws_(num_blocks_),
           points_(num_blocks_ * settings.num_auxiliary), odds_(counts.num_nodes), inverse_odds_(counts.num_nodes),
@@ -310,6 +306,7 @@ class Chain {
     // Draws M - 1 new points a node, beside its current one, and counts those in R(ε) and in R(ε').
     template <bool kRing> void draw_points() {
         for (int64_t block = 0; block < num_blocks_; ++block) {
+            if (block % kBlocksBetweenCheckpoints == 0) worker_.checkpoint();
             PointLanes *points = &points_[block * settings_.num_auxiliary];
             const auto edges = regions_.edges[block], proposed_edges = proposed_regions_.edges[block];
             IntLanes count = -inside<kRing>(points[0], edges), proposed_count = -inside<kRing>(points[0], proposed_edges);
@@ -422,6 +419,7 @@ class Chain {
     template <bool kRing> double correlated_log_ratio(const double *proposed) {
         double sum = 0;
         for (int64_t k = 0; k < counts_.num_nodes; ++k) {
+            if (k % (kLanes * kBlocksBetweenCheckpoints) == 0) worker_.checkpoint();
             sum += set_node_weights<kRing>(k, proposed, proposed_regions_, proposed_log_weight_.data());
             sum -= set_node_weights<kRing>(k, parameters_, regions_, log_weight_.data());
         }
@@ -441,7 +439,7 @@ class Chain {
             double sum = 0;
             for (int i = 0; i < num_auxiliary; ++i) sum += std::exp(log_weight[i] - largest);
             double left = random_.unit() * sum;
-            int chosen = -1;
+            int chosen = 0;
             for (int i = 0; i < num_auxiliary && left >= 0; ++i) {
                 const double weight = std::exp(log_weight[i] - largest);
                 if (weight > 0) chosen = i;
@@ -457,6 +455,7 @@ class Chain {
 
     const CountsTable counts_;
     const MhaarSettings settings_;
+    Worker &worker_;
     PhiloxBits random_;
     Normals normals_;
     LaneBits lanes_;
@@ -478,19 +477,19 @@ class Chain {
 
 }  // namespace
 
+int64_t mhaar_bytes_each_point(const MhaarSettings &settings) {
+    return static_cast<int64_t>(sizeof(PointLanes)) / kLanes + (settings.is_correlated ? 5 * sizeof(double) : 0);
+}
+
 void run_mhaar(const CountsTable &counts, const MhaarSettings &settings, int num_chains, int num_threads,
-               const MhaarResults &results, const std::function<bool(int64_t)> &poll) {
-    std::atomic<int64_t> done{0};
-    std::atomic<int> next{0};
-    std::atomic<bool> stop{false};
-    std::mutex mutex;
-    std::condition_variable finished;
+               const MhaarResults &results, const Poll &poll) {
     const int64_t num_kept = settings.num_iterations - settings.burn_in;
     const int size = settings.num_parameters();
-    const auto work_on = [&](int index) {
-        Chain chain(counts, settings, static_cast<uint64_t>(index));
+    run_tasks(num_chains, num_threads, poll, [&](int64_t index, Worker &worker) {
+        Chain chain(counts, settings, static_cast<uint64_t>(index), worker);
         int64_t num_accepted = 0;
-        for (int64_t iteration = 0; iteration < settings.num_iterations && !stop; ++iteration) {
+        for (int64_t iteration = 0; iteration < settings.num_iterations; ++iteration) {
+            worker.checkpoint();
             bool accepted;
             const double acceptance_prob = chain.step(accepted);
             if (iteration < settings.burn_in) {
@@ -500,27 +499,10 @@ void run_mhaar(const CountsTable &counts, const MhaarSettings &settings, int num
                 chain.store(results.draws + (index * num_kept + iteration - settings.burn_in) * size);
                 num_accepted += accepted;
             }
-            done.fetch_add(1, std::memory_order_relaxed);
+            worker.report(1);
         }
         results.acceptance[index] = static_cast<double>(num_accepted) / static_cast<double>(num_kept);
-    };
-    int working = std::max(1, std::min(num_threads, num_chains));
-    std::vector<std::thread> threads;
-    for (int t = working; t > 0; --t)
-        threads.emplace_back([&] {
-            for (int index = next++; index < num_chains && !stop; index = next++) work_on(index);
-            const std::lock_guard<std::mutex> lock(mutex);
-            --working;
-            finished.notify_one();
-        });
-    std::unique_lock<std::mutex> lock(mutex);
-    while (!finished.wait_for(lock, std::chrono::milliseconds(100), [&] { return working == 0; })) {
-        lock.unlock();
-        if (poll(done)) stop = true;
-        lock.lock();
-    }
-    lock.unlock();
-    for (auto &thread : threads) thread.join();
+    });
 }
 
 }  // namespace bmpaudit

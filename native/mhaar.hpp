@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "beta_regions.hpp"
+#include "threads.hpp"
 
 namespace bmpaudit {
 
@@ -30,9 +30,12 @@ struct MhaarResults {
     double *acceptance;
 };
 
-// One chain a thread; chain c has the random stream (seed, purpose, c), so results do not depend on the threads.
-// Calls poll(iterations done, over all chains) every tenth of a second from the calling thread, and stops if it is true.
+// Chain c has the random stream (seed, purpose, c), so results do not depend on the threads. The poll is told the number
+// of iterations done, over all chains.
 void run_mhaar(const CountsTable &counts, const MhaarSettings &settings, int num_chains, int num_threads,
-               const MhaarResults &results, const std::function<bool(int64_t)> &poll);
+               const MhaarResults &results, const Poll &poll);
+
+// Memory that each of the num_auxiliary points of a node takes while its chain runs.
+int64_t mhaar_bytes_each_point(const MhaarSettings &settings);
 
 }  // namespace bmpaudit

@@ -3,21 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "choices.hpp"
 #include "matrix_products.hpp"
 
 namespace bmpaudit {
 
 namespace {
-
-constexpr double kBeta1 = 0.9, kBeta2 = 0.999;
-constexpr float kAdamEpsilon = 1e-8f;
-
-int head_stride_for(int heads) {
-    if (heads > kLanes) return blocks_for(heads) * kLanes;
-    int stride = 1;
-    while (stride < heads) stride *= 2;
-    return stride;
-}
 
 void add_to_rows(Matrix &rows, const Lanes *bias) {
     for (int64_t i = 0; i < rows.rows(); ++i)
@@ -26,79 +17,50 @@ void add_to_rows(Matrix &rows, const Lanes *bias) {
 
 }  // namespace
 
-LayerShape::LayerShape(int inputs, int channels, int heads)
-    : inputs(inputs), channels(channels), heads(heads), head_stride(head_stride_for(heads)),
-      blocks(blocks_for(channels * head_stride)), tile_blocks(blocks_for(head_stride)) {}
-
-void Parameter::reshape(int64_t rows, int blocks) {
-    for (Matrix *matrix : {&value, &gradient, &first_moment, &second_moment}) {
-        matrix->reshape(rows, blocks);
-        matrix->fill_zero();
-    }
-}
-
-Layer::Layer(LayerShape layer_shape, int true_inputs, std::vector<int> input_row, bool has_attention)
-    : shape(layer_shape), true_inputs(true_inputs), input_row(std::move(input_row)) {
-    weight.reshape(shape.inputs, shape.blocks);
-    bias.reshape(1, shape.blocks);
-    if (has_attention) {
-        attention_source.reshape(1, shape.blocks);
-        attention_target.reshape(1, shape.blocks);
-    }
+Activation activation_of(const std::string &name) {
+    static const Choices<Activation> activations = {{"elu", Activation::elu}, {"relu", Activation::relu}};
+    return chosen("activation", name, activations);
 }
 
 Network::Network(const FeatureView &features, int num_classes, const ModelSettings &model, const TrainingSettings &training)
-    : features_(features), num_classes_(num_classes), model_(model), training_(training), passes_(model.layers) {
-    const bool is_gat = model.architecture == Architecture::gat;
-    int inputs = features.num_features, true_inputs = features.num_features;
-    std::vector<int> input_row(true_inputs);
-    for (int k = 0; k < true_inputs; ++k) input_row[k] = k;
+    : features_(features), num_classes_(num_classes), model_(model), epochs_(training.epochs), optimizer_(training),
+      passes_(model.layers), scoring_(model.layers) {
+    int inputs = features.num_features;
+    std::vector<int> input_row(inputs);
+    for (int k = 0; k < inputs; ++k) input_row[k] = k;
     for (int l = 0; l < model.layers; ++l) {
         const bool is_last = l + 1 == model.layers;
         const LayerShape shape(inputs, is_last ? num_classes : model.hidden, is_last ? 1 : model.heads);
-        layers_.emplace_back(shape, true_inputs, input_row, is_gat);
+        layers_.emplace_back(shape, input_row, model.kind->num_vectors());
         inputs = shape.blocks * kLanes;
-        true_inputs = shape.units();
-        input_row.resize(true_inputs);
-        for (int unit = 0; unit < true_inputs; ++unit) input_row[unit] = shape.lane(unit);
-    }
-}
-
-// Visits every parameter in PyTorch Geometric's order: visit(parameter, row, lane).
-template <typename Layers, typename Visit> static void visit_parameters(Layers &layers, Visit visit) {
-    for (auto &layer : layers) {
-        const int units = layer.shape.units();
-        for (int unit = 0; unit < units; ++unit)
-            for (const int row : layer.input_row) visit(layer.weight, row, layer.shape.lane(unit));
-        if (layer.attention_source.value.rows() > 0)
-            for (auto *attention : {&layer.attention_source, &layer.attention_target})
-                for (int unit = 0; unit < units; ++unit) visit(*attention, 0, layer.shape.lane(unit));
-        for (int unit = 0; unit < units; ++unit) visit(layer.bias, 0, layer.shape.lane(unit));
+        input_row.resize(shape.units());
+        for (int unit = 0; unit < shape.units(); ++unit) input_row[unit] = shape.lane(unit);
+        passes_[l].kept = model.kind->make_kept();
+        scoring_[l].kept = model.kind->make_kept();
     }
 }
 
 int64_t Network::num_parameters() const {
     int64_t count = 0;
-    for (const Layer &layer : layers_) {
-        const int64_t vectors = layer.attention_source.value.rows() > 0 ? 3 : 1;  // bias, and attention of both ends
-        count += layer.shape.units() * (layer.true_inputs + vectors);
-    }
+    for (const Layer &layer : layers_) count += layer.num_parameters();
     return count;
 }
 
 void Network::load(const float *flat) {
-    for (Layer &layer : layers_)
-        for (Parameter *parameter : {&layer.weight, &layer.bias, &layer.attention_source, &layer.attention_target})
-            parameter->reshape(parameter->value.rows(), parameter->value.blocks());
-    visit_parameters(layers_, [&](Parameter &parameter, int row, int lane) { parameter.value.floats(row)[lane] = *flat++; });
+    for (Layer &layer : layers_) {
+        visit_parameters(layer, [](Parameter &parameter) { parameter.clear(); });
+        visit_numbers(layer, [&](Parameter &parameter, int row, int lane) { parameter.value.floats(row)[lane] = *flat++; });
+    }
 }
 
 void Network::save(float *flat) const {
-    visit_parameters(layers_, [&](const Parameter &p, int row, int lane) { *flat++ = p.value.floats(row)[lane]; });
+    for (const Layer &layer : layers_)
+        visit_numbers(layer, [&](const Parameter &p, int row, int lane) { *flat++ = p.value.floats(row)[lane]; });
 }
 
 void Network::save_gradient(float *flat) const {
-    visit_parameters(layers_, [&](const Parameter &p, int row, int lane) { *flat++ = p.gradient.floats(row)[lane]; });
+    for (const Layer &layer : layers_)
+        visit_numbers(layer, [&](const Parameter &p, int row, int lane) { *flat++ = p.gradient.floats(row)[lane]; });
 }
 
 void Network::initialise(RandomBits &random) {
@@ -106,12 +68,12 @@ void Network::initialise(RandomBits &random) {
     flat.reserve(num_parameters());
     for (const Layer &layer : layers_) {
         const int units = layer.shape.units();
-        const auto glorot = [&](int count, double fan_sum) {
-            const double bound = std::sqrt(6.0 / fan_sum);
-            for (int k = 0; k < count; ++k) flat.push_back(static_cast<float>((2.0 * random.unit() - 1.0) * bound));
+        const auto glorot = [&](int64_t count, int fan) {
+            const double bound = std::sqrt(6.0 / fan);
+            for (int64_t k = 0; k < count; ++k) flat.push_back(static_cast<float>((2.0 * random.unit() - 1.0) * bound));
         };
-        glorot(units * layer.true_inputs, units + layer.true_inputs);
-        if (layer.attention_source.value.rows() > 0) glorot(2 * units, layer.shape.heads + layer.shape.channels);
+        glorot(static_cast<int64_t>(units) * layer.num_inputs(), units + layer.num_inputs());
+        glorot(static_cast<int64_t>(units) * layer.vectors.size(), model_.kind->vector_fan(layer.shape));
         flat.insert(flat.end(), units, 0.0f);
     }
     load(flat.data());
@@ -119,17 +81,25 @@ void Network::initialise(RandomBits &random) {
 
 bool Network::is_finite() const {
     bool finite = true;
-    visit_parameters(layers_, [&](const Parameter &p, int row, int lane) { finite &= std::isfinite(p.value.floats(row)[lane]); });
+    for (const Layer &layer : layers_)
+        visit_numbers(layer, [&](const Parameter &p, int row, int lane) { finite &= std::isfinite(p.value.floats(row)[lane]); });
     return finite;
 }
 
-Layer Network::noisy_last_layer(RandomBits &random, double noise_std) const {
-    std::vector<Layer> noisy(1, layers_.back());
+std::vector<double> Network::draw_noise(RandomBits &random) const {
+    std::vector<double> noise(layers_.back().num_parameters());
     Normals normals(random);
-    visit_parameters(noisy, [&](Parameter &parameter, int row, int lane) {
-        parameter.value.floats(row)[lane] += static_cast<float>(noise_std * normals.next());
+    for (double &value : noise) value = normals.next();
+    return noise;
+}
+
+Layer Network::noisy_last_layer(const std::vector<double> &noise, double noise_std) const {
+    Layer noisy = layers_.back();
+    auto next = noise.begin();
+    visit_numbers(noisy, [&](Parameter &parameter, int row, int lane) {
+        parameter.value.floats(row)[lane] += static_cast<float>(noise_std * *next++);
     });
-    return std::move(noisy[0]);
+    return noisy;
 }
 
 void Network::begin(const TrainingGraph &graph) {
@@ -246,21 +216,29 @@ void Network::activate(const Matrix &output, Pass &next, RandomBits *dropout) co
     }
 }
 
-void Network::propagate(const TrainingGraph &graph, const Layer &layer, Pass &pass, bool use_edges, RandomBits *dropout) const {
-    // Without edges each node has only its self-loop, whose weight is 1 in a GCN and in a GAT alike.
-    if (!use_edges || model_.architecture == Architecture::mlp) pass.output = pass.linear;
-    else if (model_.architecture == Architecture::gcn) normalised_sum(graph, pass.linear, pass.output);
-    else attend(graph, layer, pass, dropout);
+void Network::propagate(const TrainingGraph &graph, const Layer &layer, Pass &pass, RandomBits *dropout) const {
+    const EdgeSettings edges{dropout != nullptr, drops(model_.drops_attention) ? dropout : nullptr, model_.dropout};
+    model_.kind->propagate(graph, layer, edges, pass);
     add_to_rows(pass.output, layer.bias.value.row(0));
 }
 
-void Network::forward(const TrainingGraph &graph, RandomBits *dropout) {
+void Network::train(const TrainingGraph &graph, const int32_t *labels, RandomBits &random, Worker &worker) {
+    begin(graph);
+    for (int epoch = 1; epoch <= epochs_; ++epoch) {
+        forward(graph, &random, worker);
+        output_gradient(graph, labels);
+        backward(graph, epoch, worker);
+    }
+}
+
+void Network::forward(const TrainingGraph &graph, RandomBits *dropout, Worker &worker) {
     if (drops(model_.drops_input)) drop_inputs(graph, *dropout);
     for (size_t l = 0; l < layers_.size(); ++l) {
+        worker.checkpoint();
         Pass &pass = passes_[l];
         if (l == 0) sample_times_weight(graph, pass.linear);
         else input_times_weight(pass.input, layers_[l], pass.linear);
-        propagate(graph, layers_[l], pass, true, dropout);
+        propagate(graph, layers_[l], pass, dropout);
         if (l + 1 < layers_.size()) activate(pass.output, passes_[l + 1], dropout);
     }
 }
@@ -289,20 +267,17 @@ void Network::output_gradient(const TrainingGraph &graph, const int32_t *labels)
     }
 }
 
-void Network::backward(const TrainingGraph &graph, int epoch) {
+void Network::backward(const TrainingGraph &graph, int epoch, Worker &worker) {
     const bool takes_step = epoch > 0;
-    if (takes_step) begin_step(epoch);
+    if (takes_step) optimizer_.begin_step(epoch);
     for (size_t l = layers_.size(); l-- > 0;) {
+        worker.checkpoint();
         Layer &layer = layers_[l];
         Pass &pass = passes_[l];
         layer.bias.gradient.fill_zero();
         for (int32_t i = 0; i < graph.size(); ++i)
             for (int b = 0; b < layer.shape.blocks; ++b) layer.bias.gradient.row(0)[b] += output_gradient_.row(i)[b];
-        switch (model_.architecture) {
-        case Architecture::mlp: std::swap(pass.linear_gradient, output_gradient_); break;
-        case Architecture::gcn: normalised_sum(graph, output_gradient_, pass.linear_gradient); break;
-        case Architecture::gat: attend_backward(graph, layer, pass, output_gradient_); break;
-        }
+        model_.kind->backward(graph, layer, pass, output_gradient_);
         if (l == 0) {
             first_weight_backward(graph, pass.linear_gradient, takes_step);
         } else {
@@ -319,12 +294,11 @@ void Network::backward(const TrainingGraph &graph, int epoch) {
                               transposed_weight_, output_gradient_);
             for (int32_t i = 0; i < graph.size(); ++i)
                 for (int b = 0; b < output_gradient_.blocks(); ++b) output_gradient_.row(i)[b] *= pass.input_slope.row(i)[b];
-            if (takes_step) step(layer.weight);
+            if (takes_step) optimizer_.step(layer.weight);
         }
         if (takes_step) {
-            step(layer.bias);
-            step(layer.attention_source);
-            step(layer.attention_target);
+            optimizer_.step(layer.bias);
+            for (Parameter &vector : layer.vectors) optimizer_.step(vector);
         }
     }
 }
@@ -335,7 +309,7 @@ void Network::first_weight_backward(const TrainingGraph &graph, const Matrix &gr
     if (!features_.is_sparse()) {
         transposed_rows_times(graph.size(), features_.num_features, [&](int64_t i) { return sample_row(graph, i); },
                               gradient, weight.gradient);
-        if (takes_step) step(weight);
+        if (takes_step) optimizer_.step(weight);
     } else if (drops(model_.drops_input)) {
         weight.gradient.fill_zero();
         for (int32_t i = 0; i < graph.size(); ++i) {
@@ -346,7 +320,7 @@ void Network::first_weight_backward(const TrainingGraph &graph, const Matrix &gr
                 for (int b = 0; b < blocks; ++b) sum[b] += value * g[b];
             }
         }
-        if (takes_step) step(weight);
+        if (takes_step) optimizer_.step(weight);
     } else {
         const float *values = column_value_.empty() ? nullptr : column_value_.data();
         for_block_groups(blocks, [&](auto width, int first) {
@@ -354,45 +328,16 @@ void Network::first_weight_backward(const TrainingGraph &graph, const Matrix &gr
                 sum_of_rows<decltype(width)::value>(column_start_[f], column_start_[f + 1], column_node_.data(), values,
                                                     gradient, first, weight.gradient.row(f) + first);
         });
-        if (takes_step) step(weight);
+        if (takes_step) optimizer_.step(weight);
     }
 }
 
-void Network::gradient_without_dropout(const TrainingGraph &graph, const int32_t *labels) {
+void Network::gradient_without_dropout(const TrainingGraph &graph, const int32_t *labels, Worker &worker) {
     PhiloxBits unused(0, 0, 0);
     begin(graph);
-    forward(graph, &unused);
+    forward(graph, &unused, worker);
     output_gradient(graph, labels);
-    backward(graph, 0);
-}
-
-void Network::begin_step(int epoch) {
-    if (training_.optimizer == Optimizer::sgd) {
-        step_size_ = static_cast<float>(training_.learning_rate);
-        return;
-    }
-    step_size_ = static_cast<float>(training_.learning_rate / (1.0 - std::pow(kBeta1, epoch)));
-    inverse_root_correction_ = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(kBeta2, epoch)));
-}
-
-void Network::step(Parameter &parameter) const {
-    const int64_t size = parameter.value.rows() * parameter.value.blocks();
-    if (size == 0) return;
-    const float decay = static_cast<float>(training_.weight_decay);
-    Lanes *value = parameter.value.row(0);
-    const Lanes *gradient = parameter.gradient.row(0);
-    if (training_.optimizer == Optimizer::sgd) {
-        for (int64_t k = 0; k < size; ++k) value[k] -= step_size_ * (gradient[k] + decay * value[k]);
-        return;
-    }
-    Lanes *first = parameter.first_moment.row(0), *second = parameter.second_moment.row(0);
-    for (int64_t k = 0; k < size; ++k) {
-        const Lanes g = gradient[k] + decay * value[k];
-        // 1 - β is rounded once, from double: 1.0f - 0.999f would be off by 5e-5.
-        first[k] += static_cast<float>(1.0 - kBeta1) * (g - first[k]);
-        second[k] = static_cast<float>(kBeta2) * second[k] + static_cast<float>(1.0 - kBeta2) * (g * g);
-        value[k] -= step_size_ * first[k] / (sqrt_lanes(second[k]) * inverse_root_correction_ + kAdamEpsilon);
-    }
+    backward(graph, 0, worker);
 }
 
 }  // namespace bmpaudit

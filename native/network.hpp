@@ -1,23 +1,28 @@
-// GCN, GAT and MLP: forward, backward and optimiser, all float32, for graphs that fit into a core's cache.
+// Networks of layers of one kind: forward, backward and training, all float32, for graphs that fit into a core's cache.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "graph_view.hpp"
 #include "lanes.hpp"
+#include "layer_kinds.hpp"
+#include "optimizer.hpp"
 #include "random.hpp"
+#include "threads.hpp"
 
 namespace bmpaudit {
 
-enum class Architecture { mlp, gcn, gat };
 enum class Activation { relu, elu };
-enum class Optimizer { adam, sgd };
+
+// An activation by its name; std::invalid_argument if there is none.
+Activation activation_of(const std::string &name);
 
 struct ModelSettings {
-    Architecture architecture;
-    int hidden;  // units of a hidden layer; for gat, of one head
-    int heads;   // of the hidden layers; 1 but for gat
+    const LayerKind *kind;
+    int hidden;  // units of a hidden layer; with several heads, of one head
+    int heads;   // of the hidden layers
     int layers;
     Activation activation;
     double dropout;
@@ -26,43 +31,10 @@ struct ModelSettings {
     bool drops_hidden;
 };
 
-struct TrainingSettings {
-    int epochs;
-    double learning_rate;
-    double weight_decay;
-    Optimizer optimizer;
-};
-
-// Where the units of a layer sit in its lanes. Unit (head, channel) is at channel · stride + head: heads lie side by
-// side, padded to a power of two (or a multiple of 16), so that one row of attention weights, repeated, fits all channels.
-struct LayerShape {
-    int inputs;   // rows of the weight matrix: features, or lanes of the layer before
-    int channels;
-    int heads;
-    int head_stride;
-    int blocks;       // of the units
-    int tile_blocks;  // of one value a head, repeated
-
-    LayerShape(int inputs, int channels, int heads);
-    int units() const { return channels * heads; }
-    int lane(int unit) const { return (unit % channels) * head_stride + unit / channels; }
-};
-
-// A parameter with its gradient and the optimiser's memory of it.
-struct Parameter {
-    Matrix value, gradient, first_moment, second_moment;
-    void reshape(int64_t rows, int blocks);
-};
-
-struct Layer {
-    LayerShape shape;
-    int true_inputs;             // without padding
-    std::vector<int> input_row;  // row of the weight matrix of each true input
-    Parameter weight;            // inputs x units
-    Parameter bias;              // 1 x units
-    Parameter attention_source, attention_target;  // 1 x units, gat only
-
-    Layer(LayerShape shape, int true_inputs, std::vector<int> input_row, bool has_attention);
+// The graph that a trained model is shown, and what stands in the place of its last layer, one after another.
+struct Query {
+    const TrainingGraph *graph;
+    std::vector<const Layer *> last_layers;
 };
 
 // One model and the buffers to train it; used by one thread at a time, for one model after another.
@@ -70,73 +42,53 @@ class Network {
   public:
     Network(const FeatureView &features, int num_classes, const ModelSettings &model, const TrainingSettings &training);
 
-    // Parameters in PyTorch Geometric's order and shapes, layer by layer: weight (units x inputs), attention of source
-    // and target (heads x channels; gat only), bias (units).
+    // Parameters layer by layer, each in the order of visit_numbers.
     int64_t num_parameters() const;
     void load(const float *flat);
     void save(float *flat) const;
     void save_gradient(float *flat) const;
     void initialise(RandomBits &random);  // Glorot weights, zero biases
 
-    // Returns false if `stop` was set on the way.
-    template <typename Stop> bool train(const TrainingGraph &graph, const int32_t *labels, RandomBits &random, Stop stop) {
-        begin(graph);
-        for (int epoch = 1; epoch <= training_.epochs; ++epoch) {
-            if (stop()) return false;
-            forward(graph, &random);
-            output_gradient(graph, labels);
-            backward(graph, epoch);
-        }
-        return true;
-    }
+    void train(const TrainingGraph &graph, const int32_t *labels, RandomBits &random, Worker &worker);
     // For a model whose dropout is 0.
-    void gradient_without_dropout(const TrainingGraph &graph, const int32_t *labels);
+    void gradient_without_dropout(const TrainingGraph &graph, const int32_t *labels, Worker &worker);
     bool is_finite() const;
 
-    // Logits of every node of a graph, without dropout: for each edge setting (false: no edge but the self-loops) and
-    // each of `lasts` in the place of the last layer, calls emit(edge setting, which of lasts, logits).
-    template <typename Emit>
-    void score(const TrainingGraph &whole, const std::vector<bool> &edge_settings, const std::vector<const Layer *> &lasts,
-               Emit emit) {
+    // Logits of every node without dropout, for each query: calls emit(query, which of its last layers, logits). All graphs
+    // are of the same nodes in the same order.
+    template <typename Emit> void score(const std::vector<Query> &queries, Worker &worker, Emit emit) {
         const size_t depth = layers_.size();
-        scoring_.resize(depth);
-        if (depth > 1) features_times_weight(whole, layers_[0], scoring_[0].linear);
-        for (const bool use_edges : edge_settings) {
+        if (depth > 1) features_times_weight(*queries.front().graph, layers_[0], scoring_[0].linear);
+        for (size_t q = 0; q < queries.size(); ++q) {
+            const TrainingGraph &graph = *queries[q].graph;
             for (size_t l = 0; l + 1 < depth; ++l) {
+                worker.checkpoint();
                 if (l > 0) input_times_weight(scoring_[l].input, layers_[l], scoring_[l].linear);
-                propagate(whole, layers_[l], scoring_[l], use_edges, nullptr);
+                propagate(graph, layers_[l], scoring_[l], nullptr);
                 activate(scoring_[l].output, scoring_[l + 1], nullptr);
             }
             Pass &pass = scoring_.back();
-            for (size_t which = 0; which < lasts.size(); ++which) {
-                if (depth > 1) input_times_weight(pass.input, *lasts[which], pass.linear);
-                else features_times_weight(whole, *lasts[which], pass.linear);
-                propagate(whole, *lasts[which], pass, use_edges, nullptr);
-                emit(use_edges, which, pass.output);
+            for (size_t which = 0; which < queries[q].last_layers.size(); ++which) {
+                worker.checkpoint();
+                const Layer &last = *queries[q].last_layers[which];
+                if (depth > 1) input_times_weight(pass.input, last, pass.linear);
+                else features_times_weight(graph, last, pass.linear);
+                propagate(graph, last, pass, nullptr);
+                emit(q, which, pass.output);
             }
         }
     }
     const Layer &last_layer() const { return layers_.back(); }
-    Layer noisy_last_layer(RandomBits &random, double noise_std) const;
+    // As many standard normal numbers as the last layer has parameters.
+    std::vector<double> draw_noise(RandomBits &random) const;
+    Layer noisy_last_layer(const std::vector<double> &noise, double noise_std) const;
     int num_classes() const { return num_classes_; }
 
   private:
-    // What a layer keeps of its forward pass for the way back.
-    struct Pass {
-        Matrix input;        // after dropout; layers beyond the first
-        Matrix input_slope;  // derivative of activation and dropout at the input
-        Matrix linear;       // input times weight
-        Matrix output;
-        Matrix source_score, target_score;        // gat: one value a head
-        Matrix attention, attention_keep;         // gat, for each edge: the weight, and 0 or 1/(1-p) of its dropout
-        Matrix linear_gradient;
-        Matrix source_gradient, target_gradient;  // gat
-    };
-
     void begin(const TrainingGraph &graph);
-    void forward(const TrainingGraph &graph, RandomBits *dropout);
+    void forward(const TrainingGraph &graph, RandomBits *dropout, Worker &worker);
     void output_gradient(const TrainingGraph &graph, const int32_t *labels);
-    void backward(const TrainingGraph &graph, int epoch);  // epoch 0: gradients only, no step
+    void backward(const TrainingGraph &graph, int epoch, Worker &worker);  // epoch 0: gradients only, no step
     void first_weight_backward(const TrainingGraph &graph, const Matrix &gradient, bool takes_step);
     void drop_inputs(const TrainingGraph &graph, RandomBits &random);
     void sample_times_weight(const TrainingGraph &graph, Matrix &result) const;
@@ -146,18 +98,15 @@ class Network {
                                          : features_.dense_row(graph.nodes[i]);
     }
     void input_times_weight(const Matrix &input, const Layer &layer, Matrix &result) const;
-    void propagate(const TrainingGraph &graph, const Layer &layer, Pass &pass, bool use_edges, RandomBits *dropout) const;
-    void attend(const TrainingGraph &graph, const Layer &layer, Pass &pass, RandomBits *dropout) const;
-    void attend_backward(const TrainingGraph &graph, Layer &layer, Pass &pass, const Matrix &output_gradient) const;
+    void propagate(const TrainingGraph &graph, const Layer &layer, Pass &pass, RandomBits *dropout) const;
     void activate(const Matrix &output, Pass &next, RandomBits *dropout) const;
-    void begin_step(int epoch);
-    void step(Parameter &parameter) const;
     bool drops(bool place) const { return place && model_.dropout > 0; }
 
     const FeatureView &features_;
     int num_classes_;
     ModelSettings model_;
-    TrainingSettings training_;
+    int epochs_;
+    Optimizer optimizer_;
     std::vector<Layer> layers_;
     std::vector<Pass> passes_, scoring_;
     Matrix output_gradient_, transposed_weight_;
@@ -169,8 +118,6 @@ class Network {
     std::vector<float> column_value_, kept_value_;
     float kept_scale_ = 1.0f;
     std::vector<float> dense_rows_;
-
-    float step_size_ = 0, inverse_root_correction_ = 0;
 };
 
 }  // namespace bmpaudit

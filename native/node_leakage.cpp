@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "threads.hpp"
-
 namespace bmpaudit {
 
 namespace {
@@ -134,7 +132,7 @@ class GainLaw {
 // straight for small t and in the tail, kept within what is known to lie on either side. Remembers all it has seen.
 class Inverse {
   public:
-    explicit Inverse(const GainLaw &law) : law_(law) { look_at(law.guess()); }
+    Inverse(const GainLaw &law, Worker &worker) : law_(law), worker_(worker) { look_at(law.guess()); }
 
     double operator()(double p) {
         const double wanted = std::log(p) - std::log1p(-p);
@@ -162,31 +160,31 @@ class Inverse {
     };
 
     void look_at(double t) {
+        worker_.checkpoint();
         const Cdf at = law_(t);
         const double p = std::clamp(at.value, 0.0, 1.0);
         seen_.push_back({t, std::log(p) - std::log1p(-p), t * at.slope / (p * (1 - p))});
     }
 
     const GainLaw &law_;
+    Worker &worker_;
     std::vector<Seen> seen_;
 };
 
 }  // namespace
 
 void leakage_quantiles(const NodeCounts *nodes, int64_t num_nodes, const double *probabilities, int64_t num_probabilities,
-                       int num_threads, double *right, double *left) {
-    split_over_threads(num_nodes, num_threads, [&](int64_t begin, int64_t end) {
-        for (int64_t k = begin; k < end; ++k) {
-            const NodeCounts &node = nodes[k];
-            const Rate alpha(BetaLaw(node.false_positives + 1, node.num_out - node.false_positives + 1));
-            const Rate detected(BetaLaw(node.num_in - node.false_negatives + 1, node.false_negatives + 1));
-            const auto fill = [&](const GainLaw &gain, double *result) {
-                Inverse inverse(gain);
-                for (int64_t i = 0; i < num_probabilities; ++i) result[i] = inverse(probabilities[i]);
-            };
-            fill(GainLaw(detected, alpha), right + k * num_probabilities);
-            fill(GainLaw(alpha, detected), left + k * num_probabilities);
-        }
+                       int num_threads, const Poll &poll, double *right, double *left) {
+    run_tasks(num_nodes, num_threads, poll, [&](int64_t k, Worker &worker) {
+        const NodeCounts &node = nodes[k];
+        const Rate alpha(BetaLaw(node.false_positives + 1, node.num_out - node.false_positives + 1));
+        const Rate detected(BetaLaw(node.num_in - node.false_negatives + 1, node.false_negatives + 1));
+        const auto fill = [&](const GainLaw &gain, double *result) {
+            Inverse inverse(gain, worker);
+            for (int64_t i = 0; i < num_probabilities; ++i) result[i] = inverse(probabilities[i]);
+        };
+        fill(GainLaw(detected, alpha), right + k * num_probabilities);
+        fill(GainLaw(alpha, detected), left + k * num_probabilities);
     });
 }
 

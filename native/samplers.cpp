@@ -6,9 +6,14 @@
 #include <numeric>
 #include <utility>
 
-#include "threads.hpp"
-
 namespace bmpaudit {
+
+namespace {
+
+constexpr int64_t kStepsBetweenCheckpoints = 1 << 14;
+constexpr int64_t kMostParts = 64;
+
+}  // namespace
 
 GroupedSubset::GroupedSubset(const int32_t *group, int32_t num_nodes, std::vector<int32_t> take)
     : Sampler(num_nodes), order_(num_nodes), start_(take.size() + 1, 0), take_(std::move(take)) {
@@ -18,7 +23,7 @@ GroupedSubset::GroupedSubset(const int32_t *group, int32_t num_nodes, std::vecto
     std::partial_sum(start_.begin(), start_.end(), start_.begin());
 }
 
-void GroupedSubset::draw(RandomBits &random, uint8_t *member) const {
+void GroupedSubset::draw(RandomBits &random, uint8_t *member, Worker &) const {
     std::vector<int32_t> order = order_;
     for (size_t g = 0; g < take_.size(); ++g) {
         int32_t *nodes = order.data() + start_[g];
@@ -30,14 +35,14 @@ void GroupedSubset::draw(RandomBits &random, uint8_t *member) const {
     }
 }
 
-void IndependentCoins::draw(RandomBits &random, uint8_t *member) const {
+void IndependentCoins::draw(RandomBits &random, uint8_t *member, Worker &) const {
     for (int32_t node = 0; node < num_nodes(); ++node) member[node] = random.unit() < probability_;
 }
 
 WeightedSubset::WeightedSubset(std::vector<double> weights, int32_t take)
     : Sampler(static_cast<int32_t>(weights.size())), weights_(std::move(weights)), take_(take) {}
 
-void WeightedSubset::draw(RandomBits &random, uint8_t *member) const {
+void WeightedSubset::draw(RandomBits &random, uint8_t *member, Worker &) const {
     // Exponential races (Efraimidis and Spirakis 2006): the nodes whose clocks ring first are distributed as if drawn
     // one after another in proportion to weight.
     std::vector<std::pair<double, int32_t>> clocks(weights_.size());
@@ -48,11 +53,12 @@ void WeightedSubset::draw(RandomBits &random, uint8_t *member) const {
 }
 
 Snowball::Snowball(Adjacency graph, int32_t target, int32_t fan_out, bool restart)
-    : Sampler(graph.num_nodes), graph_(graph), target_(target), fan_out_(fan_out), restart_(restart), max_degree_(0) {
-    for (int32_t node = 0; node < graph.num_nodes; ++node) max_degree_ = std::max(max_degree_, graph.degree(node));
+    : Sampler(graph.num_nodes()), graph_(std::move(graph)), target_(target), fan_out_(fan_out), restart_(restart),
+      max_degree_(0) {
+    for (int32_t node = 0; node < num_nodes(); ++node) max_degree_ = std::max(max_degree_, graph_.degree(node));
 }
 
-void Snowball::draw(RandomBits &random, uint8_t *member) const {
+void Snowball::draw(RandomBits &random, uint8_t *member, Worker &worker) const {
     std::vector<int32_t> queue(target_ + 1);  // every sampled node, in the order it came in, and a place to spare
     int32_t size = 0;
     // Whether a node is in already is anybody's guess: no branch, so that none is mispredicted.
@@ -77,6 +83,7 @@ void Snowball::draw(RandomBits &random, uint8_t *member) const {
             add(seed);
             continue;
         }
+        if (taken % kStepsBetweenCheckpoints == 0) worker.checkpoint();
         const int32_t node = queue[taken++];
         const int32_t degree = graph_.degree(node);
         const int32_t *neighbors = graph_.neighbors(node);
@@ -90,35 +97,46 @@ void Snowball::draw(RandomBits &random, uint8_t *member) const {
     }
 }
 
-void RandomWalks::draw(RandomBits &random, uint8_t *member) const {
+void RandomWalks::draw(RandomBits &random, uint8_t *member, Worker &worker) const {
+    int64_t steps_left = kStepsBetweenCheckpoints;
+    const auto visit = [&](int32_t node) {
+        member[node] = 1;
+        if (--steps_left > 0) return;
+        worker.checkpoint();
+        steps_left = kStepsBetweenCheckpoints;
+    };
     for (int32_t root = 0; root < num_roots_; ++root) {
         int32_t node = static_cast<int32_t>(random.below(num_nodes()));
-        member[node] = 1;
+        visit(node);
         for (int32_t step = 0; step < walk_length_ && graph_.degree(node) > 0; ++step) {
             node = graph_.neighbors(node)[random.below(graph_.degree(node))];
-            member[node] = 1;
+            visit(node);
         }
     }
 }
 
-void draw_memberships(const Sampler &sampler, StreamRange streams, int num_threads, uint8_t *member) {
-    split_over_threads(streams.count, num_threads, [&](int64_t begin, int64_t end) {
-        for (int64_t j = begin; j < end; ++j) {
+void draw_memberships(const Sampler &sampler, StreamRange streams, int num_threads, const Poll &poll, uint8_t *member) {
+    const int64_t num_parts = std::min(streams.count, kMostParts);
+    run_tasks(num_parts, num_threads, poll, [&](int64_t part, Worker &worker) {
+        for (int64_t j = streams.count * part / num_parts; j < streams.count * (part + 1) / num_parts; ++j) {
+            worker.checkpoint();
             PhiloxBits random(streams.seed, streams.purpose, streams.first + j);
-            sampler.draw(random, member + j * sampler.num_nodes());
+            sampler.draw(random, member + j * sampler.num_nodes(), worker);
         }
     });
 }
 
-void count_memberships(const Sampler &sampler, StreamRange streams, int num_threads, int64_t *counts) {
+void count_memberships(const Sampler &sampler, StreamRange streams, int num_threads, const Poll &poll, int64_t *counts) {
     std::mutex mutex;
-    split_over_threads(streams.count, num_threads, [&](int64_t begin, int64_t end) {
+    const int64_t num_parts = std::min(streams.count, kMostParts);
+    run_tasks(num_parts, num_threads, poll, [&](int64_t part, Worker &worker) {
         std::vector<uint8_t> member(sampler.num_nodes());
         std::vector<int64_t> mine(sampler.num_nodes(), 0);
-        for (int64_t j = begin; j < end; ++j) {
+        for (int64_t j = streams.count * part / num_parts; j < streams.count * (part + 1) / num_parts; ++j) {
+            worker.checkpoint();
             std::fill(member.begin(), member.end(), 0);
             PhiloxBits random(streams.seed, streams.purpose, streams.first + j);
-            sampler.draw(random, member.data());
+            sampler.draw(random, member.data(), worker);
             for (int32_t node = 0; node < sampler.num_nodes(); ++node) mine[node] += member[node];
         }
         const std::lock_guard<std::mutex> lock(mutex);

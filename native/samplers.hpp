@@ -2,20 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "random.hpp"
+#include "threads.hpp"
 
 namespace bmpaudit {
 
-// Undirected adjacency in compressed sparse rows; the arrays belong to the caller.
+// Undirected adjacency in compressed sparse rows: indptr rises from 0 to indices.size(), all indices are nodes.
 struct Adjacency {
-    const int64_t *indptr;
-    const int32_t *indices;
-    int32_t num_nodes;
+    std::vector<int64_t> indptr;
+    std::vector<int32_t> indices;
 
+    int32_t num_nodes() const { return static_cast<int32_t>(indptr.size()) - 1; }
     int32_t degree(int32_t node) const { return static_cast<int32_t>(indptr[node + 1] - indptr[node]); }
-    const int32_t *neighbors(int32_t node) const { return indices + indptr[node]; }
+    const int32_t *neighbors(int32_t node) const { return indices.data() + indptr[node]; }
 };
 
 class Sampler {
@@ -23,7 +25,7 @@ class Sampler {
     explicit Sampler(int32_t num_nodes) : num_nodes_(num_nodes) {}
     virtual ~Sampler() = default;
     // `member` has num_nodes() zeros on entry and a 1 at each sampled node on return.
-    virtual void draw(RandomBits &random, uint8_t *member) const = 0;
+    virtual void draw(RandomBits &random, uint8_t *member, Worker &worker) const = 0;
     int32_t num_nodes() const { return num_nodes_; }
 
   private:
@@ -35,7 +37,7 @@ class GroupedSubset final : public Sampler {
   public:
     // `group[v]` is the group of node v, `take[g]` how many nodes of group g are drawn.
     GroupedSubset(const int32_t *group, int32_t num_nodes, std::vector<int32_t> take);
-    void draw(RandomBits &random, uint8_t *member) const override;
+    void draw(RandomBits &random, uint8_t *member, Worker &worker) const override;
 
   private:
     std::vector<int32_t> order_;  // nodes sorted by group
@@ -47,7 +49,7 @@ class GroupedSubset final : public Sampler {
 class IndependentCoins final : public Sampler {
   public:
     IndependentCoins(int32_t num_nodes, double probability) : Sampler(num_nodes), probability_(probability) {}
-    void draw(RandomBits &random, uint8_t *member) const override;
+    void draw(RandomBits &random, uint8_t *member, Worker &worker) const override;
 
   private:
     double probability_;
@@ -57,7 +59,7 @@ class IndependentCoins final : public Sampler {
 class WeightedSubset final : public Sampler {
   public:
     WeightedSubset(std::vector<double> weights, int32_t take);
-    void draw(RandomBits &random, uint8_t *member) const override;
+    void draw(RandomBits &random, uint8_t *member, Worker &worker) const override;
 
   private:
     std::vector<double> weights_;
@@ -67,7 +69,7 @@ class WeightedSubset final : public Sampler {
 class Snowball final : public Sampler {
   public:
     Snowball(Adjacency graph, int32_t target, int32_t fan_out, bool restart);
-    void draw(RandomBits &random, uint8_t *member) const override;
+    void draw(RandomBits &random, uint8_t *member, Worker &worker) const override;
 
   private:
     Adjacency graph_;
@@ -80,8 +82,8 @@ class Snowball final : public Sampler {
 class RandomWalks final : public Sampler {
   public:
     RandomWalks(Adjacency graph, int32_t num_roots, int32_t walk_length)
-        : Sampler(graph.num_nodes), graph_(graph), num_roots_(num_roots), walk_length_(walk_length) {}
-    void draw(RandomBits &random, uint8_t *member) const override;
+        : Sampler(graph.num_nodes()), graph_(std::move(graph)), num_roots_(num_roots), walk_length_(walk_length) {}
+    void draw(RandomBits &random, uint8_t *member, Worker &worker) const override;
 
   private:
     Adjacency graph_;
@@ -89,8 +91,8 @@ class RandomWalks final : public Sampler {
     int32_t walk_length_;
 };
 
-// Samples first, ..., first + count - 1 of the streams (seed, purpose, index), on several threads.
-// The result does not depend on the number of threads.
+// Samples first, ..., first + count - 1 of the streams (seed, purpose, index). What is drawn does not depend on the number
+// of threads.
 struct StreamRange {
     uint64_t seed;
     uint64_t purpose;
@@ -99,9 +101,9 @@ struct StreamRange {
 };
 
 // `member` is count rows of num_nodes zeros.
-void draw_memberships(const Sampler &sampler, StreamRange streams, int num_threads, uint8_t *member);
+void draw_memberships(const Sampler &sampler, StreamRange streams, int num_threads, const Poll &poll, uint8_t *member);
 
 // Adds to `counts` how many of the samples hold each node.
-void count_memberships(const Sampler &sampler, StreamRange streams, int num_threads, int64_t *counts);
+void count_memberships(const Sampler &sampler, StreamRange streams, int num_threads, const Poll &poll, int64_t *counts);
 
 }  // namespace bmpaudit

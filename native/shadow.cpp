@@ -1,15 +1,11 @@
 #include "shadow.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <exception>
+#include <cmath>
 #include <limits>
-#include <mutex>
-#include <new>
-#include <system_error>
-#include <thread>
+#include <map>
+#include <memory>
+#include <utility>
 
 namespace bmpaudit {
 
@@ -41,12 +37,13 @@ int predicted_class(const float *logits, int num_classes) {
 }  // namespace
 
 // One thread's network and scratch memory.
-class ShadowEngine::Worker {
+class ShadowEngine::Trainer {
   public:
-    explicit Worker(const ShadowEngine &engine)
-        : engine_(engine), network_(engine.features_, engine.num_classes_, engine.model_, engine.training_) {}
+    // `graphs` are those of the batch's queries.
+    Trainer(const ShadowEngine &engine, const std::vector<const TrainingGraph *> &graphs)
+        : engine_(engine), graphs_(graphs), network_(engine.features_, engine.num_classes_, engine.model_, engine.training_) {}
 
-    void run(const ShadowBatch &batch, const ShadowResults &results, int64_t model, const std::atomic<bool> &stop) {
+    void run(const ShadowBatch &batch, const ShadowResults &results, int64_t model, Worker &worker) {
         const auto index = static_cast<uint64_t>(batch.indices[model]);
         const uint8_t *member = batch.member + model * engine_.num_nodes();
         sample_.induce(engine_.graph_, member, place_);
@@ -57,34 +54,56 @@ class ShadowEngine::Worker {
         PhiloxBits weights = stream(batch.seed, Purpose::weights, index);
         PhiloxBits dropout = stream(batch.seed, Purpose::dropout, index);
         network_.initialise(weights);
-        if (!network_.train(sample_, engine_.labels_, dropout, [&] { return stop.load(std::memory_order_relaxed); }))
-            return;
+        network_.train(sample_, engine_.labels_, dropout, worker);
         if (!network_.is_finite()) {
             results.state[model] = static_cast<uint8_t>(ModelState::failed);
             return;
         }
-        score(batch, results, model, member);
+        score(batch, results, model, member, worker);
         const bool is_usable = all_margins_finite(batch, results, model);
         if (!is_usable) forget(batch, results, model);
         results.state[model] = static_cast<uint8_t>(is_usable ? ModelState::trained : ModelState::failed);
     }
 
   private:
-    void score(const ShadowBatch &batch, const ShadowResults &results, int64_t model, const uint8_t *member) {
-        PhiloxBits noise = stream(batch.seed, Purpose::noise, static_cast<uint64_t>(batch.indices[model]));
-        const Layer noisy = network_.noisy_last_layer(noise, batch.noise_std);
-        const auto wants = [&](auto condition) { return std::any_of(batch.views.begin(), batch.views.end(), condition); };
-        std::vector<const Layer *> lasts = {&network_.last_layer()};
-        if (wants([](const QueryView &view) { return view.noisy; })) lasts.push_back(&noisy);
-        std::vector<bool> edge_settings = {true};  // always: accuracy is that of the full graph
-        if (wants([](const QueryView &view) { return !view.full_edges; })) edge_settings.push_back(false);
-
-        network_.score(engine_.whole_, edge_settings, lasts, [&](bool full_edges, size_t which, const Matrix &logits) {
-            if (full_edges && which == 0) keep_accuracy(results, model, member, logits);
-            for (size_t v = 0; v < batch.views.size(); ++v)
-                if (batch.views[v].full_edges == full_edges && batch.views[v].noisy == (which == 1))
+    void score(const ShadowBatch &batch, const ShadowResults &results, int64_t model, const uint8_t *member,
+               Worker &worker) {
+        const std::map<double, Layer> noisy = noisy_last_layers(batch, model);
+        const auto last_layer = [&](const View &view) {
+            return view.noise_std == 0 ? &network_.last_layer() : &noisy.at(view.noise_std);
+        };
+        // First the whole graph, whose clean answers give the accuracy. Views of the same graph share its passes.
+        std::vector<Query> queries = {{&engine_.whole_, {&network_.last_layer()}}};
+        for (const View &view : batch.views) {
+            const TrainingGraph *graph = graphs_[view.query];
+            auto query = std::find_if(queries.begin(), queries.end(), [&](const Query &q) { return q.graph == graph; });
+            if (query == queries.end()) query = queries.insert(query, {graph, {}});
+            auto &lasts = query->last_layers;
+            if (std::find(lasts.begin(), lasts.end(), last_layer(view)) == lasts.end()) lasts.push_back(last_layer(view));
+        }
+        network_.score(queries, worker, [&](size_t q, size_t which, const Matrix &logits) {
+            if (q == 0 && which == 0) keep_accuracy(results, model, member, logits);
+            for (size_t v = 0; v < batch.views.size(); ++v) {
+                const View &view = batch.views[v];
+                if (graphs_[view.query] == queries[q].graph && last_layer(view) == queries[q].last_layers[which])
                     keep_view(results, static_cast<int64_t>(v) * batch.num_models + model, logits);
+            }
         });
+    }
+
+    // By standard deviation; all of one draw of noise.
+    std::map<double, Layer> noisy_last_layers(const ShadowBatch &batch, int64_t model) const {
+        std::map<double, Layer> noisy;
+        std::vector<double> normals;
+        for (const View &view : batch.views) {
+            if (view.noise_std == 0 || noisy.count(view.noise_std) > 0) continue;
+            if (normals.empty()) {
+                PhiloxBits random = stream(batch.seed, Purpose::noise, static_cast<uint64_t>(batch.indices[model]));
+                normals = network_.draw_noise(random);
+            }
+            noisy.emplace(view.noise_std, network_.noisy_last_layer(normals, view.noise_std));
+        }
+        return noisy;
     }
 
     template <typename Visit> void visit_margins(const ShadowBatch &batch, int64_t model, Visit visit) const {
@@ -125,8 +144,9 @@ class ShadowEngine::Worker {
     void keep_accuracy(const ShadowResults &results, int64_t model, const uint8_t *member, const Matrix &logits) const {
         int64_t right[2] = {0, 0}, total[2] = {0, 0};
         for (int32_t node = 0; node < engine_.num_nodes(); ++node) {
-            ++total[member[node]];
-            right[member[node]] += predicted_class(logits.floats(node), engine_.num_classes_) == engine_.labels_[node];
+            const int side = member[node] != 0;
+            ++total[side];
+            right[side] += predicted_class(logits.floats(node), engine_.num_classes_) == engine_.labels_[node];
         }
         const float undefined = std::numeric_limits<float>::quiet_NaN();
         results.train_accuracy[model] = total[1] > 0 ? static_cast<float>(right[1]) / total[1] : undefined;
@@ -134,6 +154,7 @@ class ShadowEngine::Worker {
     }
 
     const ShadowEngine &engine_;
+    const std::vector<const TrainingGraph *> &graphs_;
     Network network_;
     TrainingGraph sample_;
     std::vector<int32_t> place_;
@@ -141,56 +162,30 @@ class ShadowEngine::Worker {
 
 ShadowEngine::ShadowEngine(Adjacency graph, FeatureView features, const int32_t *labels, int num_classes,
                            ModelSettings model, TrainingSettings training)
-    : graph_(graph), features_(features), labels_(labels), num_classes_(num_classes), model_(model), training_(training) {
-    const std::vector<uint8_t> everyone(graph.num_nodes, 1);
+    : graph_(std::move(graph)), features_(features), labels_(labels), num_classes_(num_classes), model_(model), training_(training) {
+    const std::vector<uint8_t> everyone(num_nodes(), 1);
     std::vector<int32_t> place;
-    whole_.induce(graph, everyone.data(), place);
+    whole_.induce(graph_, everyone.data(), place);
 }
 
 void ShadowEngine::run(const ShadowBatch &batch, const ShadowResults &results, int num_threads,
-                       const std::function<bool(int64_t)> &poll) const {
-    std::atomic<int64_t> next{0}, done{0};
-    std::atomic<bool> stop{false};
-    std::mutex mutex;
-    std::condition_variable finished;
-    int working = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(num_threads, batch.num_models)));
-    std::vector<std::thread> threads;
-    std::exception_ptr failure;
-    const auto work = [&] {
-        std::exception_ptr mine;
-        try {
-            Worker worker(*this);
-            for (int64_t model = next++; model < batch.num_models && !stop; model = next++) {
-                worker.run(batch, results, model, stop);
-                ++done;
-            }
-        } catch (...) {  // out of memory, most likely: no exception may leave a thread
-            mine = std::current_exception();
-            stop = true;
-        }
-        const std::lock_guard<std::mutex> lock(mutex);
-        if (mine) failure = mine;
-        --working;
-        finished.notify_one();
-    };
-    for (int t = working; t > 0; --t) {
-        try {
-            threads.emplace_back(work);
-        } catch (const std::system_error &) {  // no more threads to be had: those that started do the work
-            const std::lock_guard<std::mutex> lock(mutex);
-            --working;
-        }
+                       const Poll &poll) const {
+    const std::vector<uint8_t> everyone(num_nodes(), 1);
+    std::vector<int32_t> place;
+    std::vector<TrainingGraph> others(batch.queries.size());
+    std::vector<const TrainingGraph *> graphs;
+    for (size_t q = 0; q < batch.queries.size(); ++q) {
+        const bool is_whole = batch.queries[q].indptr == graph_.indptr && batch.queries[q].indices == graph_.indices;
+        if (!is_whole) others[q].induce(batch.queries[q], everyone.data(), place);
+        graphs.push_back(is_whole ? &whole_ : &others[q]);
     }
-    if (threads.empty()) throw std::bad_alloc();
-    std::unique_lock<std::mutex> lock(mutex);
-    while (!finished.wait_for(lock, std::chrono::milliseconds(100), [&] { return working == 0; })) {
-        lock.unlock();
-        if (poll(done)) stop = true;
-        lock.lock();
-    }
-    lock.unlock();
-    for (auto &thread : threads) thread.join();
-    if (failure) std::rethrow_exception(failure);
+    std::vector<std::unique_ptr<Trainer>> trainers(num_workers(batch.num_models, num_threads));
+    run_tasks(batch.num_models, num_threads, poll, [&](int64_t model, Worker &worker) {
+        auto &trainer = trainers[worker.number()];
+        if (!trainer) trainer = std::make_unique<Trainer>(*this, graphs);
+        trainer->run(batch, results, model, worker);
+        worker.report(1);
+    });
 }
 
 int64_t ShadowEngine::num_parameters() const { return Network(features_, num_classes_, model_, training_).num_parameters(); }
@@ -205,31 +200,35 @@ std::vector<float> ShadowEngine::initial_parameters(uint64_t seed, uint64_t inde
 }
 
 template <typename Use, typename Save>
-std::vector<float> ShadowEngine::with_network(const float *parameters, const uint8_t *member, Use use, Save save) const {
+std::vector<float> ShadowEngine::with_network(const float *parameters, const uint8_t *member, const Poll &poll, Use use,
+                                              Save save) const {
     Network network(features_, num_classes_, model_, training_);
     TrainingGraph sample;
     std::vector<int32_t> place;
     sample.induce(graph_, member, place);
     network.load(parameters);
-    use(network, sample);
+    run_tasks(1, 1, poll, [&](int64_t, Worker &worker) { use(network, sample, worker); });
     std::vector<float> flat(network.num_parameters());
     save(network, flat.data());
     return flat;
 }
 
-std::vector<float> ShadowEngine::gradient(const float *parameters, const uint8_t *member) const {
+std::vector<float> ShadowEngine::gradient(const float *parameters, const uint8_t *member, const Poll &poll) const {
     return with_network(
-        parameters, member,
-        [&](Network &network, const TrainingGraph &sample) { network.gradient_without_dropout(sample, labels_); },
+        parameters, member, poll,
+        [&](Network &network, const TrainingGraph &sample, Worker &worker) {
+            network.gradient_without_dropout(sample, labels_, worker);
+        },
         [](const Network &network, float *flat) { network.save_gradient(flat); });
 }
 
-std::vector<float> ShadowEngine::trained_parameters(const float *parameters, const uint8_t *member) const {
+std::vector<float> ShadowEngine::trained_parameters(const float *parameters, const uint8_t *member,
+                                                    const Poll &poll) const {
     return with_network(
-        parameters, member,
-        [&](Network &network, const TrainingGraph &sample) {
+        parameters, member, poll,
+        [&](Network &network, const TrainingGraph &sample, Worker &worker) {
             PhiloxBits dropout(0, 0, 0);
-            network.train(sample, labels_, dropout, [] { return false; });
+            network.train(sample, labels_, dropout, worker);
         },
         [](const Network &network, float *flat) { network.save(flat); });
 }

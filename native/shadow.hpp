@@ -2,20 +2,21 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "network.hpp"
+#include "threads.hpp"
 
 namespace bmpaudit {
 
 // Streams of random numbers of one shadow model; bmpaudit.streams.Purpose has the same numbers.
 enum class Purpose : uint64_t { weights = 3, dropout = 4, noise = 5 };
 
-// How a trained model is asked: with or without the graph's edges, with or without noise on its last layer.
-struct QueryView {
-    bool full_edges;
-    bool noisy;
+// How a trained model is asked: the query says which edges it is shown, and the release adds normal noise to the
+// parameters of its last layer. Views of one model share one draw of noise, each scaled by its own standard deviation.
+struct View {
+    int64_t query;     // place in ShadowBatch::queries
+    double noise_std;  // 0 for none
 };
 
 enum class ModelState : uint8_t { untrained = 0, trained = 1, failed = 2 };
@@ -25,7 +26,7 @@ struct ShadowResults {
     float *statistics;         // views x models x nodes
     float *logits;             // views x models x nodes x classes, or null
     uint8_t *state;            // models
-    float *train_accuracy;     // models
+    float *train_accuracy;     // models; asked with all edges and without noise, as the next
     float *held_out_accuracy;  // models
 };
 
@@ -34,8 +35,8 @@ struct ShadowBatch {
     const int64_t *indices;  // number of each model in the plan, models
     int64_t num_models;
     uint64_t seed;
-    std::vector<QueryView> views;
-    double noise_std;
+    std::vector<Adjacency> queries;
+    std::vector<View> views;
 };
 
 class ShadowEngine {
@@ -45,25 +46,24 @@ class ShadowEngine {
     ShadowEngine(const ShadowEngine &) = delete;
     ShadowEngine &operator=(const ShadowEngine &) = delete;
 
-    // Trains and scores on several threads. Calls poll(models done) every tenth of a second from the calling thread;
-    // when it returns true, training stops and models not finished stay untrained.
-    void run(const ShadowBatch &batch, const ShadowResults &results, int num_threads,
-             const std::function<bool(int64_t)> &poll) const;
+    // Trains and scores on several threads. The poll is told the number of models done; when it asks to stop, models not
+    // finished stay untrained.
+    void run(const ShadowBatch &batch, const ShadowResults &results, int num_threads, const Poll &poll) const;
 
-    int32_t num_nodes() const { return graph_.num_nodes; }
+    int32_t num_nodes() const { return graph_.num_nodes(); }
     int num_classes() const { return num_classes_; }
     int64_t num_parameters() const;
     std::vector<float> initial_parameters(uint64_t seed, uint64_t index) const;
     // For checks against other implementations, with dropout 0: from given parameters on one sample.
-    std::vector<float> gradient(const float *parameters, const uint8_t *member) const;
-    std::vector<float> trained_parameters(const float *parameters, const uint8_t *member) const;
+    std::vector<float> gradient(const float *parameters, const uint8_t *member, const Poll &poll) const;
+    std::vector<float> trained_parameters(const float *parameters, const uint8_t *member, const Poll &poll) const;
 
   private:
-    class Worker;
+    class Trainer;
 
     // Parameters, or what else `save` takes of it, of a network after `use` on one sample.
     template <typename Use, typename Save>
-    std::vector<float> with_network(const float *parameters, const uint8_t *member, Use use, Save save) const;
+    std::vector<float> with_network(const float *parameters, const uint8_t *member, const Poll &poll, Use use, Save save) const;
 
     Adjacency graph_;
     FeatureView features_;

@@ -1,15 +1,14 @@
 """C++ kernels of bmpaudit."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 class Sampler:
-    """Draws training samples; made for one graph, whose arrays it keeps alive."""
+    """Draws training samples from one graph, of which it keeps a copy."""
 
-    def sample(self, bit_generator: Any) -> npt.NDArray[np.int64]: ...
+    def sample(self, bit_generator: np.random.BitGenerator) -> npt.NDArray[np.int64]: ...
     def memberships(
         self, seed: int, purpose: int, first: int, count: int, num_threads: int
     ) -> npt.NDArray[np.uint8]: ...
@@ -39,27 +38,14 @@ class RandomWalks(Sampler):
         self, indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32], num_roots: int, walk_length: int
     ) -> None: ...
 
-class Architecture:
-    mlp: Architecture
-    gcn: Architecture
-    gat: Architecture
-
-class Activation:
-    relu: Activation
-    elu: Activation
-
-class Optimizer:
-    adam: Optimizer
-    sgd: Optimizer
-
 class ModelSettings:
     def __init__(
         self,
-        architecture: Architecture,
+        architecture: str,
         hidden: int,
         heads: int,
         layers: int,
-        activation: Activation,
+        activation: str,
         dropout: float,
         drops_input: bool,
         drops_attention: bool,
@@ -67,10 +53,10 @@ class ModelSettings:
     ) -> None: ...
 
 class TrainingSettings:
-    def __init__(self, epochs: int, learning_rate: float, weight_decay: float, optimizer: Optimizer) -> None: ...
+    def __init__(self, epochs: int, learning_rate: float, weight_decay: float, optimizer: str) -> None: ...
 
 class ShadowEngine:
-    """Trains shadow models on one graph, whose arrays it keeps alive."""
+    """Trains shadow models on one graph, of which it keeps a copy."""
 
     def __init__(
         self,
@@ -91,15 +77,15 @@ class ShadowEngine:
         member: npt.NDArray[np.uint8],
         indices: npt.NDArray[np.int64],
         seed: int,
-        views: list[tuple[bool, bool]],
-        noise_std: float,
+        queries: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]],
+        views: list[tuple[int, float]],
         num_threads: int,
         statistics: npt.NDArray[np.float32],
         logits: npt.NDArray[np.float32] | None,
         state: npt.NDArray[np.uint8],
         train_accuracy: npt.NDArray[np.float32],
         held_out_accuracy: npt.NDArray[np.float32],
-        progress: Callable[[int], object],
+        progress: Callable[[int], object] | None,
     ) -> None: ...
     @property
     def num_parameters(self) -> int: ...
@@ -165,5 +151,5 @@ def run_mhaar(
     num_threads: int,
     draws: npt.NDArray[np.float64],
     acceptance: npt.NDArray[np.float64],
-    progress: Callable[[int], None],
+    progress: Callable[[int], object] | None,
 ) -> None: ...

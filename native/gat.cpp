@@ -1,13 +1,16 @@
-// The attention of a GAT layer, forward and backward.
+// The layer of a graph attention network (Veličković et al. 2018). Its vectors are the attention of the source and of the
+// target of an edge.
+#include <memory>
 #include <vector>
 
-#include "network.hpp"
+#include "layer_kinds.hpp"
 
 namespace bmpaudit {
 
 namespace {
 
 constexpr float kLeakySlope = 0.2f;
+constexpr int kSource = 0, kTarget = 1;  // the vectors
 constexpr float kSoftmaxFloor = 1e-16f;  // as in torch_geometric.utils.softmax
 
 // How the blocks of a layer's units and of its tiles (one value a head, repeated) go together; with numbers other than
@@ -41,46 +44,71 @@ uint32_t repeat_heads(uint32_t coins, int head_stride) {
     return coins;
 }
 
-}  // namespace
+// The rows of scores and of their gradients hold one value a head, repeated.
+struct KeptAttention final : Kept {
+    Matrix source_score, target_score;
+    Matrix weight, keep;  // of each edge: the attention, and 0 or 1/(1-p) of its dropout
+    Matrix source_gradient, target_gradient;
+    bool is_dropped = false;
+};
 
-void Network::attend(const TrainingGraph &graph, const Layer &layer, Pass &pass, RandomBits *dropout) const {
-    const bool drops_here = dropout != nullptr && drops(model_.drops_attention);
+class GatKind final : public LayerKind {
+  public:
+    int num_vectors() const override { return 2; }
+    int vector_fan(const LayerShape &shape) const override { return shape.heads + shape.channels; }
+    int blocks_each_edge(const LayerShape &shape) const override { return 2 * shape.tile_blocks; }
+    std::unique_ptr<Kept> make_kept() const override { return std::make_unique<KeptAttention>(); }
+
+    void propagate(const TrainingGraph &graph, const Layer &layer, const EdgeSettings &edges, Pass &pass) const override {
+        // Without edges each node attends to itself only, with weight 1.
+        if (!edges.is_training && !graph.has_edges()) pass.output = pass.linear;
+        else attend(graph, layer, edges, pass);
+    }
+    void backward(const TrainingGraph &graph, Layer &layer, Pass &pass, Matrix &output_gradient) const override;
+
+  private:
+    static void attend(const TrainingGraph &graph, const Layer &layer, const EdgeSettings &edges, Pass &pass);
+};
+
+void GatKind::attend(const TrainingGraph &graph, const Layer &layer, const EdgeSettings &edges, Pass &pass) {
+    auto &kept = static_cast<KeptAttention &>(*pass.kept);
+    const bool drops_here = kept.is_dropped = edges.dropout != nullptr;
     const auto num_edges = static_cast<int64_t>(graph.neighbors.size());
-    pass.source_score.reshape(graph.size(), layer.shape.tile_blocks);
-    pass.target_score.reshape(graph.size(), layer.shape.tile_blocks);
-    pass.attention.reshape(num_edges, layer.shape.tile_blocks);
+    kept.source_score.reshape(graph.size(), layer.shape.tile_blocks);
+    kept.target_score.reshape(graph.size(), layer.shape.tile_blocks);
+    kept.weight.reshape(num_edges, layer.shape.tile_blocks);
     pass.output.reshape(graph.size(), layer.shape.blocks);
-    if (drops_here) pass.attention_keep.reshape(num_edges, layer.shape.tile_blocks);
+    if (drops_here) kept.keep.reshape(num_edges, layer.shape.tile_blocks);
     PhiloxBits unused(0, 0, 0);
-    CoinFlips keep(drops_here ? *dropout : unused, 1.0 - model_.dropout);
+    CoinFlips keep(drops_here ? *edges.dropout : unused, 1.0 - edges.dropout_prob);
     const float scale = static_cast<float>(1.0 / keep.probability());
 
     with_head_layout(layer.shape, [&](auto heads) {
         for (int32_t j = 0; j < graph.size(); ++j) {
-            heads.fold(pass.linear.row(j), layer.attention_source.value.row(0), pass.source_score.row(j));
-            heads.fold(pass.linear.row(j), layer.attention_target.value.row(0), pass.target_score.row(j));
+            heads.fold(pass.linear.row(j), layer.vectors[kSource].value.row(0), kept.source_score.row(j));
+            heads.fold(pass.linear.row(j), layer.vectors[kTarget].value.row(0), kept.target_score.row(j));
         }
         for (int32_t i = 0; i < graph.size(); ++i) {
             const int64_t begin = graph.start[i], end = graph.start[i + 1];
             for (int t = 0; t < heads.tiles(); ++t) {
                 Lanes largest = splat(-INFINITY), total = splat(kSoftmaxFloor);
                 for (int64_t e = begin; e < end; ++e) {
-                    const Lanes raw = pass.source_score.row(graph.neighbors[e])[t] + pass.target_score.row(i)[t];
+                    const Lanes raw = kept.source_score.row(graph.neighbors[e])[t] + kept.target_score.row(i)[t];
                     const Lanes score = raw > 0.0f ? raw : kLeakySlope * raw;
-                    pass.attention.row(e)[t] = score;
+                    kept.weight.row(e)[t] = score;
                     largest = max_lanes(largest, score);
                 }
                 for (int64_t e = begin; e < end; ++e) {
-                    const Lanes weight = exp_lanes(pass.attention.row(e)[t] - largest);
-                    pass.attention.row(e)[t] = weight;
+                    const Lanes weight = exp_lanes(kept.weight.row(e)[t] - largest);
+                    kept.weight.row(e)[t] = weight;
                     total += weight;
                 }
                 const Lanes share = 1.0f / total;
-                for (int64_t e = begin; e < end; ++e) pass.attention.row(e)[t] *= share;
+                for (int64_t e = begin; e < end; ++e) kept.weight.row(e)[t] *= share;
                 if (!drops_here) continue;
                 for (int64_t e = begin; e < end; ++e) {
                     const uint32_t coins = repeat_heads(keep.next_sixteen(), layer.shape.head_stride);
-                    pass.attention_keep.row(e)[t] = scale * lanes_of_bits(coins);
+                    kept.keep.row(e)[t] = scale * lanes_of_bits(coins);
                 }
             }
             Lanes *out = pass.output.row(i);
@@ -88,8 +116,8 @@ void Network::attend(const TrainingGraph &graph, const Layer &layer, Pass &pass,
             for (int64_t e = begin; e < end; ++e) {
                 const Lanes *linear = pass.linear.row(graph.neighbors[e]);
                 for (int b = 0; b < heads.blocks(); ++b) {
-                    Lanes weight = pass.attention.row(e)[heads.tile_of(b)];
-                    if (drops_here) weight *= pass.attention_keep.row(e)[heads.tile_of(b)];
+                    Lanes weight = kept.weight.row(e)[heads.tile_of(b)];
+                    if (drops_here) weight *= kept.keep.row(e)[heads.tile_of(b)];
                     out[b] += weight * linear[b];
                 }
             }
@@ -97,15 +125,16 @@ void Network::attend(const TrainingGraph &graph, const Layer &layer, Pass &pass,
     });
 }
 
-void Network::attend_backward(const TrainingGraph &graph, Layer &layer, Pass &pass, const Matrix &output_gradient) const {
-    const bool dropped = drops(model_.drops_attention);
+void GatKind::backward(const TrainingGraph &graph, Layer &layer, Pass &pass, Matrix &output_gradient) const {
+    auto &kept = static_cast<KeptAttention &>(*pass.kept);
+    const bool dropped = kept.is_dropped;
     pass.linear_gradient.reshape(graph.size(), layer.shape.blocks);
-    pass.source_gradient.reshape(graph.size(), layer.shape.tile_blocks);
-    pass.target_gradient.reshape(graph.size(), layer.shape.tile_blocks);
+    kept.source_gradient.reshape(graph.size(), layer.shape.tile_blocks);
+    kept.target_gradient.reshape(graph.size(), layer.shape.tile_blocks);
     pass.linear_gradient.fill_zero();
-    pass.source_gradient.fill_zero();
-    layer.attention_source.gradient.fill_zero();
-    layer.attention_target.gradient.fill_zero();
+    kept.source_gradient.fill_zero();
+    layer.vectors[kSource].gradient.fill_zero();
+    layer.vectors[kTarget].gradient.fill_zero();
     std::vector<Lanes> weight_gradient;
 
     with_head_layout(layer.shape, [&](auto heads) {
@@ -118,8 +147,8 @@ void Network::attend_backward(const TrainingGraph &graph, Layer &layer, Pass &pa
                 const int32_t j = graph.neighbors[e];
                 heads.fold(g, pass.linear.row(j), &weight_gradient[(e - begin) * tiles]);
                 for (int b = 0; b < heads.blocks(); ++b) {
-                    Lanes weight = pass.attention.row(e)[heads.tile_of(b)];
-                    if (dropped) weight *= pass.attention_keep.row(e)[heads.tile_of(b)];
+                    Lanes weight = kept.weight.row(e)[heads.tile_of(b)];
+                    if (dropped) weight *= kept.keep.row(e)[heads.tile_of(b)];
                     pass.linear_gradient.row(j)[b] += weight * g[b];
                 }
             }
@@ -127,34 +156,41 @@ void Network::attend_backward(const TrainingGraph &graph, Layer &layer, Pass &pa
                 Lanes mean = {};
                 for (int64_t e = begin; e < end; ++e) {
                     Lanes &gradient = weight_gradient[(e - begin) * tiles + t];
-                    if (dropped) gradient *= pass.attention_keep.row(e)[t];
-                    mean += pass.attention.row(e)[t] * gradient;
+                    if (dropped) gradient *= kept.keep.row(e)[t];
+                    mean += kept.weight.row(e)[t] * gradient;
                 }
                 Lanes target = {};
                 for (int64_t e = begin; e < end; ++e) {
                     const int32_t j = graph.neighbors[e];
-                    const Lanes raw = pass.source_score.row(j)[t] + pass.target_score.row(i)[t];
+                    const Lanes raw = kept.source_score.row(j)[t] + kept.target_score.row(i)[t];
                     const Lanes slope = raw > 0.0f ? splat(1.0f) : splat(kLeakySlope);
                     const Lanes score =
-                        pass.attention.row(e)[t] * (weight_gradient[(e - begin) * tiles + t] - mean) * slope;
-                    pass.source_gradient.row(j)[t] += score;
+                        kept.weight.row(e)[t] * (weight_gradient[(e - begin) * tiles + t] - mean) * slope;
+                    kept.source_gradient.row(j)[t] += score;
                     target += score;
                 }
-                pass.target_gradient.row(i)[t] = target;
+                kept.target_gradient.row(i)[t] = target;
             }
         }
-        const Lanes *source = layer.attention_source.value.row(0), *target = layer.attention_target.value.row(0);
-        Lanes *source_sum = layer.attention_source.gradient.row(0), *target_sum = layer.attention_target.gradient.row(0);
+        const Lanes *source = layer.vectors[kSource].value.row(0), *target = layer.vectors[kTarget].value.row(0);
+        Lanes *source_sum = layer.vectors[kSource].gradient.row(0), *target_sum = layer.vectors[kTarget].gradient.row(0);
         for (int32_t j = 0; j < graph.size(); ++j) {
             for (int b = 0; b < heads.blocks(); ++b) {
-                const Lanes by_source = pass.source_gradient.row(j)[heads.tile_of(b)];
-                const Lanes by_target = pass.target_gradient.row(j)[heads.tile_of(b)];
+                const Lanes by_source = kept.source_gradient.row(j)[heads.tile_of(b)];
+                const Lanes by_target = kept.target_gradient.row(j)[heads.tile_of(b)];
                 pass.linear_gradient.row(j)[b] += by_source * source[b] + by_target * target[b];
                 source_sum[b] += by_source * pass.linear.row(j)[b];
                 target_sum[b] += by_target * pass.linear.row(j)[b];
             }
         }
     });
+}
+
+}  // namespace
+
+const LayerKind &gat_kind() {
+    static const GatKind kind;
+    return kind;
 }
 
 }  // namespace bmpaudit

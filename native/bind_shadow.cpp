@@ -1,0 +1,225 @@
+// The trainer of shadow models for Python.
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+
+#include "bindings.hpp"
+#include "shadow.hpp"
+
+namespace bmpaudit {
+
+using namespace nb::literals;
+
+namespace {
+
+constexpr int kMostUnits = 1 << 16, kMostLayers = 1 << 10;
+constexpr int32_t kMostClasses = 1 << 20;
+
+template <typename T> std::vector<T> copy_of(const Vector<T> &array) { return {array.data(), array.data() + array.size()}; }
+
+void new_model_settings(ModelSettings *self, const std::string &architecture, int hidden, int heads, int layers,
+                        const std::string &activation, double dropout, bool drops_input, bool drops_attention, bool drops_hidden) {
+    check_range("hidden", hidden, 1, kMostUnits);
+    check_range("heads", heads, 1, kMostUnits);
+    check_range("hidden * heads", static_cast<int64_t>(hidden) * heads, int64_t{1}, int64_t{kMostUnits});
+    check_range("layers", layers, 1, kMostLayers);
+    check_interval("dropout", dropout, 0, 1, false);
+    new (self) ModelSettings{&layer_kind(architecture), hidden,      heads,           layers,      activation_of(activation),
+                             dropout,                   drops_input, drops_attention, drops_hidden};
+}
+
+void new_training_settings(TrainingSettings *self, int epochs, double learning_rate, double weight_decay,
+                           const std::string &optimizer) {
+    check_at_least("epochs", epochs, 0);
+    check_not_negative("learning_rate", learning_rate);
+    check_not_negative("weight_decay", weight_decay);
+    new (self) TrainingSettings{epochs, learning_rate, weight_decay, is_adam(optimizer)};
+}
+
+// The arrays of a graph: copies of those whose values are used as indices, so that a later change does no harm.
+struct GraphArrays {
+    Adjacency graph;
+    int32_t num_features;
+    std::vector<int64_t> x_indptr;
+    std::vector<int32_t> x_indices;
+    std::vector<float> x_values;
+    Vector<float> x_dense;
+    bool is_sparse;
+    std::vector<int32_t> labels;
+
+    GraphArrays(nb::handle indptr, nb::handle indices, nb::handle sparse_indptr, nb::handle sparse_indices,
+                nb::handle sparse_values, nb::handle dense, int32_t num_features, nb::handle labels_object, int num_classes)
+        : graph(adjacency_of(indptr, indices)), num_features(num_features), is_sparse(dense.is_none()) {
+        const int32_t num_nodes = graph.num_nodes();
+        check_at_least("num_features", num_features, 1);
+        check_range("num_classes", num_classes, 1, kMostClasses);
+        const auto labels_array = vector_of<int32_t>(labels_object, "labels");
+        check_shape(labels_array, "labels", {static_cast<size_t>(num_nodes)});
+        for (int32_t node = 0; node < num_nodes; ++node)
+            if (labels_array.data()[node] < 0 || labels_array.data()[node] >= num_classes)
+                refuse(PyExc_ValueError, "labels must be in [0, ", num_classes, "), got ", labels_array.data()[node],
+                       " at node ", node);
+        labels = copy_of<int32_t>(labels_array);
+        if (!is_sparse) {
+            if (!sparse_indptr.is_none() || !sparse_indices.is_none() || !sparse_values.is_none())
+                refuse(PyExc_TypeError, "features must be either sparse or dense, got both");
+            x_dense = vector_of<float>(dense, "x_dense");
+            check_shape(x_dense, "x_dense", {static_cast<size_t>(num_nodes) * static_cast<size_t>(num_features)});
+            return;
+        }
+        const auto x_indptr_array = vector_of<int64_t>(sparse_indptr, "x_indptr");
+        const auto x_indices_array = vector_of<int32_t>(sparse_indices, "x_indices");
+        check_rows("x_indptr", x_indptr_array, "x_indices", x_indices_array, num_nodes, num_features);
+        x_indptr = copy_of<int64_t>(x_indptr_array);
+        x_indices = copy_of<int32_t>(x_indices_array);
+        if (sparse_values.is_none()) return;
+        const auto x_values_array = vector_of<float>(sparse_values, "x_values");
+        check_shape(x_values_array, "x_values", {x_indices.size()});
+        x_values = copy_of<float>(x_values_array);
+    }
+    FeatureView features() const {
+        return {num_features, x_indptr.data(), x_indices.data(), x_values.empty() ? nullptr : x_values.data(),
+                is_sparse ? nullptr : x_dense.data()};
+    }
+};
+
+// An engine together with the arrays it reads.
+class EngineWithArrays {
+  public:
+    EngineWithArrays(nb::handle indptr, nb::handle indices, nb::handle x_indptr, nb::handle x_indices, nb::handle x_values,
+                     nb::handle x_dense, int32_t num_features, nb::handle labels, int num_classes, ModelSettings model,
+                     TrainingSettings training)
+        : arrays_(indptr, indices, x_indptr, x_indices, x_values, x_dense, num_features, labels, num_classes),
+          bytes_each_model_(bytes_each_model(arrays_, num_classes, model)),
+          engine(arrays_.graph, arrays_.features(), arrays_.labels.data(), num_classes, model, training) {}
+
+    void run(nb::handle member_object, nb::handle indices_object, uint64_t seed,
+             const std::vector<std::pair<nb::object, nb::object>> &queries,
+             const std::vector<std::pair<int64_t, double>> &views, int num_threads, nb::handle statistics_object,
+             nb::handle logits_object, nb::handle state_object, nb::handle train_accuracy_object,
+             nb::handle held_out_accuracy_object, nb::handle progress) const {
+        const auto num_nodes = static_cast<size_t>(engine.num_nodes());
+        const auto member = array_of<const uint8_t, 2>(member_object, "member");
+        const size_t num_models = member.shape(0);
+        check_shape(member, "member", {num_models, num_nodes});
+        check_flags("member", member);
+        const auto indices = vector_of<int64_t>(indices_object, "indices");
+        check_shape(indices, "indices", {num_models});
+        check_each("indices", indices.data(), indices.size(), "be at least 0", [](int64_t index) { return index >= 0; });
+        ShadowBatch batch{member.data(), indices.data(), static_cast<int64_t>(num_models), seed, {}, {}};
+        for (const auto &[query_indptr, query_indices] : queries) {
+            batch.queries.push_back(adjacency_of(query_indptr, query_indices));
+            if (batch.queries.back().num_nodes() != engine.num_nodes())
+                refuse(PyExc_ValueError, "a query must be of the graph's ", num_nodes, " nodes, got ",
+                       batch.queries.back().num_nodes());
+        }
+        for (const auto &[query, noise_std] : views) {
+            if (query < 0 || query >= static_cast<int64_t>(queries.size()))
+                refuse(PyExc_ValueError, "views must name queries in [0, ", queries.size(), "), got ", query);
+            check_not_negative("noise_std", noise_std);
+            batch.views.push_back({query, noise_std});
+        }
+        check_num_threads(num_threads);
+        const auto statistics = array_of<float, 3>(statistics_object, "statistics");
+        check_shape(statistics, "statistics", {views.size(), num_models, num_nodes});
+        Array<float, 4> logits;
+        if (!logits_object.is_none()) {
+            logits = array_of<float, 4>(logits_object, "logits");
+            check_shape(logits, "logits",
+                        {views.size(), num_models, num_nodes, static_cast<size_t>(engine.num_classes())});
+        }
+        const auto state = array_of<uint8_t, 1>(state_object, "state");
+        const auto train_accuracy = array_of<float, 1>(train_accuracy_object, "train_accuracy");
+        const auto held_out_accuracy = array_of<float, 1>(held_out_accuracy_object, "held_out_accuracy");
+        check_shape(state, "state", {num_models});
+        check_shape(train_accuracy, "train_accuracy", {num_models});
+        check_shape(held_out_accuracy, "held_out_accuracy", {num_models});
+        check_memory("training on so many threads",
+                     bytes_each_model_ * num_workers(static_cast<int64_t>(num_models), num_threads));
+
+        const ShadowResults results{statistics.data(), logits_object.is_none() ? nullptr : logits.data(), state.data(),
+                                    train_accuracy.data(), held_out_accuracy.data()};
+        interruptible(progress, [&](const Poll &poll) { engine.run(batch, results, num_threads, poll); });
+    }
+
+    NewArray<float, 1> gradient(nb::handle parameters, nb::handle member) const {
+        return with_sample(parameters, member, [&](const float *values, const uint8_t *flags, const Poll &poll) {
+            return engine.gradient(values, flags, poll);
+        });
+    }
+    NewArray<float, 1> trained_parameters(nb::handle parameters, nb::handle member) const {
+        return with_sample(parameters, member, [&](const float *values, const uint8_t *flags, const Poll &poll) {
+            return engine.trained_parameters(values, flags, poll);
+        });
+    }
+
+  private:
+    // What a thread takes to train and score one model, roughly.
+    static double bytes_each_model(const GraphArrays &arrays, int num_classes, const ModelSettings &model) {
+        constexpr double kMatricesEachParameter = 4, kMatricesEachPass = 10, kPassesEachEdge = 2;
+        double inputs = arrays.num_features, floats = 0;
+        for (int l = 0; l < model.layers; ++l) {
+            const bool is_last = l + 1 == model.layers;
+            const LayerShape shape(1, is_last ? num_classes : model.hidden, is_last ? 1 : model.heads);
+            const double lanes = static_cast<double>(shape.blocks) * kLanes;
+            floats += kMatricesEachParameter * inputs * lanes + kMatricesEachPass * arrays.graph.num_nodes() * lanes;
+            floats += kPassesEachEdge * static_cast<double>(arrays.graph.indices.size() + arrays.graph.num_nodes()) *
+                      model.kind->blocks_each_edge(shape) * kLanes;
+            inputs = lanes;
+        }
+        check_memory("a model", floats * sizeof(float));
+        return floats * sizeof(float);
+    }
+
+    template <typename Use>
+    NewArray<float, 1> with_sample(nb::handle parameters_object, nb::handle member_object, Use use) const {
+        const auto parameters = vector_of<float>(parameters_object, "parameters");
+        const auto member = vector_of<uint8_t>(member_object, "member");
+        check_shape(parameters, "parameters", {static_cast<size_t>(engine.num_parameters())});
+        check_shape(member, "member", {static_cast<size_t>(engine.num_nodes())});
+        check_flags("member", member);
+        if (std::find(member.data(), member.data() + member.size(), 1) == member.data() + member.size())
+            refuse(PyExc_ValueError, "member must hold at least one 1");
+        std::vector<float> result;
+        interruptible([&](const Poll &poll) { result = use(parameters.data(), member.data(), poll); });
+        return to_array(result);
+    }
+
+    const GraphArrays arrays_;
+    const double bytes_each_model_;
+
+  public:
+    const ShadowEngine engine;
+};
+
+}  // namespace
+
+void bind_shadow(nb::module_ &module) {
+    nb::class_<ModelSettings>(module, "ModelSettings")
+        .def("__init__", &new_model_settings, "architecture"_a, "hidden"_a, "heads"_a, "layers"_a, "activation"_a,
+             "dropout"_a, "drops_input"_a, "drops_attention"_a, "drops_hidden"_a);
+    nb::class_<TrainingSettings>(module, "TrainingSettings")
+        .def("__init__", &new_training_settings, "epochs"_a, "learning_rate"_a, "weight_decay"_a, "optimizer"_a);
+
+    nb::class_<EngineWithArrays>(module, "ShadowEngine", "Trains shadow models on one graph, of which it keeps a copy.")
+        .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int32_t, nb::handle, int,
+                      ModelSettings, TrainingSettings>(),
+             "indptr"_a, "indices"_a, "x_indptr"_a.none(), "x_indices"_a.none(), "x_values"_a.none(), "x_dense"_a.none(),
+             "num_features"_a, "labels"_a, "num_classes"_a, "model"_a, "training"_a)
+        .def("run", &EngineWithArrays::run, "member"_a, "indices"_a, "seed"_a, "queries"_a, "views"_a, "num_threads"_a,
+             "statistics"_a, "logits"_a.none(), "state"_a, "train_accuracy"_a, "held_out_accuracy"_a, "progress"_a.none(),
+             "Fills the output arrays; an exception of a signal or of `progress` stops the work and is raised at the end.")
+        .def_prop_ro("num_parameters", [](const EngineWithArrays &self) { return self.engine.num_parameters(); })
+        .def(
+            "initial_parameters",
+            [](const EngineWithArrays &self, uint64_t seed, uint64_t index) {
+                return to_array(self.engine.initial_parameters(seed, index));
+            },
+            "seed"_a, "index"_a)
+        .def("gradient", &EngineWithArrays::gradient, "parameters"_a, "member"_a)
+        .def("trained_parameters", &EngineWithArrays::trained_parameters, "parameters"_a, "member"_a);
+}
+
+}  // namespace bmpaudit

@@ -1,0 +1,38 @@
+#include "layer.hpp"
+
+#include <utility>
+
+namespace bmpaudit {
+
+namespace {
+
+int head_stride_for(int heads) {
+    if (heads > kLanes) return blocks_for(heads) * kLanes;
+    int stride = 1;
+    while (stride < heads) stride *= 2;
+    return stride;
+}
+
+}  // namespace
+
+LayerShape::LayerShape(int inputs, int channels, int heads)
+    : inputs(inputs), channels(channels), heads(heads), head_stride(head_stride_for(heads)),
+      blocks(blocks_for(channels * head_stride)), tile_blocks(blocks_for(head_stride)) {}
+
+Parameter::Parameter(int64_t rows, int blocks) {
+    for (Matrix *matrix : {&value, &gradient, &first_moment, &second_moment}) matrix->reshape(rows, blocks);
+}
+
+void Parameter::clear() {
+    for (Matrix *matrix : {&value, &gradient, &first_moment, &second_moment}) matrix->fill_zero();
+}
+
+Layer::Layer(const LayerShape &shape, std::vector<int> input_row, int num_vectors)
+    : shape(shape), input_row(std::move(input_row)), weight(shape.inputs, shape.blocks),
+      vectors(num_vectors, Parameter(1, shape.blocks)), bias(1, shape.blocks) {}
+
+int64_t Layer::num_parameters() const {
+    return static_cast<int64_t>(shape.units()) * (num_inputs() + static_cast<int64_t>(vectors.size()) + 1);
+}
+
+}  // namespace bmpaudit

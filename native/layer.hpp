@@ -1,0 +1,80 @@
+// A layer: its shape, its parameters, and what a pass through it leaves behind.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lanes.hpp"
+
+namespace bmpaudit {
+
+// Where the units of a layer sit in its lanes. Unit (head, channel) is at channel · stride + head: heads lie side by
+// side, padded to a power of two (or a multiple of 16), so that one row of attention weights, repeated, fits all channels.
+struct LayerShape {
+    int inputs;   // rows of the weight matrix: features, or lanes of the layer before
+    int channels;
+    int heads;
+    int head_stride;
+    int blocks;       // of the units
+    int tile_blocks;  // of one value a head, repeated
+
+    LayerShape(int inputs, int channels, int heads);
+    int units() const { return channels * heads; }
+    int lane(int unit) const { return (unit % channels) * head_stride + unit / channels; }
+};
+
+// A parameter with its gradient and the optimiser's memory of it.
+struct Parameter {
+    Matrix value, gradient, first_moment, second_moment;
+
+    Parameter(int64_t rows, int blocks);
+    void clear();
+};
+
+struct Layer {
+    LayerShape shape;
+    std::vector<int> input_row;      // row of the weight matrix of each input; other rows are padding
+    Parameter weight;                // inputs x units
+    std::vector<Parameter> vectors;  // 1 x units each: what the kind of layer has beside weight and bias
+    Parameter bias;                  // 1 x units
+
+    Layer(const LayerShape &shape, std::vector<int> input_row, int num_vectors);
+    int num_inputs() const { return static_cast<int>(input_row.size()); }
+    int64_t num_parameters() const;
+};
+
+// Calls visit(parameter) for the weight, the vectors and the bias.
+template <typename AnyLayer, typename Visit> void visit_parameters(AnyLayer &layer, Visit visit) {
+    visit(layer.weight);
+    for (auto &vector : layer.vectors) visit(vector);
+    visit(layer.bias);
+}
+
+// Calls visit(parameter, row, lane) for each number in PyTorch Geometric's order and shapes: weight (units x inputs),
+// vectors (heads x channels), bias (units).
+template <typename AnyLayer, typename Visit> void visit_numbers(AnyLayer &layer, Visit visit) {
+    const int units = layer.shape.units();
+    for (int unit = 0; unit < units; ++unit)
+        for (const int row : layer.input_row) visit(layer.weight, row, layer.shape.lane(unit));
+    for (auto &vector : layer.vectors)
+        for (int unit = 0; unit < units; ++unit) visit(vector, 0, layer.shape.lane(unit));
+    for (int unit = 0; unit < units; ++unit) visit(layer.bias, 0, layer.shape.lane(unit));
+}
+
+// What a kind of layer keeps for itself of a pass.
+struct Kept {
+    virtual ~Kept() = default;
+};
+
+// What a layer keeps of its forward pass for the way back.
+struct Pass {
+    Matrix input;        // after dropout; layers beyond the first
+    Matrix input_slope;  // derivative of activation and dropout at the input
+    Matrix linear;       // input times weight
+    Matrix output;
+    Matrix linear_gradient;
+    std::unique_ptr<Kept> kept;
+};
+
+}  // namespace bmpaudit
