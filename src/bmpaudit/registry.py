@@ -249,15 +249,13 @@ def label(kind: str, part: Any) -> str:
     return re.sub(r"[^a-z0-9.-]+", "-", "-".join([name, *map(str, settings.values())]).lower())
 
 
-def title(kind: str, part: Any) -> str:
-    """What to call a part in a title: its own `title` if it has one, else the name of its class or function."""
+def title(part: Any) -> str:
+    """What to call a part in a title: what it says of itself, else the name of its class or function."""
     if isinstance(part, UntrustedPart):
         return part.target.rpartition(":")[2]
-    own = getattr(part, "title", None)
-    if isinstance(own, str):
-        return own
-    named = part if inspect.isroutine(part) or isinstance(part, type) else type(part)
-    return str(named.__qualname__)
+    if inspect.isroutine(part) or isinstance(part, type):
+        return str(part.__qualname__)
+    return str(part) if type(part).__str__ is not object.__str__ else type(part).__qualname__
 
 
 def field_help(kind_of: type) -> dict[str, str]:

@@ -21,7 +21,7 @@ from bmpaudit.attack import (
     attack_performance,
     challenge,
     permutation_test,
-    split,
+    split_models,
 )
 from bmpaudit.attack.inputs import SHADOW_FREQUENCY
 from bmpaudit.auditing.plan import AuditPlan
@@ -97,17 +97,17 @@ def run_attacks(plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors,
     with runtime.progress("attack", len(groups) + 1) as progress:
         for done, ((release, queries), members) in enumerate(groups.items()):
             evidence = Evidence.of_runs(runs, release, queries, graph)
-            halves = split(evidence)
+            halves = split_models(evidence)
             whole = challenge(plan.attack, evidence, prior, plan.rules_by_name, **options)
             other = challenge(plan.attack, halves.challenged, prior, plan.rules_by_name, fitting=halves.fitting, **options)
             scored = challenge(
                 plan.attack, evidence, prior, plan.rules_by_name, targets=thinned, with_scores=True, **options
-            )
+            ).scores
             for variant in members:
                 counts[variant.name] = whole.error_counts(variant.rule)
                 if other.is_counted.any():
                     split_counts[variant.name] = other.error_counts(variant.rule)
-                performance[variant.name] = attack_performance(scored, variant.rule)
+                performance[variant.name] = attack_performance(scored, plan.rules_by_name[variant.rule])
             progress(done + 1)
         main = all_variants[0]
         test = permutation_test(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bmpaudit import registry
+from bmpaudit import registry, shadow
 from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.plan_file import format_plan
@@ -18,7 +18,7 @@ from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.graph import Graph
 from bmpaudit.registry import ENTRIES, QUERY, RELEASE
-from bmpaudit.shadow import ShadowRuns, ShadowStore, TrainedElsewhere
+from bmpaudit.shadow import ShadowRuns, TrainedElsewhere
 
 
 def import_runs(subject: Subject, workspace: Workspace, path: Path) -> Subject:
@@ -34,7 +34,7 @@ def import_runs(subject: Subject, workspace: Workspace, path: Path) -> Subject:
     runs = read_runs_file(path, subject.graph)
     plan = outside_plan(subject.plan, runs)
     with workspace.locked():
-        ShadowStore.import_runs(workspace.path, subject.graph, plan.shadow_plan, runs)
+        shadow.import_runs(workspace.path, subject.graph, plan.shadow_plan, runs)
         workspace.write_plan(format_plan(plan, subject.source or OWN_GRAPH))
     return Subject(subject.graph, subject.source, plan)
 

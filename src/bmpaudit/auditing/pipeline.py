@@ -27,7 +27,7 @@ from bmpaudit.auditing.workspace import STAGES, Stamp, Workspace
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.graph import Graph
 from bmpaudit.samplers import Priors, check_memberships, draw_memberships, prior_probabilities
-from bmpaudit.shadow import ShadowRuns, ShadowStore, TrainedElsewhere, train_shadows
+from bmpaudit.shadow import ShadowRuns, ShadowStore, train_shadows
 
 Value = TypeVar("Value")
 
@@ -82,7 +82,7 @@ class Pipeline:
         if self.workspace is None:
             with tempfile.TemporaryDirectory(prefix="bmpaudit-") as temporary, self._timed("training"):
                 return self._train(Path(temporary))
-        if "train" in self.may_run and not isinstance(self.plan.model, TrainedElsewhere):
+        if "train" in self.may_run and not self.plan.shadow_plan.is_trained_elsewhere:
             with self._timed("training"):
                 return self._train(self.workspace.path)
         return read_runs(self.workspace, self.graph, self.plan)
@@ -200,16 +200,29 @@ class Pipeline:
                 keep_logits=self.keep_logits,
                 progress=progress,
                 report=self.runtime.notice,
-                lock=False,
             )
 
     def _attack(self) -> Attacks:
         notes = []
-        if isinstance(self.plan.model, TrainedElsewhere):
-            fit = check_memberships(self.runs.memberships, self.graph, self.plan.sampler, self.priors, seed=self.plan.seed)
+        if self.plan.shadow_plan.is_trained_elsewhere:
+            fit = check_memberships(
+                self.runs.memberships,
+                self.graph,
+                self.plan.sampler,
+                self.priors,
+                seed=self.plan.seed,
+                num_threads=self.runtime.num_threads,
+            )
             if not fit.fits and not self.allow_misfit:
-                raise InputError(f"{fit}; --allow-misfit audits them all the same, and says so")
-            notes += [] if fit.fits else [f"{fit}; the priors, and with them every ε, are then wrong."]
+                raise InputError(
+                    f"the memberships do not fit the sampler (p = {fit.p_value:.2g}): {fit.message}; --allow-misfit audits "
+                    "them all the same"
+                )
+            if not fit.fits:
+                notes.append(
+                    f"The memberships do not fit the sampler (p = {fit.p_value:.2g}): {fit.message}. If so, the priors are "
+                    "wrong, and with them every ε."
+                )
         with self._timed("attack"):
             attacks = run_attacks(self.plan, self.graph, self.runs, self.priors, self.runtime)
         return replace(attacks, notes=tuple(notes))
@@ -248,7 +261,7 @@ class Pipeline:
         if not workspace.plan_path.exists():
             return
         there = read_plan(workspace.plan_path).plan
-        if isinstance(there.model, TrainedElsewhere) and not isinstance(self.plan.model, TrainedElsewhere):
+        if there.shadow_plan.is_trained_elsewhere and not self.plan.shadow_plan.is_trained_elsewhere:
             raise InputError(
                 f"{workspace.path} holds models that were trained elsewhere; training others would replace them: use a "
                 "new folder"
@@ -259,7 +272,7 @@ class Pipeline:
                 "them by fewer: use a new folder"
             )
         if (workspace.path / "shadows.json").exists():
-            ShadowStore.check(workspace.path, self.graph, self.plan.shadow_plan)
+            ShadowStore(workspace.path, self.graph, self.plan.shadow_plan, read_only=True)
         if workspace.has("samples"):
             wanted = plan_hash(self.plan, only=("sampler", "seed"))
             if (plan_hash(there, only=("sampler", "seed")), workspace.stamp("samples").graph) != (

@@ -19,7 +19,6 @@ from bmpaudit.estimation import NormalPrior
 from bmpaudit.registry import ATTACK, DEFINITION, ENGINE, MODEL, QUERY, RELEASE, RULE, SAMPLER, STATISTIC
 from bmpaudit.settings import STRICT, explain, make
 from bmpaudit.shadow import ShadowPlan, Training, View
-from bmpaudit.shadow.models.torch_model import as_model
 
 FEWEST_SHADOWS = 8
 
@@ -54,8 +53,7 @@ class PlanKey:
 
 def _build(kind: str) -> BeforeValidator:
     def build(value: Any) -> Any:
-        part = registry.build(kind, value, trust_code=_may_run_code.get())
-        return as_model(part) if kind == MODEL else part
+        return registry.build(kind, value, trust_code=_may_run_code.get())
 
     return BeforeValidator(build)
 
@@ -231,7 +229,7 @@ class AuditPlan(pydantic.BaseModel):
         """Sampler and model in a few words."""
         fraction = registry.table_of(SAMPLER, self.sampler).get("train_fraction")
         share = f" {100 * fraction:g} %" if isinstance(fraction, float) else ""
-        return f"{registry.title(SAMPLER, self.sampler)}{share}, {registry.title(MODEL, self.model)}"
+        return f"{registry.title(self.sampler)}{share}, {registry.title(self.model)}"
 
 
 def plan_keys() -> dict[str, PlanKey]:

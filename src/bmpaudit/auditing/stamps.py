@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import sys
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
@@ -45,15 +44,14 @@ def code_hashes(plan: AuditPlan) -> dict[str, str] | None:
                 return None
             target = part if isinstance(part, str) else registry.name_of(key.kind, part) if key.kind else ""
             if registry.is_code(target) and target not in ENTRIES.get(key.kind, {}):
-                hashes[target] = _source_hash(target.partition(":")[0])
+                hashes[target] = _source_hash(registry.import_target(target))
     return hashes
 
 
-def _source_hash(module_name: str) -> str:
-    module = sys.modules.get(module_name)
+def _source_hash(part: Any) -> str:
     try:
-        source = None if module is None else inspect.getsourcefile(module)
-    except TypeError:  # typed in at a prompt: there is no file
+        source = inspect.getsourcefile(part)
+    except TypeError:  # defined at a prompt, or an object: there is no file
         source = None
     return "" if source is None or not Path(source).is_file() else sha256_of(Path(source))
 

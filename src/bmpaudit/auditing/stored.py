@@ -83,7 +83,7 @@ def read_runs(workspace: Workspace, graph: Graph, plan: AuditPlan) -> ShadowRuns
     """
     if not (workspace.path / "shadows.json").exists():
         raise DataError(f"{workspace.path} has no shadow models yet: run bmpaudit train")
-    runs = ShadowStore.read_folder(workspace.path, graph, plan.shadow_plan, plan.shadows)
+    runs = ShadowStore(workspace.path, graph, plan.shadow_plan, read_only=True).read(plan.shadows)
     num_there = runs.num_models + len(runs.failed)
     if num_there < plan.shadows:
         raise DataError(f"{workspace.path} has {num_there:,} of {plan.shadows:,} shadow models: run bmpaudit train")

@@ -20,7 +20,7 @@ def markdown_table(audit: Audit) -> str:
 def latex_table(audit: Audit) -> str:
     """The same as a LaTeX `tabular`."""
     columns = _columns(audit)
-    head = ["attack", *(f"{definition} {parameter.latex}" for definition, parameter in columns)]
+    head = ["attack", *(f"{definition} ${parameter.latex}$" for definition, parameter in columns)]
     lines = [r"\begin{tabular}{l" + "c" * len(columns) + "}", r"\hline", " & ".join(head) + r" \\", r"\hline"]
     lines += [" & ".join(row) + r" \\" for row in _rows(audit, columns)]
     return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"

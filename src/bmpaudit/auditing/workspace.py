@@ -41,6 +41,7 @@ STAGES: Mapping[str, Stage] = {
 
 # What shows that a folder is an audit's, whatever step it has reached.
 SIGNS = (MANIFEST, "plan.toml", "shadows.json")
+FOLDERS = ("counts", "posteriors", "figures")
 
 
 @dataclass(frozen=True)
@@ -103,10 +104,12 @@ class Workspace:
             raise InputError(f"{self.path} is a file, not a folder")
         if self.path.exists() and any(self.path.iterdir()) and not any((self.path / name).exists() for name in SIGNS):
             raise InputError(f"{self.path} holds files that are not an audit's; use a new folder")
+        # Nothing of ours is a link: somebody else put it there, and it may lead anywhere.
+        for name in (*SIGNS, *FOLDERS, "shadows"):
+            self._own(name)
         with folder_lock(self.path):
-            for folder in (".", "counts", "posteriors", "figures"):
-                if (self.path / folder).is_dir() and not (self.path / folder).is_symlink():
-                    remove_leftovers(self.path / folder)
+            for folder in (".", *FOLDERS):
+                remove_leftovers(self.path / folder)
             yield
 
     # Reading

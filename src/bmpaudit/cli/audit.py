@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +175,7 @@ def attack(
         attacks = pipeline.attacks
     if as_json:
         rows = {
-            name: {"num_nodes": counts.num_nodes, **attacks.performance[name].figures()}
+            name: {"num_nodes": counts.num_nodes, **asdict(attacks.performance[name])}
             for name, counts in attacks.counts.items()
         }
         click.echo(to_json(rows))
