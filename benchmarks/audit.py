@@ -22,11 +22,10 @@ from attack import naive_node
 from estimation import PlainMhaar, table_of
 from shadow_training import PlainGAT, PlainGCN, plain_model
 
-from bmpaudit import datasets
+from bmpaudit import datasets, registry
 from bmpaudit.auditing.estimate_step import estimation_tasks
 from bmpaudit.auditing.folder import AuditFolder
 from bmpaudit.auditing.steps import Subject, run_audit
-from bmpaudit.estimation.definition import DEFINITIONS
 from bmpaudit.plan import AuditPlan, Runtime
 from bmpaudit.plan.plan_file import MODELS
 from bmpaudit.samplers import Sampler, Snowball, Uniform
@@ -79,7 +78,9 @@ def main() -> None:
     chain = PlainMhaar(table_of(counts), 50, epsilon=8.0, rng=np.random.default_rng(1))
     an_iteration = statistics.median(seconds(chain.step) for _ in range(ITERATIONS_MEASURED))
     tasks = estimation_tasks(plan)
-    iterations = sum(PAPER_ITERATIONS[DEFINITIONS[definition].is_joint] for _, definition in tasks)
+    iterations = sum(
+        PAPER_ITERATIONS[len(registry.load(registry.DEFINITION, definition).parameters) == 2] for _, definition in tasks
+    )
     cores = os.cpu_count() or 1
     pieces = {
         "training": a_model * arguments.shadows,

@@ -1,5 +1,7 @@
 """Bounds that many settings share."""
 
+import os
+
 import numpy as np
 
 from bmpaudit.errors import InputError
@@ -20,3 +22,18 @@ def check_at_least_one(**settings: int) -> None:
             raise InputError(f"{name} must be a whole number of at least 1, got {name}={value}")
         if value > LARGEST:
             raise InputError(f"{name} must be at most {LARGEST}, got {name}={value}")
+
+
+def thread_count(num_threads: int | None) -> int:
+    """The number of threads to use: all processors if None.
+
+    Raises:
+        InputError: unless it is at least 1.
+
+    >>> thread_count(2)
+    2
+    """
+    if num_threads is None:
+        return os.cpu_count() or 1
+    check_at_least_one(num_threads=num_threads)
+    return num_threads

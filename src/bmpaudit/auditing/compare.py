@@ -234,7 +234,7 @@ def compare(audits: Sequence[ComparedAudit], side: str | None = None) -> Compari
         differences.append(Difference(other.label, marginal, p5, p50, p95, marginal.probability_above()))
     return Comparison(
         audits=tuple(audits),
-        definition=definition.name,
+        definition=first.posterior.name,
         parameter=parameter,
         differences=tuple(differences),
         nodes=tuple(compare_nodes(first, other, chosen, above_floor=not definition.uses_prior) for other in others),

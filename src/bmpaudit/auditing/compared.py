@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bmpaudit import registry
 from bmpaudit.auditing.folder import AuditFolder
 from bmpaudit.auditing.summary import FORMAT
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.estimation import Posterior
-from bmpaudit.estimation.definition import DEFINITIONS, definition_named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +121,7 @@ def parameter_of(definition: str, side: str | None) -> str:
     Raises:
         InputError: if the definition has no ε of that side.
     """
-    names = definition_named(definition).parameter_names
+    names = tuple(each.name for each in registry.build(registry.DEFINITION, definition).parameters)
     if names == ("epsilon",):
         return "epsilon"
     wanted = f"epsilon_{side or ('right' if 'epsilon_right' in names else 'left')}"
@@ -192,7 +191,7 @@ def _read(label: str, path: Path, definition: str, parameter: str, variant: str 
             posterior=posterior,
             parameter=parameter,
             floor=floor,
-            proven=_proven(told["variants"][chosen]["proven"], definition, parameter, floor),
+            proven=_proven(told["variants"][chosen]["proven"], definition, parameter),
             leakage_found=bool(told["null_control"]["leakage_found"]),
             nodes=folder.read_nodes(),
         )
@@ -200,14 +199,14 @@ def _read(label: str, path: Path, definition: str, parameter: str, variant: str 
         raise DataError(f"{path / 'summary.json'}: damaged: {damage!r}") from None
 
 
-def _proven(bounds: Mapping[str, Any] | None, definition: str, parameter: str, floor: float) -> float | None:
+def _proven(bounds: Mapping[str, Any] | None, definition: str, parameter: str) -> float | None:
     if bounds is None:
         return None
-    left, right, mp = (float(bounds[name]) for name in ("left", "right", "mp"))
-    if not DEFINITIONS[definition].uses_prior:
-        return max(floor, mp)
-    side = {"epsilon_right": right, "epsilon_left": left, "epsilon": max(left, right)}[parameter]
-    return max(floor, side) if not math.isnan(side) else floor
+    sides = {name: None if bounds[name] is None else float(bounds[name]) for name in ("left", "right", "mp")}
+    if not registry.build(registry.DEFINITION, definition).uses_prior:
+        return sides["mp"]
+    wanted = {"epsilon_right": ("right",), "epsilon_left": ("left",), "epsilon": ("left", "right")}[parameter]
+    return max((value for side in wanted if (value := sides[side]) is not None), default=None)
 
 
 def _flat(table: Mapping[str, Any]) -> dict[str, Any]:

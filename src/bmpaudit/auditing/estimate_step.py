@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bmpaudit import registry
 from bmpaudit.attack import ErrorCounts
 from bmpaudit.auditing.attack_step import Attacks
 from bmpaudit.estimation import Influence, LowerBound, NodeLeakage, Posterior, estimate, lower_bound, node_leakage
-from bmpaudit.estimation.definition import DEFINITIONS
 from bmpaudit.plan import AuditPlan, Runtime
 
 
@@ -54,7 +54,9 @@ def headline_parameters(definitions: Collection[str]) -> list[tuple[str, str]]:
 
 def control_definition(plan: AuditPlan) -> str:
     """The definition whose median stands beside those of the null control: the first with one parameter."""
-    return next((name for name in plan.definitions if not DEFINITIONS[name].is_joint), "bmp-r")
+    return next(
+        (name for name in plan.definitions if len(registry.build(registry.DEFINITION, name).parameters) == 1), "bmp-r"
+    )
 
 
 def estimation_tasks(plan: AuditPlan) -> list[tuple[str, str]]:
@@ -66,7 +68,7 @@ def estimation_tasks(plan: AuditPlan) -> list[tuple[str, str]]:
         (variant.name, definition)
         for variant in plan.variants
         for definition in plan.definitions
-        if variant == plan.main_variant or not DEFINITIONS[definition].is_joint
+        if variant == plan.main_variant or len(registry.build(registry.DEFINITION, definition).parameters) == 1
     ]
 
 

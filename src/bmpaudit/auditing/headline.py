@@ -87,8 +87,7 @@ def headline(plan: AuditPlan, estimates: Estimates) -> tuple[HeadlineRow, ...]:
                 p50=p50,
                 p95=p95,
                 floor=floor,
-                # The floor is certain; half of the models may not reach the nodes that set it.
-                proven=None if bound is None else max(floor, _proven(bound, definition, parameter)),
+                proven=None if bound is None else _proven(bound, posterior, parameter),
                 proof_level=plan.proof_level,
                 tail_prior_share=posterior.tail_prior_share(parameter),
             )
@@ -104,11 +103,8 @@ def _floor(floor: EpsilonPair[float], definition: str, parameter: str) -> float:
     ]
 
 
-def _proven(bound: LowerBound, definition: str, parameter: str) -> float:
-    if definition == "mp":
-        return bound.mp.bound
-    both = max(bound.left.bound, bound.right.bound)
-    return {"epsilon_right": bound.right.bound, "epsilon_left": bound.left.bound, "epsilon": both}[parameter]
+def _proven(bound: LowerBound, posterior: Posterior, parameter: str) -> float | None:
+    return bound.on(posterior.definition, parameter).bound
 
 
 def odds_in_words(epsilon: float) -> str:
@@ -199,5 +195,5 @@ def driving_nodes(
     estimates: Estimates, posterior: Posterior, parameter: str, num_nodes: int = 5
 ) -> list[dict[str, object]]:
     """The nodes that move a posterior of the main variant most, as plain values."""
-    found = estimates.influences[posterior.definition.name, parameter].drivers(num_nodes)
+    found = estimates.influences[posterior.name, parameter].drivers(num_nodes)
     return [{"node": each.node, "shift": each.shift, "is_constant": each.is_constant} for each in found]

@@ -15,8 +15,8 @@ import scipy.sparse
 from bmpaudit.auditing.audit import Audit
 from bmpaudit.auditing.headline import IS_NOT, HeadlineRow, cautions
 from bmpaudit.auditing.layout import graph_layout
-from bmpaudit.plain import plain
 from bmpaudit.estimation import Posterior
+from bmpaudit.plain import plain
 from bmpaudit.plan import format_plan
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _posteriors(audit: Audit) -> list[dict[str, Any]]:
         _curve(variant, definition, posterior, parameter)
         for variant, found in audit.estimates.posteriors.items()
         for definition, posterior in found.items()
-        for parameter in posterior.definition.parameter_names
+        for parameter in posterior.parameter_names
     ]
 
 

@@ -49,7 +49,7 @@ class AuditPlots:
 
     def variants(self, width: Width = "one") -> Figure:
         """The first one-parameter posterior of every variant of the attack."""
-        name = next(name for name, each in self._first().items() if not each.definition.is_joint)
+        name = next(name for name, each in self._first().items() if len(each.parameter_names) == 1)
         found = self._audit.estimates.posteriors
         labels = {variant.name: variant.short_label for variant in self._audit.plan.variants}
         return figures.posteriors(
@@ -123,7 +123,7 @@ class AuditPlots:
     def save_all(self, folder: str | Path) -> list[Path]:
         """Writes every picture that there is something for, as PDF and PNG, and returns the paths."""
         wanted = [*PICTURES]
-        if any(not each.definition.is_joint for each in self._first().values()):
+        if any(len(each.parameter_names) == 1 for each in self._first().values()):
             wanted.append("variants")
         if "bmp" in self._first():
             wanted += ["joint_samples", "regions"]

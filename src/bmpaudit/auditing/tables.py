@@ -36,7 +36,7 @@ def latex_table(plan: AuditPlan, posteriors: Posteriors) -> str:
 
 def _columns(posteriors: Posteriors) -> list[tuple[str, str]]:
     main = next(iter(posteriors.values()))
-    return [(definition, name) for definition, found in main.items() for name in found.definition.parameter_names]
+    return [(definition, name) for definition, found in main.items() for name in found.parameter_names]
 
 
 def _rows(plan: AuditPlan, posteriors: Posteriors, columns: list[tuple[str, str]]) -> list[list[str]]:

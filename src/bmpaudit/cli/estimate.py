@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from bmpaudit import registry
 from bmpaudit.cli.options import make_runtime, runs_option
 from bmpaudit.cli.root import cli
 from bmpaudit.cli.show import show_summary
-from bmpaudit.estimation.definition import DEFINITIONS
 from bmpaudit.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -45,7 +45,11 @@ Examples:
 )
 @click.argument("counts", metavar="COUNTS|DIR", type=click.Path(path_type=Path))
 @click.option(
-    "--definition", type=click.Choice(list(DEFINITIONS)), default="bmp-r", show_default=True, help="What to estimate."
+    "--definition",
+    type=click.Choice(list(registry.ENTRIES[registry.DEFINITION])),
+    default="bmp-r",
+    show_default=True,
+    help="What to estimate.",
 )
 @click.option(
     "--method", type=click.Choice(["exact", "mhaar"]), default="exact", show_default=True, help="mhaar: Algorithm 3."
@@ -133,7 +137,11 @@ def _estimate(
     given = {name: value for name, value in of_chains.items() if value is not None and value is not False}
     if method != "mhaar" and given:
         raise click.UsageError(f"--{next(iter(given))} is for --method mhaar, got --method {method}")
-    default = DEFAULT_JOINT_ITERATIONS if DEFINITIONS[definition].is_joint else DEFAULT_ITERATIONS
+    default = (
+        DEFAULT_JOINT_ITERATIONS
+        if len(registry.load(registry.DEFINITION, definition).parameters) == 2
+        else DEFAULT_ITERATIONS
+    )
     iterations, chains = given.get("iterations", default), given.get("chains", 4)
     with progress_bar("iterations", iterations * chains, quiet=quiet or method != "mhaar") as progress:
         return estimation.estimate(
@@ -164,8 +172,8 @@ def _table(posterior: Posterior, level: float) -> list[str]:
     if posterior.left_out:
         named = ", ".join(map(str, posterior.left_out[:NAMED])) + (", ..." if len(posterior.left_out) > NAMED else "")
         lines.append(f"  left out       {_nodes(len(posterior.left_out))} whose membership is certain: {named}")
-    for name in posterior.definition.parameter_names:
-        of = f" of {name}" if posterior.definition.is_joint else ""
+    for name in posterior.parameter_names:
+        of = f" of {name}" if len(posterior.parameter_names) > 1 else ""
         share = posterior.tail_prior_share(name)
         lines.append(f"  upper tail     {share:.0%} of the top 5 %{of} is simply the prior's")
         lines.append(f"  driven by      {_told(posterior.influence(name).drivers(DRIVERS_SHOWN))}")
@@ -187,8 +195,7 @@ def _as_json(posterior: Posterior, level: float) -> Any:
         interval = posterior.interval(level, name)
         found[name]["interval"] = {"level": level, "low": interval.low, "high": interval.high}
     found["drivers"] = {
-        name: [vars(node) for node in posterior.influence(name).drivers()]
-        for name in posterior.definition.parameter_names
+        name: [vars(node) for node in posterior.influence(name).drivers()] for name in posterior.parameter_names
     }
     return _plain(found)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from bmpaudit import registry
 from bmpaudit.attack import AttackSettings, Decision
 from bmpaudit.checks import check_at_least_one
 from bmpaudit.errors import InputError
 from bmpaudit.estimation import NormalPrior
-from bmpaudit.estimation.definition import definition_named
 from bmpaudit.samplers import AnySampler, Uniform
 from bmpaudit.shadow import ALL_VIEWS, GCN, QueryView, ShadowPlan, TorchModel, Training
 from bmpaudit.shadow.models import BuiltInModel
@@ -98,7 +98,7 @@ class AuditPlan:
             if not given or len(set(given)) != len(given):
                 raise InputError(f"{name} must name at least one, each once, got {list(given)}")
         for definition in self.definitions:
-            definition_named(definition)
+            registry.load(registry.DEFINITION, definition)
         if self.prior_source not in get_args(PriorSource):
             raise InputError(
                 f"prior_source must be {' or '.join(get_args(PriorSource))}, got prior_source={self.prior_source!r}"
