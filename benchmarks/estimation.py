@@ -9,18 +9,14 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from bmpaudit.arrays import Floats
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.estimation import estimate
-from bmpaudit.estimation.definition import DEFINITIONS
+from bmpaudit.estimation import MP, estimate
 from bmpaudit.estimation.mhaar import run_mhaar
 from bmpaudit.estimation.prior import NormalPrior
-
-Floats = npt.NDArray[np.float64]
 
 REPEATS = 5
 PLAIN_ITERATIONS = 20
@@ -31,7 +27,7 @@ PAPER_ITERATIONS = {"bmp-r": 10_000, "mp": 10_000, "bmp": 50_000}
 
 @dataclass
 class PlainMhaar:
-    """Algorithm 3 for MP as one would write it with NumPy."""
+    """Algorithm 3 for MP, written in plain NumPy."""
 
     counts: Floats
     num_auxiliary: int
@@ -125,7 +121,7 @@ def compare_chains(table: Floats, num_auxiliary: int, what: str) -> float:
         run_mhaar(
             table,
             np.zeros(len(table)),
-            DEFINITIONS["mp"],
+            MP(),
             NormalPrior(),
             num_iterations=NATIVE_ITERATIONS,
             num_auxiliary=num_auxiliary,
@@ -140,8 +136,8 @@ def compare_chains(table: Floats, num_auxiliary: int, what: str) -> float:
     return plain_time / 1e3
 
 
-def compare_exact(counts: ErrorCounts, definition: Literal["bmp-r", "mp", "bmp"], plain_iteration: float) -> None:
-    """Prints the time of the exact posterior and of so many NumPy iterations as the paper takes."""
+def compare_exact(counts: ErrorCounts, definition: str, plain_iteration: float) -> None:
+    """Prints the time of the exact posterior, and of as many NumPy iterations as the paper runs."""
     spent, clock = [], []
     for _ in range(REPEATS if definition != "bmp" else 1):
         start = time.perf_counter()
@@ -171,7 +167,7 @@ def main() -> None:
         counts = attack.counts(arguments.nodes, arguments.models)
         plain_iteration = compare_chains(table_of(counts), arguments.auxiliary, attack.name)
         for definition in PAPER_ITERATIONS:
-            compare_exact(counts, definition, plain_iteration)  # type: ignore[arg-type]
+            compare_exact(counts, definition, plain_iteration)
     for num_nodes in SIZES:
         counts = ATTACKS[0].counts(num_nodes, arguments.models)
         spent = seconds(lambda counts=counts: estimate(counts, "bmp-r"))  # type: ignore[misc]

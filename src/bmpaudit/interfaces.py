@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from bmpaudit.arrays import Flags, Floats, Floats32, Ints
 
@@ -151,8 +152,9 @@ class Definition(Protocol):
         """Whether a node's prior odds count; if not, η = 1 for every node as in MP."""
         ...
 
-    def epsilons(self, *values: Floats) -> tuple[Floats, Floats]:
-        """(ε_L, ε_R) for values of the parameters, each non-decreasing in them; ∞ means not bounded."""
+    @property
+    def epsilons(self) -> Callable[..., tuple[npt.ArrayLike, npt.ArrayLike]]:
+        """A method: (ε_L, ε_R) for an array of values of each parameter; neither may fall, ∞ means not bounded."""
         ...
 
     def empties_support(self, log_prior_odds: Floats) -> Flags:

@@ -58,7 +58,7 @@ def test_parts_are_those_of_the_stages(done: Audit, tmp_path: Path) -> None:
         assert done.estimates.bounds[name].right.bound == lower_bound(split).right.bound
         definition: Any
         for definition, posterior in done.estimates.posteriors[name].items():
-            parameter = posterior.definition.parameter_names[0]
+            parameter = posterior.parameter_names[0]
             assert posterior.quantile(0.5, parameter) == estimate(counts, definition).quantile(0.5, parameter)
         figures = attack_performance(challenge_scores(runs, "full_clean", prior), decision)
         assert done.attacks.performance[name].figures == figures

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from bmpaudit.estimation.definition import DEFINITIONS, Definition
 
 from bmpaudit.errors import InputError
-from bmpaudit.estimation.definition import DEFINITIONS, Definition
 from bmpaudit.estimation.density import PiecewiseDensity, approximate_density
 from bmpaudit.estimation.likelihood import Likelihood
 from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun, run_mhaar

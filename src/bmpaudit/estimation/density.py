@@ -1,4 +1,4 @@
-"""A density on an interval, known by its logarithm: found, approximated and integrated to many digits."""
+"""A density on an interval, given by its logarithm: located, approximated and integrated to many digits."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import Chebyshev
 
+from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
-
-Floats = npt.NDArray[np.float64]
+from bmpaudit.estimation.quadrature import gauss_legendre
 
 
 class LogFunction(Protocol):
-    """The logarithm of a density, up to a constant; what lies below `cutoff` may come out as -∞."""
+    """The logarithm of a density, up to a constant; values below `cutoff` may be returned as -∞."""
 
     def __call__(self, x: Floats, cutoff: float, /) -> Floats: ...  # noqa: D102
 
 
 NEGLIGIBLE = 42.0  # nats below the highest point: less than 1e-18 of it
 SCAN_POINTS = 33
-NEAR_THE_FLOOR = 10.0 ** np.arange(-9, -3)  # of the scan's width
+NEAR_THE_FLOOR = 10.0 ** np.arange(-9, -3)  # as shares of the scan's width
 SCAN_PARTS = 3
-FINE_DEGREE = 16  # of a panel's polynomial; its error is judged by the polynomial of half the degree
+FINE_DEGREE = 16  # of a panel's polynomial; its error is estimated from the polynomial of half the degree
 TOLERANCE = 1e-9  # of the log-density, weighted by the density relative to its highest value
 MOST_SPLITS = 40
 BISECTIONS = 53
@@ -34,12 +34,12 @@ BISECTIONS = 53
 
 @dataclass(frozen=True, eq=False)
 class PiecewiseDensity:
-    """A normalised density, one Chebyshev polynomial a panel.
+    """A normalised density, one Chebyshev polynomial per panel.
 
     Attributes:
         edges: Ends of the panels, ascending, shape (P + 1,).
-        panels: The density on each panel.
-        log_mass: Logarithm of the integral before it was normalised.
+        panels: Density on each panel.
+        log_mass: Logarithm of the integral before normalisation.
     """
 
     edges: Floats
@@ -73,12 +73,12 @@ class PiecewiseDensity:
         below = np.concatenate([[0.0], np.cumsum(self._masses())])
         targets = wanted.ravel() * below[-1]
         numbers = np.clip(np.searchsorted(below, targets, side="right") - 1, 0, len(self.panels) - 1)
-        found = np.empty(targets.size)
+        quantiles = np.empty(targets.size)
         for number in np.unique(numbers):
             here = numbers == number
             mass = self.panels[number].integ(lbnd=self.edges[number])
-            found[here] = _roots(mass, targets[here] - below[number], self.edges[number], self.edges[number + 1])
-        return found.reshape(np.shape(probability))
+            quantiles[here] = _roots(mass, targets[here] - below[number], self.edges[number], self.edges[number + 1])
+        return quantiles.reshape(np.shape(probability))
 
     def mean(self) -> float:
         """The expectation."""
@@ -94,15 +94,14 @@ class PiecewiseDensity:
         return np.array([float(panel.integ(lbnd=low)(high)) for low, high, panel in ends])
 
     def _moment(self, function: Callable[[Floats], Floats]) -> float:
-        nodes, weights = np.polynomial.legendre.leggauss(2 * FINE_DEGREE)
-        middle, half = (self.edges[1:] + self.edges[:-1]) / 2, np.diff(self.edges) / 2
-        points = middle[:, None] + half[:, None] * nodes
-        densities = np.stack([panel(row) for panel, row in zip(self.panels, points, strict=True)])
-        return float((half[:, None] * weights * densities * function(points)).sum())
+        points, weights = gauss_legendre(self.edges, 2 * FINE_DEGREE)
+        rows = points.reshape(len(self.panels), -1)
+        densities = np.concatenate([panel(row) for panel, row in zip(self.panels, rows, strict=True)])
+        return float((weights * densities * function(points)).sum())
 
 
 def approximate_density(log_density: LogFunction, low: float, high: float) -> PiecewiseDensity:
-    """Finds where a density on (low, high) lives, however narrow, and approximates it there.
+    """Locates a density on (low, high), however narrow, and approximates it there.
 
     Args:
         log_density: Called with an array and a cutoff; -∞ where the density is 0.
@@ -110,7 +109,7 @@ def approximate_density(log_density: LogFunction, low: float, high: float) -> Pi
         high: Upper end, beyond which the density is negligible.
 
     Raises:
-        InputError: if the density is 0 everywhere it was looked at.
+        InputError: if the density is 0 wherever it was evaluated.
     """
     left, right, peak = _find_support(log_density, low, high)
     edges = list(np.linspace(left, right, 5))
@@ -139,14 +138,14 @@ def approximate_density(log_density: LogFunction, low: float, high: float) -> Pi
 def _find_support(log_density: LogFunction, low: float, high: float) -> tuple[float, float, float]:
     """Zooms in on the highest point until the part that is not negligible fills a good share of the scan."""
     left, right, peak = low, high, -np.inf
-    # Points crowd at both ends, where a support may begin abruptly; at first they go down to the very floor, where
-    # thousands of nodes that guess make a peak that is as narrow as it is high.
+    # Points cluster at both ends, where a support may begin abruptly; the first scan goes down to the very floor, where
+    # thousands of nodes without leakage make a peak as narrow as it is high.
     crowded = 0.5 * (1 - np.cos(np.pi * (np.arange(SCAN_POINTS) + 0.5) / SCAN_POINTS))
     shares = np.union1d(crowded, NEAR_THE_FLOOR)
     for _ in range(60):
         points = left + (right - left) * shares
         num_points, shares = len(points), crowded
-        # From the top down, where likelihoods are flat: what comes out there tells what is negligible below.
+        # From the top down, where likelihoods are flat: their values show what is negligible further down.
         values = np.empty(num_points)
         for part in np.array_split(np.arange(num_points)[::-1], SCAN_PARTS):
             values[part] = log_density(points[part], peak - 2 * NEGLIGIBLE)
@@ -164,25 +163,25 @@ def _find_support(log_density: LogFunction, low: float, high: float) -> tuple[fl
 
 
 def _nodes(a: float, b: float) -> Floats:
-    """Chebyshev points of the second kind: every other one makes a set of half the degree. A hair inside the ends."""
+    """Chebyshev points of the second kind, just inside the ends; every other one makes a set of half the degree."""
     inner = np.cos(np.pi * np.arange(FINE_DEGREE, -1, -1) / FINE_DEGREE)
     return (a + b) / 2 + (b - a) / 2 * inner * (1 - 1e-12)
 
 
 def _is_resolved(logs: Floats, share: float) -> bool:
-    """Whether a panel that has this share of the whole width is known well enough for the mass it can hold."""
+    """Whether a panel with this share of the whole width is approximated well enough for the mass it can contain."""
     if not np.isfinite(logs).all():
-        # The support begins in this panel, or the density is nothing here.
+        # The support begins in this panel, or the density is negligible here.
         return bool(logs.max() < -NEGLIGIBLE or share < TOLERANCE)
     x = np.cos(np.pi * np.arange(FINE_DEGREE, -1, -1) / FINE_DEGREE)
     coarse = np.polynomial.chebyshev.chebfit(x[::2], logs[::2], FINE_DEGREE // 2)
-    apart = np.abs(np.polynomial.chebyshev.chebval(x, coarse) - logs)
-    # The polynomial of full degree errs by about the square of the error of the one of half the degree.
-    return bool(share * (apart * np.exp(np.minimum(logs, 0.0))).max() < np.sqrt(TOLERANCE) / 10)
+    difference = np.abs(np.polynomial.chebyshev.chebval(x, coarse) - logs)
+    # The error of the full degree is about the square of that of half the degree.
+    return bool(share * (difference * np.exp(np.minimum(logs, 0.0))).max() < np.sqrt(TOLERANCE) / 10)
 
 
 def exponential(series: Chebyshev) -> Chebyshev:
-    """The exponential of a panel's polynomial as a polynomial of higher degree."""
+    """The exponential of a panel's polynomial, as a polynomial of higher degree."""
     return Chebyshev.interpolate(lambda x: np.exp(series(x)), 2 * FINE_DEGREE, series.domain)
 
 
@@ -199,7 +198,7 @@ def _normalised(panels: list[tuple[float, float, Floats]], peak: float) -> Piece
 
 
 def _roots(rising: Chebyshev, levels: Floats, low: float, high: float) -> Floats:
-    """Where a rising function reaches each of some levels, by bisection of [low, high] to the last digit."""
+    """Where an increasing function reaches each of the levels, by bisection of [low, high] to the last digit."""
     left, right = np.full_like(levels, low), np.full_like(levels, high)
     for _ in range(BISECTIONS):
         middle = (left + right) / 2

@@ -1,4 +1,4 @@
-"""Whether chains have converged, and how many independent draws they are worth.
+"""Whether chains have converged, and how many independent draws they amount to.
 
 Rank-normalised split R-hat, bulk and tail effective sample size, and Monte Carlo standard errors, after Vehtari,
 Gelman, Simpson, Carpenter and Bürkner (2021), "Rank-normalization, folding, and localization".
@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 
+from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
-
-Floats = npt.NDArray[np.float64]
 
 LARGEST_R_HAT = 1.01
 LEAST_BULK_ESS = 400.0
@@ -22,12 +20,12 @@ TAIL_PROBS = (0.05, 0.95)
 
 @dataclass(frozen=True)
 class ParameterDiagnostics:
-    """What the chains of one parameter are worth.
+    """Diagnostics of one parameter's chains.
 
     Attributes:
-        r_hat: The larger of the R-hats of ranks and of folded ranks; near 1 if the chains agree.
-        bulk_ess: Effective number of draws for the middle of the posterior.
-        tail_ess: The smaller of the effective numbers for the 5 % and the 95 % quantile.
+        r_hat: Larger of the R-hats of ranks and of folded ranks; near 1 if the chains agree.
+        bulk_ess: Effective sample size for the bulk of the posterior.
+        tail_ess: Smaller of the effective sample sizes for the 5 % and the 95 % quantile.
         mcse_mean: Monte Carlo standard error of the mean.
     """
 
@@ -48,7 +46,7 @@ def diagnose(draws: Floats) -> ParameterDiagnostics:
 
 
 def r_hat(draws: Floats) -> float:
-    """Split R-hat of rank-normalised draws and of their distances from the median, whichever is larger.
+    """Split R-hat of the rank-normalised draws or of their distances from the median, whichever is larger.
 
     >>> bool(r_hat(np.random.default_rng(0).normal(size=(4, 1000))) < 1.01)
     True
@@ -96,7 +94,7 @@ def mcse_quantile(draws: Floats, prob: float) -> float:
 
 
 def _split(draws: Floats) -> Floats:
-    """The halves of all chains, so that a chain that drifts disagrees with itself; a middle draw is left out."""
+    """The halves of all chains, so that a drifting chain disagrees with itself; an odd middle draw is left out."""
     if draws.ndim != 2 or draws.shape[0] < 1 or draws.shape[1] < FEWEST_DRAWS:
         raise InputError(f"draws must have shape (num_chains, at least {FEWEST_DRAWS}), got shape={draws.shape}")
     if not np.isfinite(draws).all():
@@ -125,7 +123,7 @@ def _plain_r_hat(chains: Floats) -> float:
 
 
 def _ess(chains: Floats) -> float:
-    """S/τ, with the autocorrelations summed in pairs while these are positive and falling (Geyer 1992)."""
+    """S/τ, with autocorrelations summed in pairs as long as these are positive and falling (Geyer 1992)."""
     num_chains, num_draws = chains.shape
     total = num_chains * num_draws
     covariances = _autocovariances(chains)

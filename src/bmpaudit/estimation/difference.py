@@ -1,4 +1,4 @@
-"""By how much one ε exceeds another, of which two posteriors tell."""
+"""By how much one ε exceeds another, given the posteriors of both."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
+from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
 from bmpaudit.estimation.density import FINE_DEGREE, PiecewiseDensity
 from bmpaudit.estimation.draws import DrawsMarginal
-from bmpaudit.estimation.posterior import Marginal
+from bmpaudit.estimation.marginal import Marginal
+from bmpaudit.estimation.quadrature import gauss_legendre
 
-Floats = npt.NDArray[np.float64]
-
-# A density is of degree 2 * FINE_DEGREE on a panel, its integral of one more: so many nodes are exact for the product.
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(2 * FINE_DEGREE + 1)
-FURTHEST = 1e-9  # probability beyond which no quantile is looked for
+# On a panel a density has degree 2 * FINE_DEGREE, its integral one more: so many points are exact for the product.
+POINTS_PER_PANEL = 2 * FINE_DEGREE + 1
+FURTHEST = 1e-9  # probability beyond which no quantile is computed
 
 
 @dataclass(frozen=True, eq=False)
 class DifferenceMarginal:
     """The distribution of ε₂ - ε₁ for independent ε₁ and ε₂.
 
-    P(ε₂ - ε₁ ≤ t) = ∫ p₁(y) F₂(y + t) dy. Between the panels' ends of both densities this is the integral of a
-    polynomial, which Gauss-Legendre does exactly; of Markov chains it is the mean over their draws.
+    P(ε₂ - ε₁ ≤ t) = ∫ p₁(y) F₂(y + t) dy. Between the ends of both densities' panels the integrand is a polynomial, for
+    which Gauss-Legendre quadrature is exact; for Markov chains it is the mean over the draws.
 
     Attributes:
-        first: What is subtracted.
-        second: From what.
+        first: Distribution of ε₁, which is subtracted.
+        second: Distribution of ε₂.
     """
 
     first: Marginal
@@ -60,7 +60,7 @@ class DifferenceMarginal:
         return self.second.mean() - self.first.mean()
 
     def probability_above(self, threshold: float = 0.0) -> float:
-        """How probable it is that the second exceeds the first by more than this; without it, that it is larger."""
+        """Probability that the second exceeds the first by more than a threshold."""
         return 1.0 - self._cdf(threshold)
 
     def _cdf(self, t: float) -> float:
@@ -76,20 +76,19 @@ class DifferenceMarginal:
         return float(weights @ self.second.pdf(points + t))
 
     def _points(self, t: float) -> tuple[Floats, Floats]:
-        """Values of the first and their weights, which sum to 1."""
+        """Values of the first parameter and their weights, which sum to 1."""
         if isinstance(self.first, DrawsMarginal):
             return self.first.draws, np.full(len(self.first.draws), 1 / len(self.first.draws))
         if not isinstance(self.first, PiecewiseDensity) or not isinstance(self.second, PiecewiseDensity):
-            raise InputError("the difference is known of exact posteriors and of Markov chains only")
+            raise InputError("a difference needs marginals of exact posteriors or of Markov chains")
         own = self.first.edges
         shifted = self.second.edges - t
         edges = np.unique(np.concatenate([own, shifted[(shifted > own[0]) & (shifted < own[-1])]]))
-        middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
-        points = (middle[:, None] + half[:, None] * NODES).ravel()
-        return points, (half[:, None] * WEIGHTS).ravel() * self.first.pdf(points)
+        points, weights = gauss_legendre(edges, POINTS_PER_PANEL)
+        return points, weights * self.first.pdf(points)
 
     @staticmethod
     def _at(values: npt.ArrayLike, function: Callable[[float], float]) -> Floats:
-        given = np.asarray(values, dtype=np.float64)
-        found = [function(float(value)) for value in given.ravel()]
-        return np.array(found, dtype=np.float64).reshape(given.shape)
+        points = np.asarray(values, dtype=np.float64)
+        results = [function(float(point)) for point in points.ravel()]
+        return np.array(results, dtype=np.float64).reshape(points.shape)

@@ -1,4 +1,4 @@
-"""The distribution of a parameter as Markov chains left it."""
+"""The distribution of a parameter, given by draws of Markov chains."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from bmpaudit.arrays import Floats
 
 BINS = 60
 
 
 @dataclass(frozen=True, eq=False)
 class DrawsMarginal:
-    """Draws of one parameter, all chains together; the same questions as of an exact density.
+    """Draws of one parameter from all chains, with the methods of an exact density.
 
     Attributes:
-        draws: Shape (num_draws,).
+        draws: Draws, shape (num_draws,).
     """
 
     draws: Floats

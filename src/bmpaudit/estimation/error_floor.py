@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bmpaudit.arrays import Floats
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.errors import InputError
 from bmpaudit.privacy.epsilon import log_prior_odds
@@ -16,24 +17,22 @@ from bmpaudit.privacy.error_bounds import attained_cost_bound
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class ErrorFloor:
-    """*If* the mechanism is (ε_L, ε_R)-BMP, no adversary errs with less probability about these nodes.
+    """*If* the mechanism is (ε_L, ε_R)-BMP, no adversary is wrong about these nodes with a smaller probability.
 
-    A conditional: an audit does not show that the premise holds. The bound is the best there is, and at least that of
-    Theorem 7: some (ε_L, ε_R)-BMP mechanism attains it. Where -ε_L ≤ log η ≤ ε_R fails there is no such mechanism
-    (Prop. 1), and the premise is false whatever the model: these nodes are listed in `excluded`.
+    This is a conditional statement: an audit does not show that the premise holds. The bound is the best possible, and
+    at least that of Theorem 7: some (ε_L, ε_R)-BMP mechanism attains it. Where -ε_L ≤ log η ≤ ε_R fails there is no
+    such mechanism (Prop. 1), and the premise is false whatever the model: these nodes are listed in `excluded`.
 
     Attributes:
-        epsilon_left: ε_L.
-        epsilon_right: ε_R.
+        epsilon_left: Claimed ε_L.
+        epsilon_right: Claimed ε_R.
         node: Nodes with a bound, shape (K',).
-        prior_prob: γ(1) of these, shape (K',).
-        error_prob: The smallest probability of a wrong decision, shape (K',); never NaN.
-        excluded: Nodes whose prior excludes the premise.
+        prior_prob: γ(1) of these nodes, shape (K',).
+        error_prob: Smallest probability of a wrong decision, shape (K',); never NaN.
+        excluded: Nodes whose prior contradicts the premise.
     """
 
     epsilon_left: float
@@ -45,31 +44,32 @@ class ErrorFloor:
 
     @property
     def guess_error_prob(self) -> Floats:
-        """How often one errs who knows the prior but not the model, shape (K',): min(γ(0), γ(1))."""
+        """Error probability of a guess from the prior alone, shape (K',): min(γ(0), γ(1))."""
         return np.minimum(self.prior_prob, 1 - self.prior_prob)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a node that has a bound."""
+        """One row per node that has a bound."""
         import pandas as pd
 
         columns = {"node": self.node, "prior_prob": self.prior_prob}
         return pd.DataFrame(columns | {"error_prob": self.error_prob, "guess_error_prob": self.guess_error_prob})
 
     def __str__(self) -> str:
-        told = f"if the mechanism is BMP with ε_L = {self.epsilon_left:g}, ε_R = {self.epsilon_right:g}:"
+        lines = [f"if the mechanism is BMP with ε_L = {self.epsilon_left:g}, ε_R = {self.epsilon_right:g}:"]
         if len(self.node):
             k = int(np.argmin(self.error_prob))
-            told += (
-                f"\n  every decision about {len(self.node):,} nodes errs with probability ≥ {self.error_prob[k]:.4f}"
-            )
-            told += f"\n  (least for node {self.node[k]}; by the prior alone {self.guess_error_prob[k]:.4f})"
+            lines += [
+                f"  every decision about {len(self.node):,} nodes is wrong with probability ≥ {self.error_prob[k]:.4f}",
+                f"  (smallest for node {self.node[k]}; {self.guess_error_prob[k]:.4f} from the prior alone)",
+            ]
         if len(self.excluded):
-            told += f"\n  it is not: {len(self.excluded):,} of the priors exclude it, such as node {self.excluded[0]}"
-        return told
+            number, example = len(self.excluded), self.excluded[0]
+            lines.append(f"  but {number:,} of the priors rule this out, such as that of node {example}")
+        return "\n".join(lines)
 
 
 def error_floor(counts: ErrorCounts, epsilon_left: float = np.inf, epsilon_right: float = np.inf) -> ErrorFloor:
-    """Theorem 7 put to use, in the form that is attained; only the priors of the counts matter.
+    """Applies Theorem 7, in the form that is attained; only the priors of the counts matter.
 
     Args:
         counts: Nodes and their priors.
@@ -83,9 +83,9 @@ def error_floor(counts: ErrorCounts, epsilon_left: float = np.inf, epsilon_right
     ...                                  prior_prob=[0.25, 0.5, 0.9])
     >>> print(error_floor(counts, epsilon_left=2.0, epsilon_right=1.0))
     if the mechanism is BMP with ε_L = 2, ε_R = 1:
-      every decision about 2 nodes errs with probability ≥ 0.1512
-      (least for node 0; by the prior alone 0.2500)
-      it is not: 1 of the priors exclude it, such as node 2
+      every decision about 2 nodes is wrong with probability ≥ 0.1512
+      (smallest for node 0; 0.2500 from the prior alone)
+      but 1 of the priors rule this out, such as that of node 2
     """
     for name, value in (("epsilon_left", epsilon_left), ("epsilon_right", epsilon_right)):
         if np.isnan(value):

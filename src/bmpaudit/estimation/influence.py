@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bmpaudit.arrays import Flags, Floats
+from bmpaudit.estimation.definitions.curve import epsilons_of
 from bmpaudit.estimation.likelihood import Likelihood
 from bmpaudit.estimation.prior import upper_end
+from bmpaudit.estimation.quadrature import gauss_legendre
 
 if TYPE_CHECKING:
     from bmpaudit.estimation.posterior import Posterior
 
-Floats = npt.NDArray[np.float64]
-
 POINTS_PER_PANEL = 12
-PANELS_BELOW = 4  # between the floor and the bulk, where the posterior goes without the nodes that hold it up
+PANELS_BELOW = 4  # between the floor and the bulk, where the posterior falls to without the nodes that hold it up
 BULK = (1e-5, 0.001, 0.05, 0.25, 0.5, 0.75, 0.95, 0.999)
-SLID = 1e-3  # share of a posterior below the bulk of the whole one when it is looked for there
+SLID = 1e-3  # share of a posterior below the bulk of the full one from which on it is computed there too
 
 
 @dataclass(frozen=True)
 class DrivingNode:
-    """A node that the posterior hangs on.
+    """A node that the posterior depends on.
 
     Attributes:
-        node: Its id or name.
-        shift: By how much it raises the posterior mean: the mean with it minus the mean without it.
-        is_constant: Whether the decision about it never varies, so that it tells nothing.
+        node: Id or name of the node.
+        shift: How far it raises the posterior mean: the mean with it minus the mean without it.
+        is_constant: Whether the decision about it never varies, so that it says nothing.
     """
 
     node: Any
@@ -40,45 +41,51 @@ class DrivingNode:
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """The posterior mean of one parameter without a node, for every node, and without all nodes of constant decision.
+    """How the posterior mean of one parameter changes without each node, and without all nodes of constant decision.
 
     Leaving node k out divides the posterior by its likelihood L_k. The support stays that of all nodes.
 
     Attributes:
-        mean: With all nodes.
-        node: The nodes that count, shape (K,).
+        mean: Posterior mean with all nodes.
+        node: Nodes that count, shape (K,).
         shift: `mean` minus the mean without the node, shape (K,).
-        is_constant: Shape (K,).
-        mean_without_constant: Without all nodes whose decision never varies.
+        is_constant: Whether the decision about a node never varies, shape (K,).
+        mean_without_constant: Posterior mean without all nodes whose decision never varies.
     """
 
     mean: float
     node: npt.NDArray[Any]
     shift: Floats
-    is_constant: npt.NDArray[np.bool_]
+    is_constant: Flags
     mean_without_constant: float
 
     def drivers(self, num_nodes: int = 10) -> tuple[DrivingNode, ...]:
-        """The nodes that move the mean most, either way, the strongest first."""
+        """The nodes that move the mean most, in either direction, strongest first."""
         order = np.argsort(-np.abs(self.shift), kind="stable")[:num_nodes]
         return tuple(
             DrivingNode(self.node[k].item(), float(self.shift[k]), bool(self.is_constant[k])) for k in order.tolist()
         )
 
 
-def influence(posterior: Posterior, parameter: str | None = None) -> Influence:
+def influence(posterior: Posterior, parameter: str | None = None, *, num_threads: int | None = None) -> Influence:
     """How far the posterior mean of a parameter moves without each of the nodes.
 
-    By quadrature with binomial counts, whatever the posterior's method. Of `bmp`, and where a strength was estimated,
-    the other parameter is held at its median.
+    By quadrature with binomial counts, whatever the posterior's method. If there are two parameters, the other one is
+    held at its median.
+
+    Args:
+        posterior: The posterior.
+        parameter: Name of the parameter; may be left out if there is one.
+        num_threads: Number of threads; as many as `posterior.likelihood` has if None.
 
     Raises:
         InputError: if the posterior has no such parameter.
     """
-    cuts = _Cuts(posterior, parameter)
-    rows = np.column_stack([posterior.likelihood.counts, posterior.likelihood.log_prior_odds])
+    cuts = _Cuts(posterior, parameter, num_threads)
+    likelihood = cuts.likelihood
+    rows = np.column_stack([likelihood.counts, likelihood.log_prior_odds])
     distinct, place = np.unique(rows, axis=0, return_inverse=True)
-    shifts = np.array([cuts.shift_of(Likelihood(row[None, :4], row[4:])) for row in distinct])
+    shifts = np.array([cuts.shift_of(replace(likelihood, counts=r[None, :4], log_prior_odds=r[4:])) for r in distinct])
     mean = posterior.mean(parameter)
     return Influence(
         mean=mean,
@@ -90,29 +97,35 @@ def influence(posterior: Posterior, parameter: str | None = None) -> Influence:
 
 
 def mean_without_constant(posterior: Posterior, parameter: str | None = None) -> float:
-    """The posterior mean without the nodes whose decision never varies; `influence` of them alone, and much faster."""
+    """The posterior mean without the nodes whose decision never varies; much faster than all of `influence`."""
     return _without_constant(_Cuts(posterior, parameter), posterior, posterior.mean(parameter))
 
 
 def _without_constant(cuts: _Cuts, posterior: Posterior, mean: float) -> float:
-    chosen, likelihood = posterior.is_constant, posterior.likelihood
+    chosen, likelihood = posterior.is_constant, cuts.likelihood
     if not chosen.any():
         return mean
-    return mean - cuts.shift_of(Likelihood(likelihood.counts[chosen], likelihood.log_prior_odds[chosen]))
+    return mean - cuts.shift_of(
+        replace(likelihood, counts=likelihood.counts[chosen], log_prior_odds=likelihood.log_prior_odds[chosen])
+    )
 
 
 class _Cuts:
-    """The posterior along one parameter: where it lives, and, only if it is asked for, down to the floor.
+    """The posterior along one parameter: over its bulk and, only if needed, down to the floor.
 
-    Far below, every likelihood takes long to compute, and few nodes hold a posterior up so that it would fall there.
+    Far below the bulk every likelihood takes long to compute, and few nodes hold a posterior up so that it would fall
+    there without them.
     """
 
-    def __init__(self, posterior: Posterior, parameter: str | None) -> None:
+    def __init__(self, posterior: Posterior, parameter: str | None, num_threads: int | None = None) -> None:
         self._posterior, self._parameter = posterior, parameter
+        self.likelihood = posterior.likelihood
+        if num_threads is not None:
+            self.likelihood = replace(self.likelihood, num_threads=num_threads)
         self._low = posterior.support_low(parameter)
         self._bulk = np.maximum(posterior.quantile(BULK, parameter), self._low)
         self._above = _doubling(float(self._bulk[-2]), float(self._bulk[-1]), upper_end(posterior.prior, self._low))
-        points, weights = _quadrature(np.concatenate([self._bulk, self._above]))
+        points, weights = gauss_legendre(np.concatenate([self._bulk, self._above]), POINTS_PER_PANEL)
         if posterior.run is None:
             with np.errstate(divide="ignore"):
                 log_density = np.log(posterior.marginal(parameter).pdf(points))
@@ -130,29 +143,25 @@ class _Cuts:
     @cached_property
     def _down(self) -> _Cut:
         below = np.linspace(self._low, self._bulk[0], PANELS_BELOW + 1)[:-1]
-        points, weights = _quadrature(np.concatenate([below, self._bulk, self._above]))
+        points, weights = gauss_legendre(np.concatenate([below, self._bulk, self._above]), POINTS_PER_PANEL)
         return _Cut(points, weights, self._log_posterior(points))
 
     def _log_posterior(self, points: Floats) -> Floats:
-        return self._posterior.likelihood(*self._ends(points)) + self._posterior.prior(points)
+        return self.likelihood(*self._ends(points)) + self._posterior.prior(points)
 
     def _ends(self, points: Floats) -> tuple[Floats, Floats, float]:
-        """ε_L, ε_R and s where the parameter takes some values; the other of `bmp` is held at its median."""
-        posterior, infinite = self._posterior, np.full_like(points, np.inf)
-        definition = posterior.definition
-        left = points if definition.bounds_left else infinite
-        right = points if definition.bounds_right else infinite
-        if definition.is_joint:
-            is_left = self._parameter == "epsilon_left"
-            other = np.full_like(points, self._held)
-            left, right = (points, other) if is_left else (other, points)
-        return left, right, self._strength
+        """ε_L, ε_R and s where the parameter takes some values; another ε is held at its median."""
+        values = [points]
+        if len(self._posterior.parameter_names) > 1:
+            held = np.full_like(points, self._held)
+            values = [points if name == self._parameter else held for name in self._posterior.parameter_names]
+        return *epsilons_of(self._posterior.definition, *values), self._strength
 
     @cached_property
     def _held(self) -> float:
-        """The median of the other parameter of `bmp`."""
-        names = self._posterior.definition.parameter_names
-        return float(self._posterior.quantile(0.5, names[self._parameter == "epsilon_left"]))
+        """The median of the other ε."""
+        (other,) = (name for name in self._posterior.parameter_names if name != self._parameter)
+        return float(self._posterior.quantile(0.5, other))
 
     @cached_property
     def _strength(self) -> float:
@@ -161,7 +170,7 @@ class _Cuts:
 
 @dataclass(frozen=True, eq=False)
 class _Cut:
-    """A density at the points of a quadrature, by its logarithm up to a constant."""
+    """A density at the points of a quadrature rule, given by its logarithm up to a constant."""
 
     points: Floats
     weights: Floats
@@ -186,12 +195,6 @@ class _Cut:
 
     def _mass(self) -> Floats:
         return np.exp(self.log_density - self.log_density.max()) * self.weights
-
-
-def _quadrature(edges: Floats) -> tuple[Floats, Floats]:
-    nodes, weights = np.polynomial.legendre.leggauss(POINTS_PER_PANEL)
-    half = np.diff(edges)[:, None] / 2
-    return ((edges[1:] + edges[:-1])[:, None] / 2 + half * nodes).ravel(), (half * weights).ravel()
 
 
 def _doubling(before: float, start: float, end: float) -> Floats:

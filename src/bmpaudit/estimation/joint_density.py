@@ -6,27 +6,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from numpy.polynomial import Chebyshev
 
+from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
 from bmpaudit.estimation.density import NEGLIGIBLE, PiecewiseDensity, approximate_density, exponential
+from bmpaudit.estimation.quadrature import gauss_legendre, legendre_rule
 
-Floats = npt.NDArray[np.float64]
 Ends = tuple[float, float]
 GridFunction = Callable[[Floats, Floats], Floats]
 """Log-density on all pairs of two lists, shape (num_first, num_second)."""
 
 NODES_PER_PANEL = 12
-COARSE_DEGREE = 9  # cut short there, a panel's polynomial must tell the same as in full: then it is fine enough
-POINTS_PER_PANEL = 32  # at which the density itself is integrated
-DEEPEST = 200.0  # nats below the peak that are told apart
+COARSE_DEGREE = 9  # a panel is fine enough if its polynomial, truncated to this degree, gives the same quantiles
+POINTS_PER_PANEL = 32  # for integrating the density itself
+DEEPEST = 200.0  # nats below the peak down to which values are distinguished
 SCAN_POINTS = 11
 NEAR_PEAK = 3.0  # nats between a scan's highest point and its neighbours when it is near enough to the peak
-TOLERANCE = 5e-6  # by which marginal quantiles may differ between the two; the finer is far closer to the truth
-MARGINAL_TOLERANCE = 1e-9  # by which their marginals may differ on a panel
+TOLERANCE = 5e-6  # of marginal quantiles between the two degrees; the higher one is far closer to the truth
+MARGINAL_TOLERANCE = 1e-9  # of the marginals on one panel between the two degrees
 MOST_ROUNDS = 12
-CUT_OFF = 1e-8  # of the highest density: more than this at the border of the panels is not left out
+CUT_OFF = 1e-8  # of the highest density: if the border of the panels has more, they are extended
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +37,11 @@ class JointDensity:
         first: Grid points of the first parameter, shape (G,).
         second: Grid points of the second parameter, shape (H,).
         first_weight: Quadrature weights of the first parameter's points, shape (G,).
-        second_weight: Of the second parameter's points, shape (H,).
+        second_weight: Quadrature weights of the second parameter's points, shape (H,).
         values: The density at each pair, shape (G, H).
         first_marginal: Density of the first parameter.
         second_marginal: Density of the second parameter.
-        log_mass: Logarithm of the integral before it was normalised.
+        log_mass: Logarithm of the integral before normalisation.
     """
 
     first: Floats
@@ -55,11 +55,11 @@ class JointDensity:
 
     @property
     def mass(self) -> Floats:
-        """Density times quadrature weight at each pair; sums to 1, shape (G, H)."""
+        """Density times quadrature weights at each pair; sums to 1, shape (G, H)."""
         return self.values * self.first_weight[:, None] * self.second_weight[None, :]
 
     def correlation(self) -> float:
-        """Of the two parameters."""
+        """Correlation of the two parameters."""
         means = self.first_marginal.mean(), self.second_marginal.mean()
         spreads = self.first_marginal.variance(), self.second_marginal.variance()
         product = (self.first - means[0])[:, None] * (self.second - means[1])[None, :]
@@ -84,16 +84,16 @@ class JointDensity:
 
 
 def approximate_joint_density(log_density: GridFunction, low: Ends, high: Ends) -> JointDensity:
-    """Finds where a density on (low[0], high[0]) × (low[1], high[1]) lives and puts a grid on it, as fine as needed.
+    """Locates a density on (low[0], high[0]) × (low[1], high[1]) and puts a grid on it, as fine as needed.
 
     Raises:
-        InputError: if the density is 0 everywhere it was looked at, or cannot be resolved.
+        InputError: if the density is 0 wherever it was evaluated, or cannot be resolved.
     """
     peak = _find_peak(log_density, low, high)
-    # The panels that a cut through the peak needs, on either axis, serve the whole if the two hang together little.
+    # The panels that a cut through the peak needs on either axis are enough if the two parameters depend little.
     edges = [_cut(log_density, axis, peak[1 - axis], low, high) for axis in (0, 1)]
     for _ in range(MOST_ROUNDS):
-        logs = log_density(*(_axis(ends, NODES_PER_PANEL)[0] for ends in edges))
+        logs = log_density(*(gauss_legendre(ends, NODES_PER_PANEL)[0] for ends in edges))
         fine = _on_panels(logs, edges, degree=NODES_PER_PANEL - 1)
         cut_off = {axis: _cut_off_at(fine, axis, edges[axis], low, high) for axis in (0, 1)}
         for axis, at in cut_off.items():
@@ -110,28 +110,28 @@ def approximate_joint_density(log_density: GridFunction, low: Ends, high: Ends) 
 
 
 def _cut(log_density: GridFunction, axis: int, at: float, low: Ends, high: Ends) -> Floats:
-    """Edges of the panels along one axis that the density needs where the other parameter is `at`."""
+    """Edges of the panels that the density needs along one axis where the other parameter is `at`."""
     held = np.array([at])
 
     def along(x: Floats, _: float) -> Floats:
         return log_density(x, held)[:, 0] if axis == 0 else log_density(held, x)[0]
 
     edges = approximate_density(along, low[axis], high[axis]).edges
-    # Pairs of its panels make one: what is too wide for both axes is halved again.
+    # Two of its panels make one: those that turn out too wide are halved again.
     return np.append(edges[:-1:2], edges[-1])
 
 
 def _cut_off_at(density: JointDensity, axis: int, edges: Floats, low: Ends, high: Ends) -> float | None:
-    """Where, on the other axis, the panels of an axis end before the density does; None if they do not."""
+    """Where, on the other axis, the density extends beyond the panels of an axis; None if it does not."""
     values = density.values if axis == 0 else density.values.T
     other = density.second if axis == 0 else density.first
     ends = [(0, edges[0] > low[axis]), (-1, edges[-1] < high[axis])]
-    worst = max(((values[row].max(), row) for row, may_go_on in ends if may_go_on), default=(0.0, 0))
+    worst = max(((values[row].max(), row) for row, can_extend in ends if can_extend), default=(0.0, 0))
     return float(other[int(values[worst[1]].argmax())]) if worst[0] > CUT_OFF * values.max() else None
 
 
 def _find_peak(log_density: GridFunction, low: Ends, high: Ends) -> Floats:
-    """About where the density is highest, by zooming in on the highest point of a grid."""
+    """Roughly where the density is highest, by zooming in on the highest point of a grid."""
     ends = [np.array([start, stop]) for start, stop in zip(low, high, strict=True)]
     share = 0.5 * (1 - np.cos(np.pi * (np.arange(SCAN_POINTS) + 0.5) / SCAN_POINTS))
     for _ in range(8):
@@ -155,7 +155,7 @@ def _marginal_quantiles(density: JointDensity) -> Floats:
 
 
 def _refined(edges: Floats, coarse: JointDensity, fine: JointDensity, axis: int) -> Floats:
-    """Halves the panels of an axis on which the two marginals disagree most, if they do at all."""
+    """Halves the panels of an axis on which the two marginals differ most, if they differ at all."""
     marginals = [density.mass.sum(axis=1 - axis) for density in (coarse, fine)]
     apart = np.abs(marginals[0] - marginals[1]).reshape(len(edges) - 1, -1).sum(axis=1)
     split = (apart > MARGINAL_TOLERANCE) & (apart > apart.max() / 10)
@@ -163,16 +163,16 @@ def _refined(edges: Floats, coarse: JointDensity, fine: JointDensity, axis: int)
 
 
 def _on_panels(logs: Floats, edges: list[Floats], degree: int) -> JointDensity:
-    """The density from its logarithm at `NODES_PER_PANEL` points a panel and axis, a polynomial between them.
+    """The density from its logarithm at `NODES_PER_PANEL` points per panel and axis, with polynomials in between.
 
-    The logarithm bends far less than the density, so that few points of it, which are dear, make many of the density.
+    The logarithm is much smoother than the density, so that few of its values, which are costly, give many densities.
     """
     peak = logs.max()
     between = _between(degree)
     shape = (len(edges[0]) - 1, NODES_PER_PANEL, len(edges[1]) - 1, NODES_PER_PANEL)
     known = np.maximum(logs - peak, -DEEPEST).reshape(shape)
     fine = np.einsum("gi,piqj,hj->pgqh", between, known, between, optimize=True)
-    (first, first_weight), (second, second_weight) = (_axis(axis, POINTS_PER_PANEL) for axis in edges)
+    (first, first_weight), (second, second_weight) = (gauss_legendre(ends, POINTS_PER_PANEL) for ends in edges)
     density = np.exp(fine.reshape(len(first), len(second)))
     total = float(first_weight @ density @ second_weight)
     log_mass = float(peak + np.log(total))
@@ -189,25 +189,18 @@ def _on_panels(logs: Floats, edges: list[Floats], degree: int) -> JointDensity:
 
 
 def _between(degree: int) -> Floats:
-    """From values at a panel's nodes to those of a polynomial at its points, shape (POINTS_PER_PANEL, NODES_PER_PANEL).
+    """Takes values at a panel's nodes to a polynomial at its points, shape (POINTS_PER_PANEL, NODES_PER_PANEL).
 
-    Of full degree it goes through the values; of a lower one it is the same Legendre series cut short.
+    With full degree the polynomial interpolates; with a lower one it is the same Legendre series, truncated.
     """
-    nodes, _ = np.polynomial.legendre.leggauss(NODES_PER_PANEL)
-    points, _ = np.polynomial.legendre.leggauss(POINTS_PER_PANEL)
+    nodes, _ = legendre_rule(NODES_PER_PANEL)
+    points, _ = legendre_rule(POINTS_PER_PANEL)
     series = np.linalg.inv(np.polynomial.legendre.legvander(nodes, NODES_PER_PANEL - 1))
     return np.asarray(np.polynomial.legendre.legvander(points, degree) @ series[: degree + 1], dtype=np.float64)
 
 
-def _axis(edges: Floats, nodes: int) -> tuple[Floats, Floats]:
-    """Points and weights of composite Gauss-Legendre quadrature."""
-    points, weights = np.polynomial.legendre.leggauss(nodes)
-    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
-    return (middle[:, None] + half[:, None] * points).ravel(), (half[:, None] * weights).ravel()
-
-
 def _marginal(values: Floats, points: Floats, edges: Floats, log_mass: float) -> PiecewiseDensity:
-    """Between its points the logarithm is a polynomial: it bends far less than the density does."""
+    """Interpolates the logarithm, which is much smoother than the density."""
     num_panels = len(edges) - 1
     logs = np.log(np.maximum(values, values.max() * np.exp(-2 * NEGLIGIBLE)))
     panels = zip(points.reshape(num_panels, -1), logs.reshape(num_panels, -1), edges[:-1], edges[1:], strict=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from bmpaudit import _native
+from bmpaudit.arrays import Floats
+from bmpaudit.checks import thread_count
 from bmpaudit.errors import InputError
-
-Floats = npt.NDArray[np.float64]
 
 GRID_DEPTH = 400.0  # nats: more than two priors, each followed for 2 x 42 nats down, make up for
 
@@ -21,16 +20,18 @@ class Likelihood:
     """L(ε_L, ε_R) = Π_k Pr((α_k, β_k) ∈ R_k)/|R_k| under the flat Beta posteriors of the error rates.
 
     This is the joint density (7) of the paper with the uniform (α_k, β_k) integrated out, for binomial counts and up to
-    the factor Π_k C(n0, A) C(n1, B) / ((n0+1)(n1+1)), which ε does not change. With attack strength s > 0 (remark of
+    the factor Π_k C(n0, A) C(n1, B) / ((n0+1)(n1+1)), which does not depend on ε. With attack strength s > 0 (remark of
     Appendix C) R_k is replaced by R_k minus R_{η^s}(sε_L, sε_R).
 
     Attributes:
         counts: Rows (n0, n1, A, B), shape (K, 4).
         log_prior_odds: log η, shape (K,); 0 for MP.
+        num_threads: Number of threads; all processors if None. It changes nothing but the time.
     """
 
     counts: Floats
     log_prior_odds: Floats
+    num_threads: int | None = None
 
     def __call__(
         self,
@@ -39,13 +40,13 @@ class Likelihood:
         strength: float = 0.0,
         cutoff: npt.ArrayLike = -np.inf,
     ) -> Floats:
-        """Log L for each pair; arrays broadcast. -∞ where R is empty or flat for some node.
+        """Log L for each pair; arrays broadcast. -∞ where R is empty or has no area for some node.
 
-        A value below `cutoff` may come out as -∞ too, which saves most of the time where L is out of the question.
+        A value below `cutoff` may also be returned as -∞, which saves most of the time where L is negligible.
         """
         _check_strength(strength)
-        given = (epsilon_left, epsilon_right, cutoff)
-        left, right, lowest = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in given))
+        arguments = (epsilon_left, epsilon_right, cutoff)
+        left, right, lowest = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in arguments))
         values = _native.log_likelihood(
             np.ascontiguousarray(self.counts),
             np.ascontiguousarray(self.log_prior_odds),
@@ -53,16 +54,16 @@ class Likelihood:
             np.ascontiguousarray(right.ravel()),
             np.ascontiguousarray(lowest.ravel()),
             strength,
-            os.cpu_count() or 1,
+            thread_count(self.num_threads),
         )
         return values.reshape(left.shape)
 
     def on_grid(
         self, epsilon_left: Floats, epsilon_right: Floats, strength: float = 0.0, depth: float = GRID_DEPTH
     ) -> Floats:
-        """Log L of all pairs of two lists, shape (num_left, num_right); far faster than one by one.
+        """Log L of all pairs of two lists, shape (num_left, num_right); much faster than pair by pair.
 
-        A value more than `depth` below the highest may come out as -∞.
+        A value more than `depth` below the highest may be returned as -∞.
         """
         _check_strength(strength)
         return _native.grid_log_likelihood(
@@ -72,7 +73,7 @@ class Likelihood:
             np.ascontiguousarray(epsilon_right, dtype=np.float64),
             depth,
             strength,
-            os.cpu_count() or 1,
+            thread_count(self.num_threads),
         )
 
 

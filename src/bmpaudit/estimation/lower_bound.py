@@ -1,153 +1,199 @@
-"""What an attack proves: a confidence bound below ε."""
+"""What an attack proves: a lower confidence bound on ε."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import scipy.special
 
+from bmpaudit.arrays import Floats, Ints
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.errors import InputError
+from bmpaudit.estimation.definitions.curve import Side, curve_of, parameter_names, smallest_values
+from bmpaudit.estimation.definitions.stored import StoredDefinition
+from bmpaudit.estimation.proven import ProvenEpsilon, larger
+from bmpaudit.interfaces import Definition
 from bmpaudit.privacy.epsilon import log_prior_odds
 
-Floats = npt.NDArray[np.float64]
-
-LIMITS_PER_NODE = 4  # an upper and a lower one of α and of β
-TERMS = {
-    "mp": ("(1-β)/α", "β/(1-α)", "(1-α)/β", "α/(1-β)"),
-    "right": ("(1-β)/α", "β/(1-α)"),
-    "left": ("(1-α)/β", "α/(1-β)"),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class ProvenEpsilon:
-    """The bound on one parameter.
-
-    Attributes:
-        proven: What the counts prove: the largest over nodes and terms; -∞ if they prove nothing at all.
-        floor: What holds without any attack: ε_R ≥ max log η, ε_L ≥ max(-log η) (Prop. 1), and 0 for MP.
-        node: The node that attains `proven`; None if that is -∞.
-        term: The ratio of error rates that attains it.
-        per_node: The largest over terms for each node, shape (K,). All of them hold together.
-    """
-
-    proven: float
-    floor: float
-    node: Any
-    term: str | None
-    per_node: Floats
-
-    @property
-    def bound(self) -> float:
-        """The larger of `proven` and `floor`."""
-        return max(self.proven, self.floor)
-
-    @property
-    def is_beyond_floor(self) -> bool:
-        """Whether the attack proves more than the sampler alone already implies."""
-        return self.proven > self.floor
+ERROR_LIMITS = 4  # per node: upper and lower limits of α and β
+PRIOR_LIMITS = 2  # per node: an upper and a lower limit of γ
+WHOLE = 0.01  # of a draw: a frequency may be rounded by so much
+TERMS_RIGHT = ("(1-β)/α", "β/(1-α)")
+TERMS_LEFT = ("(1-α)/β", "α/(1-β)")
 
 
 @dataclass(frozen=True, eq=False)
 class LowerBound:
-    """Confidence bounds below ε_R and ε_L of BMP and below ε of MP.
+    """Lower confidence bounds on ε_R and ε_L of BMP and on ε of MP.
 
-    Formal guarantee: with probability at least `level` over the challenged models, *all* of these hold together: every
-    (ε_L, ε_R) for which the mechanism is BMP has ε_R ≥ `right.bound` and ε_L ≥ `left.bound`, every ε for which it is MP
-    has ε ≥ `mp.bound`, and the same with each node's `per_node` in place of the bound.
+    Formal guarantee: with probability at least `level` over the challenged models, and over the draws behind the
+    priors if these were sampled, every (ε_L, ε_R) for which the mechanism is BMP has ε_R ≥ `right.bound` and ε_L ≥
+    `left.bound`, both sides together. With probability at least `level`, every ε for which it is MP has ε ≥ `mp.bound`.
+    The same holds with all nodes' `per_node` in place of the bound. If no node's error rates satisfy α + β ≠ 1 (the
+    model tells nothing), each bound is None with probability at least `level`, whatever the priors are.
 
     Proof. By Theorem 6 a BMP mechanism has (α_k, β_k) ∈ R for any rule and every node, so ε_R ≥ log η_k +
     log((1-β_k)/α_k) and ε_R ≥ log η_k + log(β_k/(1-α_k)); likewise for ε_L, and for MP with η = 1. The ratios (1-β)/α
     and (1-α)/β fall in both rates, so upper limits of the two rates bound them from below; β/(1-α) and α/(1-β) rise in
-    both, so lower limits do. All follows from four one-sided Clopper-Pearson limits a node. Each fails with probability
-    at most (1-level)/(4K), hence any of the 4K with at most 1-level, however the nodes depend on each other. That
-    ε_R ≥ log η_k, ε_L ≥ -log η_k and ε ≥ 0 (the floor) is certain, and costs no probability. ∎
+    both, so lower limits do. All of it follows from four one-sided Clopper-Pearson limits per node, and from two more
+    for γ_k where η_k = γ_k/(1-γ_k) is a frequency. Each fails with probability at most (1-level)/(4K), or
+    (1-level)/(6K) with sampled priors, hence any of them with at most 1-level, however the nodes depend on each other.
+    MP involves no prior, so its limits are always those of (1-level)/(4K).
 
-    This asks for counts that are binomial given the rule: of Algorithm 4, whose rule was fitted on other models, the
-    challenged ones being independent. Those of Algorithm 1 are over-dispersed, and prove nothing. K counts all nodes
-    attacked, chosen without looking at the challenged models: to keep the nodes with few errors and call this on
-    them is not covered. η is taken as exactly known. And a low bound does not show privacy: a better attack may prove
-    more.
+    Errors prove something about a node only if the rectangle of its limits excludes the line α + β = 1, on which a
+    decision says nothing: then one of the ratios above exceeds 1. Other nodes count for nothing, however large their
+    η: their log η is the sampler's doing, and is given apart (`floor`). If all α_k + β_k = 1, a rectangle excludes the
+    line only if it misses (α_k, β_k). ∎
+
+    This requires counts that are binomial given the rule: those of Algorithm 4, whose rule was fitted on other models,
+    with independent challenged models. Counts of Algorithm 1 are over-dispersed and prove nothing. K counts all nodes
+    attacked, chosen without looking at the challenged models: selecting nodes with few errors first is not covered. A
+    low bound does not show privacy: a better attack may prove more.
 
     Attributes:
-        counts: The counts it was computed from.
+        counts: Counts it was computed from.
         level: Confidence level.
-        right: For ε_R.
-        left: For ε_L.
-        mp: For ε of MP.
+        prior_draws: Number of draws behind each prior; 0 if the priors are exact.
+        right: Bound on ε_R.
+        left: Bound on ε_L.
+        mp_right: Bound on how far the odds of membership rise, whatever the prior.
+        mp_left: Bound on how far they fall.
     """
 
     counts: ErrorCounts
     level: float
+    prior_draws: int
     right: ProvenEpsilon
     left: ProvenEpsilon
-    mp: ProvenEpsilon
+    mp_right: ProvenEpsilon
+    mp_left: ProvenEpsilon
+
+    @cached_property
+    def mp(self) -> ProvenEpsilon:
+        """Bound on ε of MP, which bounds how far the odds move either way."""
+        return larger(self.mp_right, self.mp_left)
+
+    def on(self, definition: Definition, parameter: str) -> ProvenEpsilon:
+        """The bound on a parameter of a definition: the smallest value at which ε_L and ε_R are as large as proven.
+
+        Raises:
+            InputError: if the definition has no such parameter.
+        """
+        names = parameter_names(definition)
+        if parameter not in names:
+            raise InputError(f"parameter must be one of {', '.join(names)}, got {parameter!r}")
+        if isinstance(definition, StoredDefinition):
+            return definition.proven[parameter]
+        left, right = (self.left, self.right) if definition.uses_prior else (self.mp_left, self.mp_right)
+        if len(names) == 2:
+            return (left, right)[names.index(parameter)]
+        curve = curve_of(definition)
+        sides = zip(
+            (left, right),
+            (curve.left, curve.right),
+            smallest_values(definition, *(_values(side) for side in (left, right))),
+            strict=True,
+        )
+        bounds = [
+            side if kind is Side.PARAMETER else side.moved(float(values[0]), float(values[1]), values[2:])
+            for side, kind, values in sides
+            if kind is not Side.UNBOUNDED
+        ]
+        return bounds[0] if len(bounds) == 1 else larger(bounds[1], bounds[0])
 
     def __str__(self) -> str:
-        told = f"proven with {100 * self.level:g} % confidence, {self.counts.num_nodes:,} nodes"
+        nodes = f"{self.counts.num_nodes:,} node{'' if self.counts.num_nodes == 1 else 's'}"
+        lines = [f"proven with {100 * self.level:g} % confidence, {nodes}"]
         for name, side in (("ε_R", self.right), ("ε_L", self.left), ("MP ε", self.mp)):
-            told += f"\n  {name:<4} ≥ {side.bound:6.2f}  "
-            if side.is_beyond_floor:
-                told += f"by {side.term} of node {side.node}; the floor is {side.floor:.2f}"
+            if side.bound is None:
+                lines.append(f"  {name:<4} nothing proven; the sampler alone gives ≥ {side.floor:.2f}")
             else:
-                told += "the floor; nothing is proven beyond it"
-        return told
+                by = f"by {side.term} of node {side.node}"
+                lines.append(f"  {name:<4} ≥ {side.bound:6.2f}  {by}; the sampler alone gives ≥ {side.floor:.2f}")
+        return "\n".join(lines)
 
 
-def lower_bound(counts: ErrorCounts, level: float = 0.95) -> LowerBound:
-    """The largest ε that an attack rules out; see `LowerBound` for what exactly is claimed.
+def lower_bound(counts: ErrorCounts, level: float = 0.95, *, prior_draws: int = 0) -> LowerBound:
+    """The largest ε that an attack's errors prove; see `LowerBound` for what exactly is claimed.
 
     Args:
         counts: Errors of Algorithm 4.
         level: Confidence level.
+        prior_draws: 0 if `counts.prior_prob` is exact; otherwise each is a frequency over this many independent draws.
 
     Raises:
-        InputError: if level is not in (0, 1).
+        InputError: if level is not in (0, 1), or a prior is not a frequency over that many draws.
 
     >>> counts = ErrorCounts.from_arrays(num_out=[500, 500], num_in=500, false_positives=[10, 250],
-    ...                                  false_negatives=[200, 250], prior_prob=0.5)
+    ...                                  false_negatives=[200, 250], prior_prob=[0.5, 0.9])
     >>> print(lower_bound(counts))
     proven with 95 % confidence, 2 nodes
-      ε_R  ≥   2.57  by (1-β)/α of node 0; the floor is 0.00
-      ε_L  ≥   0.74  by (1-α)/β of node 0; the floor is 0.00
-      MP ε ≥   2.57  by (1-β)/α of node 0; the floor is 0.00
+      ε_R  ≥   2.57  by (1-β)/α of node 0; the sampler alone gives ≥ 2.20
+      ε_L  ≥   0.74  by (1-α)/β of node 0; the sampler alone gives ≥ 0.00
+      MP ε ≥   2.57  by (1-β)/α of node 0; the sampler alone gives ≥ 0.00
     """
     if not 0 < level < 1:
         raise InputError(f"level must be in (0, 1), got level={level}")
-    failure = (1 - level) / (LIMITS_PER_NODE * counts.num_nodes)
-    # Limits of the rates and, so that small ones keep their digits, of their complements.
-    alpha_high = _upper_limit(counts.false_positives, counts.num_out, failure)
-    beta_high = _upper_limit(counts.false_negatives, counts.num_in, failure)
-    specificity_high = _upper_limit(counts.num_out - counts.false_positives, counts.num_out, failure)
-    detected_high = _upper_limit(counts.num_in - counts.false_negatives, counts.num_in, failure)
-    with np.errstate(divide="ignore"):
-        terms_right = np.stack(
-            [
-                np.log1p(-beta_high) - np.log(alpha_high),
-                np.log1p(-detected_high) - np.log(specificity_high),
-            ]
-        )
-        terms_left = np.stack(
-            [
-                np.log1p(-alpha_high) - np.log(beta_high),
-                np.log1p(-specificity_high) - np.log(detected_high),
-            ]
-        )
-    log_odds = log_prior_odds(counts.prior_odds)
+    check_prior_draws(counts, prior_draws)
+    mp_right, mp_left = _log_ratios(counts, (1 - level) / (ERROR_LIMITS * counts.num_nodes))
+    right, left = mp_right, mp_left
+    log_odds_low = log_odds_high = log_prior_odds(counts.prior_odds)
+    if prior_draws:
+        failure = (1 - level) / ((ERROR_LIMITS + PRIOR_LIMITS) * counts.num_nodes)
+        right, left = _log_ratios(counts, failure)
+        log_odds_low, log_odds_high = _log_odds_limits(counts, int(prior_draws), failure)
+    even = np.zeros(counts.num_nodes)
     return LowerBound(
         counts,
         level,
-        right=_largest(terms_right, log_odds, counts, "right"),
-        left=_largest(terms_left, -log_odds, counts, "left"),
-        mp=_largest(np.concatenate([terms_right, terms_left]), np.zeros_like(log_odds), counts, "mp"),
+        int(prior_draws),
+        right=_largest(right, log_odds_low, counts, TERMS_RIGHT),
+        left=_largest(left, -log_odds_high, counts, TERMS_LEFT),
+        mp_right=_largest(mp_right, even, counts, TERMS_RIGHT),
+        mp_left=_largest(mp_left, even, counts, TERMS_LEFT),
     )
 
 
-def _upper_limit(errors: npt.NDArray[np.int64], trials: npt.NDArray[np.int64], failure: float) -> Floats:
+def check_prior_draws(counts: ErrorCounts, prior_draws: int) -> None:
+    """Raises `InputError` unless every prior is a frequency over that many draws; any is if there are 0."""
+    if not isinstance(prior_draws, (int, np.integer)) or isinstance(prior_draws, bool) or prior_draws < 0:
+        raise InputError(f"prior_draws must be a whole number of at least 0, got prior_draws={prior_draws}")
+    hits = counts.prior_prob * prior_draws
+    is_rounded = np.abs(hits - np.rint(hits)) > WHOLE
+    if is_rounded.any():
+        k = int(np.flatnonzero(is_rounded)[0])
+        raise InputError(
+            f"prior_prob must be a frequency over prior_draws={prior_draws} draws, got {counts.prior_prob[k]} for node "
+            f"{counts.node[k]}"
+        )
+
+
+def _log_ratios(counts: ErrorCounts, failure: float) -> tuple[Floats, Floats]:
+    """Lower limits of the logarithms of `TERMS_RIGHT` and of `TERMS_LEFT`, each of shape (2, K)."""
+    # Limits of the rates and, so that small ones keep their digits, of their complements.
+    alpha = _upper_limit(counts.false_positives, counts.num_out, failure)
+    beta = _upper_limit(counts.false_negatives, counts.num_in, failure)
+    specificity = _upper_limit(counts.num_out - counts.false_positives, counts.num_out, failure)
+    sensitivity = _upper_limit(counts.num_in - counts.false_negatives, counts.num_in, failure)
+    with np.errstate(divide="ignore"):
+        right = [np.log1p(-beta) - np.log(alpha), np.log1p(-sensitivity) - np.log(specificity)]
+        left = [np.log1p(-alpha) - np.log(beta), np.log1p(-specificity) - np.log(sensitivity)]
+    return np.stack(right), np.stack(left)
+
+
+def _log_odds_limits(counts: ErrorCounts, draws: int, failure: float) -> tuple[Floats, Floats]:
+    """Lower and upper limits of log η, each of shape (K,)."""
+    taken = np.rint(counts.prior_prob * draws).astype(np.int64)
+    trials = np.full_like(taken, draws)
+    in_sample, left_out = _upper_limit(taken, trials, failure), _upper_limit(trials - taken, trials, failure)
+    with np.errstate(divide="ignore"):
+        return np.log1p(-left_out) - np.log(left_out), np.log(in_sample) - np.log1p(-in_sample)
+
+
+def _upper_limit(errors: Ints, trials: Ints, failure: float) -> Floats:
     """The Clopper-Pearson limit that a rate exceeds with probability at most `failure`; 1 without trials."""
     is_full = errors >= trials
     rest = np.where(is_full, 1, trials - errors)
@@ -155,17 +201,21 @@ def _upper_limit(errors: npt.NDArray[np.int64], trials: npt.NDArray[np.int64], f
     return np.where(is_full, 1.0, limit)
 
 
-def _largest(terms: Floats, log_floor: Floats, counts: ErrorCounts, side: str) -> ProvenEpsilon:
-    # Where a membership is certain its log-odds are the posterior's, whatever the error rates.
-    values = np.where(np.isinf(log_floor), log_floor, terms + np.where(np.isinf(log_floor), 0.0, log_floor))
-    per_node = values.max(axis=0)
+def _largest(log_ratios: Floats, log_floor: Floats, counts: ErrorCounts, terms: tuple[str, str]) -> ProvenEpsilon:
+    excess = log_ratios.max(axis=0)
+    # A certain membership is the sampler's doing: there is nothing left for errors to prove.
+    is_proven = (excess > 0) & np.isfinite(log_floor)
+    per_node = np.where(is_proven, excess, 0.0) + np.where(is_proven, log_floor, -np.inf)
     k = int(np.argmax(per_node))
-    proven = float(per_node[k])
-    is_anything = proven > -np.inf
     return ProvenEpsilon(
-        proven=proven,
+        bound=float(per_node[k]) if is_proven.any() else None,
         floor=float(log_floor.max()) + 0.0,
-        node=counts.node[k].item() if is_anything else None,
-        term=TERMS[side][int(np.argmax(values[:, k]))] if is_anything else None,
+        node=counts.node[k].item() if is_proven.any() else None,
+        term=terms[int(np.argmax(log_ratios[:, k]))] if is_proven.any() else None,
         per_node=per_node,
     )
+
+
+def _values(side: ProvenEpsilon) -> npt.NDArray[np.float64]:
+    """Bound, floor and the bound of each node."""
+    return np.concatenate([[-np.inf if side.bound is None else side.bound, side.floor], side.per_node])

@@ -1,18 +1,16 @@
-"""The posterior of ε by Markov chains: Algorithm 3, with the paper's settings by default."""
+"""The posterior of ε by Markov chains (Algorithm 3), with the paper's settings by default."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from bmpaudit import _native
-from bmpaudit.checks import check_at_least_one
+from bmpaudit.arrays import Floats
+from bmpaudit.checks import check_at_least_one, thread_count
 from bmpaudit.errors import InputError
-from bmpaudit.estimation.definition import Definition
+from bmpaudit.estimation.definitions.curve import Curve, Side, curve_of, name_of, parameter_names
 from bmpaudit.estimation.diagnostics import (
     FEWEST_DRAWS,
     LARGEST_R_HAT,
@@ -22,10 +20,9 @@ from bmpaudit.estimation.diagnostics import (
     mcse_quantile,
 )
 from bmpaudit.estimation.prior import NormalPrior, StrengthPrior
+from bmpaudit.estimation.support import check_one_parameter
+from bmpaudit.interfaces import Definition, Progress
 from bmpaudit.streams import Purpose, check_seed
-
-Floats = npt.NDArray[np.float64]
-Progress = Callable[[int], None]
 
 DEFAULT_ITERATIONS = 10_000
 DEFAULT_JOINT_ITERATIONS = 50_000
@@ -33,11 +30,14 @@ DEFAULT_JOINT_ITERATIONS = 50_000
 
 @dataclass(frozen=True)
 class CorrelatedCounts:
-    """Counts (A, B) of a node are bivariate normal with unknown correlations θ = (τ, ρ), in place of binomials.
+    """Bivariate normal counts (A, B) with unknown correlations θ = (τ, ρ), instead of independent binomials.
 
     Mean (n0·α, n1·β), Var A = n0·α(1-α)[1+(n0-1)τ], Var B likewise, Cov(A, B) = ρ·n0·n1·√(α(1-α)β(1-β)). τ is the
     correlation of two trials of one hypothesis and has the prior N(0, `tau_variance`) restricted to where the
     covariance is positive definite; ρ, of an H0 and an H1 trial, is then uniform on its range.
+
+    Attributes:
+        tau_variance: Variance of the prior of τ.
     """
 
     tau_variance: float = 1e-4
@@ -49,18 +49,18 @@ class CorrelatedCounts:
 
 @dataclass(frozen=True)
 class MhaarSettings:
-    """What changes the draws, beside the data.
+    """Everything beside the data that changes the draws.
 
     Attributes:
-        definition: Which ε.
-        prior: Of each ε.
-        num_iterations: Of a chain, T of Algorithm 3.
-        burn_in: How many of these are left out; in them the random walk adapts to an acceptance rate of 0.23.
-        num_auxiliary: Points a node, M of Algorithm 3.
-        num_chains: Independent chains.
-        seed: Of all chains; chain c has stream c.
-        strength: The attack strength s, or its prior.
-        correlated: The model of correlated counts, or None for independent binomials.
+        definition: Definition whose parameters are estimated.
+        prior: Prior of each ε.
+        num_iterations: Number of iterations of a chain, T of Algorithm 3.
+        burn_in: Number of iterations to discard, during which the random walk adapts to an acceptance rate of 0.23.
+        num_auxiliary: Number of points per node, M of Algorithm 3.
+        num_chains: Number of independent chains.
+        seed: Random seed; chain c uses stream c.
+        strength: Attack strength s, or its prior.
+        correlated: Model of correlated counts, or None for independent binomials.
     """
 
     definition: Definition
@@ -88,15 +88,14 @@ class MhaarSettings:
             raise InputError(f"num_auxiliary must be at least 2, got num_auxiliary={self.num_auxiliary}")
         check_seed(self.seed)
         if isinstance(self.strength, StrengthPrior):
-            if self.definition.is_joint:
-                raise InputError("strength can be estimated for one-parameter definitions only, got definition='bmp'")
+            check_one_parameter(self.definition)
         elif not 0 <= self.strength < 1:
             raise InputError(f"strength must be in [0, 1), got strength={self.strength}")
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the parameters, in the order of the draws."""
-        names = list(self.definition.parameter_names)
+        names = list(parameter_names(self.definition))
         if isinstance(self.strength, StrengthPrior):
             names.append("strength")
         if self.correlated is not None:
@@ -106,7 +105,7 @@ class MhaarSettings:
 
 @dataclass(frozen=True)
 class MhaarStatus:
-    """Whether the chains may be trusted, and what to do if not."""
+    """Whether the chains have converged, and what to do if not."""
 
     has_converged: bool
     message: str
@@ -114,13 +113,13 @@ class MhaarStatus:
 
 @dataclass(frozen=True, eq=False)
 class MhaarRun:
-    """Draws of the posterior, with what tells whether they may be trusted.
+    """Draws from the posterior, with diagnostics of their convergence.
 
     Attributes:
-        draws: After burn-in, shape (num_chains, num_kept, num_parameters).
-        acceptance_rate: Of each chain after burn-in, shape (num_chains,).
-        settings: How they were made.
-        diagnostics: By parameter name.
+        draws: Draws after burn-in, shape (num_chains, num_kept, num_parameters).
+        acceptance_rate: Acceptance rate of each chain after burn-in, shape (num_chains,).
+        settings: Settings of the chains.
+        diagnostics: Diagnostics of each parameter, by name.
     """
 
     draws: Floats
@@ -140,7 +139,7 @@ class MhaarRun:
         return self.draws[:, :, self.parameter_names.index(name)]
 
     def quantile(self, name: str, probability: float) -> float:
-        """A quantile of one parameter's draws, all chains together."""
+        """A quantile of one parameter's draws from all chains."""
         return float(np.quantile(self.chains(name), probability))
 
     def mcse_quantile(self, name: str, probability: float) -> float:
@@ -151,20 +150,20 @@ class MhaarRun:
     def status(self) -> MhaarStatus:
         """Converged if every parameter has R-hat of at most 1.01 and bulk ESS of at least 400."""
         failing = [
-            f"{name} has R-hat {found.r_hat:.3f} and bulk ESS {found.bulk_ess:.0f}"
-            for name, found in self.diagnostics.items()
-            if not found.has_converged
+            f"{name} has R-hat {each.r_hat:.3f} and bulk ESS {each.bulk_ess:.0f}"
+            for name, each in self.diagnostics.items()
+            if not each.has_converged
         ]
         if not failing:
             return MhaarStatus(True, "converged")
         wanted = f"(wanted: R-hat ≤ {LARGEST_R_HAT}, bulk ESS ≥ {LEAST_BULK_ESS:.0f})"
-        if any(found.r_hat > LARGEST_R_HAT for found in self.diagnostics.values()):
+        if any(each.r_hat > LARGEST_R_HAT for each in self.diagnostics.values()):
             remedy = (
                 f"more iterations (num_iterations={4 * self.settings.num_iterations}) "
-                f"or more points a node (num_auxiliary={4 * self.settings.num_auxiliary})"
+                f"or more points per node (num_auxiliary={4 * self.settings.num_auxiliary})"
             )
         else:
-            least = min(found.bulk_ess for found in self.diagnostics.values())
+            least = min(each.bulk_ess for each in self.diagnostics.values())
             factor = int(np.ceil(LEAST_BULK_ESS / least)) + 1
             remedy = (
                 f"more iterations (num_iterations={factor * self.settings.num_iterations}) "
@@ -191,40 +190,43 @@ def run_mhaar(
 ) -> MhaarRun:
     """Draws from the posterior of ε by Metropolis-Hastings with averaged acceptance ratios (Algorithm 3).
 
-    An iteration proposes ε' by a normal random walk, independent in ε_L and ε_R; draws M - 1 points (α, β) a node from
-    q_k = Beta(A+1, n0-A+1) x Beta(B+1, n1-B+1) beside its current one; accepts ε' with the prior ratio times
-    Π_k (Σ_i w'_ki)/(Σ_i w_ki); and chooses each node's next point by the weights of the ε that was kept. With binomial
-    counts a weight is 1[(α, β) ∈ R]/|R|, since g/q_k is constant. An unknown strength s walks on the logit scale, and
-    the ring R minus R_s takes the place of R. With correlated counts τ and ρ walk too, and the acceptance ratio has
-    their priors' ratio (their proposals are symmetric), which the printed algorithm leaves out.
+    An iteration proposes ε' by a normal random walk, independent in ε_L and ε_R; draws M - 1 points (α, β) per node
+    from q_k = Beta(A+1, n0-A+1) x Beta(B+1, n1-B+1) in addition to its current one; accepts ε' with the prior ratio
+    times Π_k (Σ_i w'_ki)/(Σ_i w_ki); and selects each node's next point by the weights of the ε that was kept. With
+    binomial counts a weight is 1[(α, β) ∈ R]/|R|, since g/q_k is constant. An unknown strength s walks on the logit
+    scale, and the ring R minus R_s replaces R. With correlated counts τ and ρ walk too, and the acceptance ratio
+    contains the ratio of their priors (their proposals are symmetric), which the printed algorithm leaves out.
 
     Error rates are drawn in single precision: regions narrower than about 1e-6 are not resolved.
 
-    Chains mix slowly where some node's q_k puts far less than 1/M of its mass into R at plausible ε, as happens with
-    thousands of nodes or with a strength that the data contradict. The status tells it.
+    Chains mix slowly if some node's q_k puts far less than 1/M of its mass into R at plausible ε, as happens with
+    thousands of nodes or with a strength that the data contradict. The status says so.
 
-    Guaranteed: the same draws for the same arguments and build, on any number of threads.
+    Guaranteed: the same draws for the same arguments and build, with any number of threads.
 
     Args:
         counts: Rows (n0, n1, A, B), shape (K, 4).
         log_prior_odds: log η, shape (K,); 0 for MP.
-        definition: Which ε.
-        prior: Of each ε.
-        num_iterations: 10,000, or 50,000 for `bmp`, if None (as in the paper).
-        burn_in: Half of them if None (as in the paper).
-        num_auxiliary: M, points a node.
-        num_chains: Independent chains.
-        seed: Chain c has stream c of this seed.
+        definition: Definition whose parameters are estimated; each of ε_L and ε_R must be a parameter itself or ∞.
+        prior: Prior of each ε.
+        num_iterations: Number of iterations of a chain; the paper's 10,000, or 50,000 with two ε, if None.
+        burn_in: Number of iterations to discard; half of them, as in the paper, if None.
+        num_auxiliary: Number of points per node, M of Algorithm 3.
+        num_chains: Number of independent chains.
+        seed: Random seed; chain c uses stream c.
         strength: Attack strength s in [0, 1), or its prior to estimate it.
-        correlated: Estimate correlations of the counts; None for independent binomials.
-        num_threads: All processors if None; at most one a chain is used.
-        progress: Is told how many iterations are done, over all chains.
+        correlated: Model of correlated counts, whose correlations are estimated; None for independent binomials.
+        num_threads: Number of threads; all processors if None. No more than one per chain is used.
+        progress: Called with the number of iterations done so far, over all chains.
 
     Raises:
-        InputError: for counts or settings that make no sense, or an empty support.
+        InputError: if counts or settings are out of bounds, the support is empty, or a side of the definition is a
+            function of its parameter other than the parameter itself.
     """
+    curve = _curve_for_chains(definition)
+    is_joint = len(definition.parameters) == 2
     if num_iterations is None:
-        num_iterations = DEFAULT_JOINT_ITERATIONS if definition.is_joint else DEFAULT_ITERATIONS
+        num_iterations = DEFAULT_JOINT_ITERATIONS if is_joint else DEFAULT_ITERATIONS
     settings = MhaarSettings(
         definition,
         prior,
@@ -236,17 +238,16 @@ def run_mhaar(
         strength,
         correlated,
     )
-    if num_threads is not None:
-        check_at_least_one(num_threads=num_threads)
+    threads = thread_count(num_threads)
     _check_data(counts, log_prior_odds, settings)
     draws = np.zeros((num_chains, num_iterations - settings.burn_in, len(settings.parameter_names)))
     acceptance = np.zeros(num_chains)
     _native.run_mhaar(
         np.ascontiguousarray(counts, dtype=np.float64),
         np.ascontiguousarray(log_prior_odds, dtype=np.float64),
-        bounds_left=definition.bounds_left,
-        bounds_right=definition.bounds_right,
-        is_joint=definition.is_joint,
+        bounds_left=curve.left is Side.PARAMETER,
+        bounds_right=curve.right is Side.PARAMETER,
+        is_joint=is_joint,
         prior_mean=prior.mean,
         prior_variance=prior.variance,
         strength=0.0 if isinstance(strength, StrengthPrior) else strength,
@@ -257,7 +258,7 @@ def run_mhaar(
         burn_in=settings.burn_in,
         seed=seed,
         purpose=int(Purpose.MHAAR),
-        num_threads=num_threads or os.cpu_count() or 1,
+        num_threads=threads,
         draws=draws,
         acceptance=acceptance,
         progress=progress,
@@ -266,12 +267,22 @@ def run_mhaar(
     return MhaarRun(draws, acceptance, settings, diagnostics)
 
 
+def _curve_for_chains(definition: Definition) -> Curve:
+    curve = curve_of(definition)
+    if Side.CURVE in (curve.left, curve.right):
+        raise InputError(
+            f"method mhaar needs ε_L and ε_R to be the parameter itself or infinite, which {name_of(definition)} does "
+            "not satisfy: use method exact"
+        )
+    return curve
+
+
 def _check_data(counts: Floats, log_prior_odds: Floats, settings: MhaarSettings) -> None:
     if counts.ndim != 2 or counts.shape[1] != 4 or len(counts) == 0:
         raise InputError(f"counts must have shape (num_nodes, 4) with at least one node, got shape={counts.shape}")
     if log_prior_odds.shape != (len(counts),):
         raise InputError(
-            f"log_prior_odds must have one value a node, got shape={log_prior_odds.shape} for {len(counts)} nodes"
+            f"log_prior_odds must have one value per node, got shape={log_prior_odds.shape} for {len(counts)} nodes"
         )
     if not np.isfinite(counts).all() or (counts < 0).any() or (counts != np.floor(counts)).any():
         raise InputError("counts must be whole numbers of at least 0")
@@ -283,7 +294,7 @@ def _check_data(counts: Floats, log_prior_odds: Floats, settings: MhaarSettings)
     emptying = settings.definition.empties_support(log_prior_odds)
     if emptying.any():
         raise InputError(
-            f"the support of {settings.definition.name} is empty: the membership of the node in row "
+            f"the support of {name_of(settings.definition)} is empty: the membership of the node in row "
             f"{int(np.flatnonzero(emptying)[0])} is certain"
         )
     if settings.strength != 0.0 and np.isinf(log_prior_odds).any():

@@ -5,109 +5,99 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bmpaudit.arrays import Flags, Floats
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.checks import check_at_least_one
 from bmpaudit.errors import InputError
-from bmpaudit.estimation.definition import Definition
+from bmpaudit.estimation import posterior_text
+from bmpaudit.estimation.definitions.curve import name_of, parameter_names
 from bmpaudit.estimation.influence import Influence, influence
 from bmpaudit.estimation.joint_density import JointDensity
 from bmpaudit.estimation.likelihood import Likelihood
-from bmpaudit.estimation.lower_bound import LowerBound, ProvenEpsilon, lower_bound
+from bmpaudit.estimation.lower_bound import LowerBound, lower_bound
+from bmpaudit.estimation.marginal import CredibleInterval, Marginal
 from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun
-from bmpaudit.estimation.prior import LogDensity, NormalPrior, StrengthPrior, upper_end
-from bmpaudit.estimation.support import support_low
+from bmpaudit.estimation.prior import LogDensity, StrengthPrior, upper_end
+from bmpaudit.estimation.proven import ProvenEpsilon
+from bmpaudit.interfaces import Definition
 from bmpaudit.privacy import EpsilonPair
 from bmpaudit.streams import Purpose, stream
 
 if TYPE_CHECKING:
     import arviz
 
-Floats = npt.NDArray[np.float64]
-
-# Drawing comes after estimation in the line, so its module is known by name only and loaded when asked for.
-DRAWING = "bmpaudit.report.figures"
-CHAINS_OF_EXACT = 4  # independent draws have none; ArviZ wants several
+CHAINS_OF_EXACT = 4  # independent draws form no chains, but ArviZ expects several
 TAIL_POINTS = 2_001
-
-
-class Marginal(Protocol):
-    """The distribution of one parameter."""
-
-    def quantile(self, probability: npt.ArrayLike) -> Floats: ...  # noqa: D102
-    def cdf(self, x: npt.ArrayLike) -> Floats: ...  # noqa: D102
-    def pdf(self, x: npt.ArrayLike) -> Floats: ...  # noqa: D102
-    def mean(self) -> float: ...  # noqa: D102
-
-
-@dataclass(frozen=True)
-class CredibleInterval:
-    """An interval that holds a parameter with a probability, the rest split equally on both sides."""
-
-    low: float
-    high: float
-    level: float
-
-    @property
-    def width(self) -> float:
-        """From end to end."""
-        return self.high - self.low
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The posterior distribution of a definition's parameters, with what it was made from.
+    """The posterior distribution of a definition's parameters, with everything it was computed from.
 
     It is calibrated under its own model (ε from the prior, error rates uniform on R); it is not a confidence statement
     about a mechanism whose attack is not uniform on R, and beyond the data its upper tail is the prior's.
 
     Attributes:
-        definition: What was estimated.
-        method: How.
-        marginals: The distribution of each parameter: `epsilon`, or `epsilon_left` and `epsilon_right`; `strength` if
-            it was estimated, `tau` and `rho` of correlated counts.
-        counts: The errors it was made from.
+        definition: Definition whose parameters were estimated.
+        method: `exact` or `mhaar`.
+        marginals: Distribution of each parameter, by name: those of the definition, `strength` if it was estimated,
+            `tau` and `rho` of correlated counts.
+        counts: Errors it was computed from.
         is_used: Which of them count, shape (K,): not those whose certain prior rules out every finite ε.
-        likelihood: Of the nodes that count.
-        prior: Log-density that was assumed of each ε.
+        likelihood: Likelihood of the nodes that count.
+        prior: Log-density assumed for each ε.
         strength: Attack strength s that was assumed, or its prior.
-        floor: Prop. 1: what the sampler alone gives away, over the nodes that count.
+        floor: What the sampler alone gives away, over the nodes that count (Prop. 1).
+        lows: Lower end of the support of each parameter of the definition, by name.
         status: Whether to trust the answer, and if not, why and what to do.
-        joint: The joint density of two parameters, if the method is `exact` and there are two.
-        run: The Markov chains, if the method is `mhaar`.
+        prior_draws: Number of draws behind each prior probability; 0 if these are exact.
+        joint: Joint density of two parameters, if the method is `exact` and there are two.
+        run: Markov chains, if the method is `mhaar`.
     """
 
     definition: Definition
     method: str
     marginals: Mapping[str, Marginal]
     counts: ErrorCounts
-    is_used: npt.NDArray[np.bool_]
+    is_used: Flags
     likelihood: Likelihood
     prior: LogDensity
     strength: float | StrengthPrior
     floor: EpsilonPair[float]
+    lows: Mapping[str, float]
     status: str
+    prior_draws: int = 0
     joint: JointDensity | None = None
     run: MhaarRun | None = None
 
     @property
+    def name(self) -> str:
+        """Short name of the definition."""
+        return name_of(self.definition)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the definition's parameters, one or two."""
+        return parameter_names(self.definition)
+
+    @property
     def num_nodes(self) -> int:
-        """Nodes that count."""
+        """Number of nodes that count."""
         return len(self.likelihood.counts)
 
     @property
     def node(self) -> npt.NDArray[Any]:
-        """Those nodes, shape (num_nodes,)."""
+        """Nodes that count, shape (num_nodes,)."""
         return self.counts.node[self.is_used]
 
     @property
-    def is_constant(self) -> npt.NDArray[np.bool_]:
+    def is_constant(self) -> Flags:
         """Whether the decision about each of them was the same for every model, shape (num_nodes,)."""
         return self.counts.is_constant[self.is_used]
 
@@ -118,7 +108,7 @@ class Posterior:
 
     @property
     def correlated(self) -> CorrelatedCounts | None:
-        """The model of correlated counts, if the chains had it."""
+        """The model of correlated counts, if the chains used one."""
         return None if self.run is None else self.run.settings.correlated
 
     @property
@@ -127,13 +117,13 @@ class Posterior:
         return float(self.quantile(0.5, "strength")) if isinstance(self.strength, StrengthPrior) else self.strength
 
     def marginal(self, parameter: str | None = None) -> Marginal:
-        """The distribution of a parameter; its name may be left out where there is only one ε.
+        """The distribution of a parameter, whose name may be left out if the definition has only one.
 
         Raises:
             InputError: if there is no such parameter.
         """
-        if parameter is None and not self.definition.is_joint:
-            parameter = self.definition.parameter_names[0]
+        if parameter is None and len(self.parameter_names) == 1:
+            parameter = self.parameter_names[0]
         if parameter is None or parameter not in self.marginals:
             raise InputError(f"parameter must be one of {', '.join(self.marginals)}, got {parameter!r}")
         return self.marginals[parameter]
@@ -141,8 +131,11 @@ class Posterior:
     def support_low(self, parameter: str | None = None) -> float:
         """The lower end of a parameter's support (Prop. 1)."""
         self.marginal(parameter)
-        name = self.definition.parameter_names[0] if parameter is None else parameter
-        return support_low(self.definition, self.likelihood.log_prior_odds, self.prior, name)
+        lows = {**self.lows, "strength": 0.0}
+        name = self.parameter_names[0] if parameter is None else parameter
+        if name not in lows:
+            raise InputError(f"parameter must be an ε or the strength, got {name!r}")
+        return lows[name]
 
     def quantile(self, probability: npt.ArrayLike, parameter: str | None = None) -> Floats:
         """Quantiles of a parameter."""
@@ -160,13 +153,13 @@ class Posterior:
         return self.marginal(parameter).mean()
 
     def probability_above(self, threshold: float, parameter: str | None = None) -> float:
-        """How probable it is that the parameter exceeds a threshold."""
+        """The probability that a parameter exceeds a threshold."""
         return 1.0 - float(self.marginal(parameter).cdf(np.array([threshold]))[0])
 
     def sample(self, num_draws: int, seed: int = 0) -> dict[str, Floats]:
         """Joint draws of all parameters, arrays of shape (num_draws,) by name.
 
-        Independent ones of an exact posterior; of Markov chains, draws chosen at random among those kept.
+        From an exact posterior they are independent; from Markov chains they are picked at random among the draws kept.
         """
         check_at_least_one(num_draws=num_draws)
         rng = stream(seed, 0, Purpose.POSTERIOR)
@@ -182,68 +175,44 @@ class Posterior:
         """How much of the upper tail is simply the prior's.
 
         The likelihood is flat beyond the data, so there the posterior has the shape of the prior. This is the overlap
-        ∫ min(p, π) of the two beyond the posterior's quantile `above`, each normalised there: 1 where nothing but the
-        prior says how far up ε may be. From a histogram if the method is `mhaar`.
+        ∫ min(p, π) of the two beyond the posterior's quantile `above`, each normalised there: 1 if nothing but the
+        prior determines how large ε may be. It is computed from a histogram if the method is `mhaar`.
         """
-        start, name = float(self.quantile(above, parameter)), parameter
-        if name == "strength" or name in ("tau", "rho"):
-            raise InputError(f"parameter must be an ε, got {name!r}")
+        start = float(self.quantile(above, parameter))
+        if parameter is not None and parameter not in self.parameter_names:
+            raise InputError(f"parameter must be an ε, got {parameter!r}")
         x = np.linspace(start, upper_end(self.prior, start), TAIL_POINTS)
         log_prior = self.prior(x)
         densities = [self.marginal(parameter).pdf(x), np.exp(log_prior - log_prior.max())]
         posterior, prior = (density / density.sum() for density in densities)
         return float(np.minimum(posterior, prior).sum())
 
-    def influence(self, parameter: str | None = None) -> Influence:
+    def influence(self, parameter: str | None = None, *, num_threads: int | None = None) -> Influence:
         """Which nodes drive the posterior of a parameter."""
-        return influence(self, parameter)
+        return influence(self, parameter, num_threads=num_threads)
 
     @cached_property
     def lower_bound(self) -> LowerBound:
-        """What the nodes that count prove with 95 % confidence, if the counts are Algorithm 4's.
-
-        Those of Algorithm 1 prove nothing. Nodes left out, whose certain prior makes ε infinite, are not among them.
-        """
-        return lower_bound(self.counts.take(self.is_used))
+        """What the counts prove with 95 % confidence, if they come from Algorithm 4; those of Algorithm 1 do not."""
+        return lower_bound(self.counts, prior_draws=self.prior_draws)
 
     def proven(self, parameter: str) -> ProvenEpsilon:
-        """The part of `lower_bound` that is about one parameter."""
-        if parameter == "epsilon" and not self.definition.uses_prior:
-            return self.lower_bound.mp
-        if parameter == "epsilon":  # both sides at once: the larger of the two bounds holds
-            return max(self.lower_bound.right, self.lower_bound.left, key=lambda side: side.bound)
-        return self.lower_bound.left if parameter == "epsilon_left" else self.lower_bound.right
+        """What `lower_bound` says about one parameter of the definition."""
+        return self.lower_bound.on(self.definition, parameter)
 
     def summary(self) -> dict[str, Any]:
-        """p5, p50, p95 and mean of each parameter, with the settings, as plain values.
+        """Percentiles and mean of each parameter, with the settings, as plain values.
 
-        `strength` is the number that was assumed, or, as of any parameter, what was found; then `strength_prior` tells
-        what was assumed of it.
+        `strength` is the number that was assumed or, if it was estimated, its summary; then `strength_prior` says what
+        was assumed. `proven_if_split` is None if nothing is proven.
         """
-        found: dict[str, Any] = {
-            "definition": self.definition.name,
-            "method": self.method,
-            "num_nodes": self.num_nodes,
-            "num_left_out": len(self.left_out),
-            "num_constant": int(self.is_constant.sum()),
-            "prior": self.prior.describe() if isinstance(self.prior, NormalPrior) else "as given",
-            "strength": None if isinstance(self.strength, StrengthPrior) else self.strength,
-            "strength_prior": dict(vars(self.strength)) if isinstance(self.strength, StrengthPrior) else None,
-            "status": self.status,
-            "floor": {"left": self.floor.left, "right": self.floor.right},
-        }
-        for name, marginal in self.marginals.items():
-            low, middle, high = (float(value) for value in marginal.quantile([0.05, 0.5, 0.95]))
-            found[name] = {"p5": low, "p50": middle, "p95": high, "mean": marginal.mean()}
-            if name in self.definition.parameter_names:
-                found[name]["proven_if_split"] = self.proven(name).bound
-                found[name]["tail_prior_share"] = self.tail_prior_share(name)
-        return found
+        return posterior_text.summary(self)
 
     def plot(self, parameter: str | None = None, **options: Any) -> Any:
-        """A picture of the density, as a matplotlib figure; options as of `bmpaudit.report.figures.posteriors`."""
-        name = parameter or self.definition.parameter_names[0]
-        return import_module(DRAWING).posteriors({self.definition.name: self}, name, **options)
+        """A matplotlib figure of the density; options as in `bmpaudit.report.figures.posteriors`."""
+        from bmpaudit.report import figures
+
+        return figures.posteriors({self.name: self}, parameter or self.parameter_names[0], **options)
 
     def to_arviz(self, num_draws: int = 4_000, seed: int = 0) -> arviz.InferenceData:
         """The draws as an ArviZ `InferenceData`: the chains, or `num_draws` independent draws in four chains.
@@ -261,7 +230,7 @@ class Posterior:
             each = max(num_draws // CHAINS_OF_EXACT, 1)
             sample = self.sample(CHAINS_OF_EXACT * each, seed)
             draws = {name: values.reshape(CHAINS_OF_EXACT, each) for name, values in sample.items()}
-        attributes = {"definition": self.definition.name, "method": self.method, "status": self.status}
+        attributes = {"definition": self.name, "method": self.method, "status": self.status}
         return arviz.from_dict(posterior=draws, attrs=attributes)
 
     def save(self, path: str | Path) -> None:
@@ -271,42 +240,24 @@ class Posterior:
         save_posterior(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path) -> Posterior:
-        """Reads what `save` wrote; quantiles come out the same to the last digit.
+    def load(cls, path: str | Path, trust_code: bool = False) -> Posterior:
+        """Reads what `save` wrote; quantiles are the same to the last digit.
+
+        Args:
+            path: The file.
+            trust_code: Whether a definition of somebody's own may be imported. Without it, everything that does not
+                need `definition.epsilons` works; only `influence` does.
 
         Raises:
             DataError: if the file is missing, damaged or of another kind.
         """
         from bmpaudit.estimation.posterior_file import load_posterior
 
-        return load_posterior(Path(path))
+        return load_posterior(Path(path), trust_code)
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.definition.name}, {self.method}, {self.num_nodes:,} nodes",
-            f"  {'':<14} {'5 %':>8} {'50 %':>8} {'95 %':>8}   proven*",
-        ]
-        for name, marginal in self.marginals.items():
-            low, middle, high = marginal.quantile([0.05, 0.5, 0.95])
-            line = f"  {name:<14} {low:8.3f} {middle:8.3f} {high:8.3f}"
-            if name in self.definition.parameter_names:
-                line += f"  ≥ {self.proven(name).bound:6.3f}"
-            lines.append(line)
-        lines.append("  * with 95 % confidence, if these are counts of Algorithm 4")
-        if self.status not in ("exact", "converged"):
-            lines.append(f"  status: {self.status}")
-        return "\n".join(lines)
+        return posterior_text.text(self)
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        from html import escape
-
-        rows = []
-        for name, marginal in self.marginals.items():
-            values = [f"{value:.3f}" for value in marginal.quantile([0.05, 0.5, 0.95])]
-            proven = f"{self.proven(name).bound:.3f}" if name in self.definition.parameter_names else ""
-            cells = "".join(f"<td>{value}</td>" for value in (*values, proven))
-            rows.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
-        told = f"{self.definition.name}, {self.method}, {self.num_nodes:,} nodes; status: {self.status}"
-        head = "<tr><th></th><th>5 %</th><th>50 %</th><th>95 %</th><th>proven, if Algorithm 4</th></tr>"
-        return f"<table><caption>{escape(told)}</caption>{head}{''.join(rows)}</table>"
+        return posterior_text.html(self)

@@ -1,20 +1,18 @@
-"""What is believed of ε, and of the attack's strength, before the attack."""
+"""Priors of ε and of the attack's strength."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
 from bmpaudit.estimation.density import NEGLIGIBLE
-
-Floats = npt.NDArray[np.float64]
 
 LogDensity = Callable[[Floats], Floats]
 """The logarithm of a density of ε, up to a constant."""
 
-NEAREST, FURTHEST = 1e-3, 1e6  # distances from the floor between which a prior is followed
+NEAREST, FURTHEST = 1e-3, 1e6  # distances from the floor between which a prior is scanned
 SCAN_POINTS = 4_000
 
 
@@ -22,8 +20,12 @@ SCAN_POINTS = 4_000
 class NormalPrior:
     """ε ~ N(mean, variance), restricted to where the likelihood is positive.
 
-    The paper's N(0, 10) has *variance* 10: with it the published upper percentiles come out, with standard deviation
-    10 they do not.
+    The paper's N(0, 10) has *variance* 10: it reproduces the published upper percentiles, standard deviation 10 does
+    not.
+
+    Attributes:
+        mean: Mean of the normal distribution.
+        variance: Variance of the normal distribution.
     """
 
     mean: float = 0.0
@@ -36,7 +38,7 @@ class NormalPrior:
             raise InputError(f"the prior's variance must be positive, got variance={self.variance}")
 
     def describe(self) -> str:
-        """In words."""
+        """The prior in words."""
         return f"normal, mean {self.mean:g}, variance {self.variance:g}"
 
     def __call__(self, epsilon: Floats) -> Floats:
@@ -46,11 +48,11 @@ class NormalPrior:
 
 @dataclass(frozen=True, eq=False)
 class TabulatedPrior:
-    """A log-density by its values at points, straight lines between them; what a file keeps of a prior of one's own.
+    """A log-density interpolated linearly between points; how a file stores a prior that is not normal.
 
     Attributes:
-        points: Ascending, shape (P,).
-        log_density: At the points, shape (P,); -∞ beyond them.
+        points: Ascending points, shape (P,).
+        log_density: Log-density at the points, shape (P,); -∞ beyond them.
     """
 
     points: Floats
@@ -63,7 +65,12 @@ class TabulatedPrior:
 
 @dataclass(frozen=True)
 class StrengthPrior:
-    """The attack strength is unknown: s ~ Beta(a, b) (remark of Appendix C)."""
+    """An unknown attack strength: s ~ Beta(a, b) (remark of Appendix C).
+
+    Attributes:
+        a: First parameter of the Beta distribution.
+        b: Second parameter of the Beta distribution.
+    """
 
     a: float = 1.0
     b: float = 1.0
@@ -81,15 +88,15 @@ class StrengthPrior:
 def upper_end(prior: LogDensity, low: float) -> float:
     """Where a prior, and so the posterior (the likelihood is flat up there), has become negligible for good.
 
-    It may have its peak far above `low`, and be negligible before it too.
+    The prior may peak far above `low`, and be negligible before its peak as well.
 
     Raises:
-        InputError: if it never does.
+        InputError: if it never becomes negligible.
     """
     distances = np.geomspace(NEAREST, FURTHEST, SCAN_POINTS)
     scan = prior(low + distances)
     likely = np.flatnonzero(scan > np.max(scan) - 2 * NEGLIGIBLE)
-    if not likely.size:  # it is 0 wherever one looked, and so will the posterior be
+    if not likely.size:  # 0 wherever it was evaluated, as the posterior will be
         return low + 1.0
     if likely[-1] == SCAN_POINTS - 1:
         raise InputError("the prior must vanish for large ε: the likelihood does not")

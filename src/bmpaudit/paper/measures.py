@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
+from bmpaudit import registry
 from bmpaudit.attack import ErrorCounts
 from bmpaudit.estimation import NormalPrior, estimate, node_leakage
-from bmpaudit.estimation.definition import definition_named
 from bmpaudit.estimation.density import PiecewiseDensity
 from bmpaudit.estimation.exact import exact_density
 from bmpaudit.estimation.support import likelihood_of
@@ -51,7 +51,7 @@ def exact_posterior(counts: ErrorCounts, measure: Measure) -> PiecewiseDensity:
 
     Those take many times longer than the density itself, and here such nodes are counted and left out beside.
     """
-    definition = definition_named(measure)
+    definition = registry.build(registry.DEFINITION, measure)
     return exact_density(likelihood_of(counts, definition), definition, NormalPrior())
 
 

@@ -147,9 +147,9 @@ def _relative(posterior: Posterior, name: str, x: Floats) -> Floats:
 
 def _parameter(label: str, posterior: Posterior, wanted: str | None) -> str:
     if wanted is None:
-        if len(posterior.definition.parameter_names) > 1:
+        if len(posterior.parameter_names) > 1:
             raise InputError(f"parameter must be one of {', '.join(posterior.marginals)}, got none for {label!r}")
-        return posterior.definition.parameter_names[0]
+        return posterior.parameter_names[0]
     if wanted not in posterior.marginals:
         raise InputError(f"parameter must be one of {', '.join(posterior.marginals)} for {label!r}, got {wanted!r}")
     return wanted
@@ -180,11 +180,9 @@ def _draw_marks(grid: Sequence[Axes], floor: float | None, lower_bound: float | 
 
 def _prior_density(posterior: Posterior, name: str, x: Floats) -> Floats | None:
     """The prior on the support, normalised; None for parameters whose prior is not that of ε."""
-    if name not in posterior.definition.parameter_names:
+    if name not in posterior.parameter_names:
         return None
-    low = _support_low(posterior, name)
-    if not math.isfinite(low):
-        low = float(x[0])
+    low = posterior.support_low(name)
     high, highest = low + 1.0, float(np.max(posterior.prior(low + np.geomspace(1e-3, 1e3, 400))))
     while float(posterior.prior(np.array([high]))[0]) > highest - NEGLIGIBLE and high < low + 1e6:
         high = low + 1.5 * (high - low)
@@ -194,14 +192,6 @@ def _prior_density(posterior: Posterior, name: str, x: Floats) -> Floats | None:
     mass = float(np.trapezoid(np.exp(posterior.prior(grid) - highest), grid))
     density: Floats = np.exp(posterior.prior(np.maximum(x, grid[0])) - highest) / mass
     return np.where(x >= low, density, 0.0)
-
-
-def _support_low(posterior: Posterior, name: str) -> float:
-    """Prop. 1."""
-    if not posterior.definition.uses_prior:
-        return 0.0
-    sides = {"epsilon_left": posterior.floor.left, "epsilon_right": posterior.floor.right}
-    return float(sides.get(name, max(sides.values())))
 
 
 def _same(first: Floats | None, second: Floats | None) -> bool:
