@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from bmpaudit.auditing.compare_nodes import NodeComparison, compare_nodes
 from bmpaudit.auditing.compared import DOMINATED, ComparedAudit, DifferingSetting, differing_settings, read_compared
-from bmpaudit.auditing.page_data import SYMBOLS
-from bmpaudit.plain import plain
 from bmpaudit.estimation.difference import DifferenceMarginal
+from bmpaudit.plain import plain
+from bmpaudit.report.words import replace_symbols
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +79,8 @@ class Comparison:
     @property
     def symbol(self) -> str:
         """Of the compared ε."""
-        return SYMBOLS[self.parameter]
+        parameters = self.audits[0].posterior.definition.parameters
+        return next(each.symbol for each in parameters if each.name == self.parameter)
 
     @cached_property
     def verdicts(self) -> tuple[str, ...]:
@@ -144,9 +145,9 @@ class Comparison:
             if not audit.leakage_found
         ]
         told += [
-            f"{audit.label}: {_in_symbols(audit.posterior.status.removeprefix('exact; '))}."
+            f"{audit.label}: {replace_symbols(status.removeprefix('exact; '), audit.posterior.definition.parameters)}."
             for audit in self.audits
-            if audit.posterior.status not in ("exact", "converged")
+            if (status := audit.posterior.status) not in ("exact", "converged")
         ]
         told += [f"{each.label}: {each.not_comparable}." for each in self.nodes if each.not_comparable]
         return told
@@ -159,6 +160,7 @@ class Comparison:
                 "bmpaudit": version("bmpaudit"),
                 "definition": self.definition,
                 "parameter": self.parameter,
+                "symbol": self.symbol,
                 "audits": [_audit_row(audit) for audit in self.audits],
                 "differences": [
                     {
@@ -270,13 +272,6 @@ def show_signed(value: float) -> str:
     """
     text = f"{value:+.2f}".replace("-", "−")
     return "0.00" if text[1:] == "0.00" else text
-
-
-def _in_symbols(text: str) -> str:
-    """ε_R for epsilon_right, and so on."""
-    for name, symbol in SYMBOLS.items():
-        text = text.replace(name, symbol)
-    return text
 
 
 def _audit_row(audit: ComparedAudit) -> dict[str, Any]:

@@ -15,9 +15,10 @@ import scipy.sparse
 from bmpaudit.auditing.audit import Audit
 from bmpaudit.auditing.headline import IS_NOT, HeadlineRow, cautions
 from bmpaudit.auditing.layout import graph_layout
-from bmpaudit.plain import plain
 from bmpaudit.estimation import Posterior
+from bmpaudit.plain import plain
 from bmpaudit.plan import format_plan
+from bmpaudit.report import words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,19 +28,11 @@ MOST_LEAKING = 3_000  # of these, when there are more
 CURVE_POINTS = 201
 JOINT_DRAWS = 1_000
 HISTOGRAM_BINS = 24
-SYMBOLS = {"epsilon_right": "ε_R", "epsilon_left": "ε_L", "epsilon": "ε"}
-COLUMNS = {
-    "prior_prob": "prior",
-    "prior_standard_error": "prior_se",
-    **{
-        name: name
-        for name in (
-            *("name", "class", "degree", "homophily", "component", "flag", "floor_right", "floor_left"),
-            *("num_out", "num_in", "false_positives", "false_negatives", "excess_right_median"),
-            *(f"{side}_{end}" for side in ("right", "left") for end in ("low", "median", "high")),
-        )
-    },
-}
+COLUMNS = (
+    *("name", "class", "degree", "homophily", "component", "flag", "prior_prob", "prior_standard_error"),
+    *("floor_right", "floor_left", "num_out", "num_in", "false_positives", "false_negatives", "excess_right_median"),
+    *(f"{side}_{end}" for side in ("right", "left") for end in ("low", "median", "high")),
+)
 CITATION = "Bayesian Membership Privacy for Graph Neural Networks. Audited with bmpaudit; cite both, see CITATION.cff."
 
 
@@ -47,7 +40,7 @@ def page_data(audit: Audit) -> dict[str, Any]:
     """Everything that the page shows, as plain values."""
     nodes = audit.nodes
     shown = _shown_nodes(nodes)
-    control = audit.attacks.null_control
+    test = audit.attacks.null_control
     graph = audit.graph
     adjacency = graph.adjacency[shown][:, shown]
     source, target = scipy.sparse.triu(adjacency).nonzero()
@@ -62,15 +55,15 @@ def page_data(audit: Audit) -> dict[str, Any]:
                 **{n: getattr(graph, n) for n in ("num_nodes", "num_edges", "num_features", "num_classes")},
             },
             "verdict": audit.verdict,
-            "headline": [_headline_row(row) for row in audit.headline],
+            "headline": [_headline_row(audit, row) for row in audit.headline],
             "cautions": cautions(audit.plan, audit.attacks, audit.estimates),
-            "null_control": {
-                "sentence": f"{str(control)[:1].upper()}{str(control)[1:]} (weak decisions).",
-                "is_leakage_found": control.leakage_found,
-                "statistic": control.statistic,
-                "null_statistics": control.null_statistics,
-                "real_p50": audit.estimates.control_median,
-                "null_p50": audit.estimates.null_medians,
+            "permutation_test": {
+                "is_leakage_found": test.leakage_found,
+                "p_value": test.p_value,
+                "statistic": test.statistic,
+                "shuffled_statistics": test.null_statistics,
+                "median": audit.estimates.control_median,
+                "shuffled_medians": audit.estimates.null_medians,
             },
             "is_not": IS_NOT,
             "variants": [_variant(audit, variant.name, variant.label) for variant in audit.plan.variants],
@@ -80,7 +73,7 @@ def page_data(audit: Audit) -> dict[str, Any]:
                 "id": shown,
                 "x": positions[:, 0],
                 "y": positions[:, 1],
-                **{to: _column(nodes, name, shown) for name, to in COLUMNS.items()},
+                **{name: _column(nodes, name, shown) for name in COLUMNS},
             },
             "leakage_level": audit.estimates.leakage.level,
             "edges": {"source": source, "target": target},
@@ -123,10 +116,10 @@ def _finite(value: Any) -> Any:
     return [_finite(part) for part in value] if isinstance(value, (list, tuple)) else plain(value)
 
 
-def _headline_row(row: HeadlineRow) -> dict[str, Any]:
-    told = dataclasses.asdict(row)
-    told["proven_level"] = told.pop("proof_level")
-    return told
+def _headline_row(audit: Audit, row: HeadlineRow) -> dict[str, Any]:
+    definition = audit.estimates.posteriors[audit.plan.main_variant.name][row.definition].definition
+    floor = {"floor_is_exact": audit.priors.is_exact, "floor_level": None}
+    return {**dataclasses.asdict(row), **floor, "multiplies_odds": not definition.uses_prior}
 
 
 def _variant(audit: Audit, name: str, label: str) -> dict[str, Any]:
@@ -144,14 +137,14 @@ def _variant(audit: Audit, name: str, label: str) -> dict[str, Any]:
 
 def _posteriors(audit: Audit) -> list[dict[str, Any]]:
     return [
-        _curve(variant, definition, posterior, parameter)
+        _curve(variant, definition, posterior, parameter.name, parameter.symbol)
         for variant, found in audit.estimates.posteriors.items()
         for definition, posterior in found.items()
-        for parameter in posterior.definition.parameter_names
+        for parameter in posterior.definition.parameters
     ]
 
 
-def _curve(variant: str, definition: str, posterior: Posterior, parameter: str) -> dict[str, Any]:
+def _curve(variant: str, definition: str, posterior: Posterior, parameter: str, symbol: str) -> dict[str, Any]:
     p5, p50, p95 = posterior.quantile([0.05, 0.5, 0.95], parameter)
     low, high = posterior.quantile([0.0005, 0.9995], parameter)
     x = np.linspace(max(low - 0.05 * (high - low), posterior.support_low(parameter)), high, CURVE_POINTS)
@@ -159,7 +152,7 @@ def _curve(variant: str, definition: str, posterior: Posterior, parameter: str) 
         "variant": variant,
         "definition": definition,
         "parameter": parameter,
-        "symbol": f"{SYMBOLS[parameter]} ({definition})",
+        "symbol": f"{symbol} ({definition})",
         "p5": p5,
         "p50": p50,
         "p95": p95,
@@ -230,14 +223,15 @@ def _diagnostics(audit: Audit) -> list[tuple[str, str]]:
         ("nodes audited", f"{counts.num_nodes:,} of {audit.graph.num_nodes:,}"),
         ("nodes with a constant decision", f"{int(counts.is_constant.sum()):,}"),
         ("priors", "by formula" if priors.is_exact else f"{priors.num_draws:,} draws"),
-        ("null control", f"p = {audit.attacks.null_control.p_value:.2f}"),
+        ("permutation test", f"p = {words.number(audit.attacks.null_control.p_value)}"),
     ]
     main = audit.estimates.posteriors[audit.plan.main_variant.name]
     rows += [(f"status of {definition}", posterior.status) for definition, posterior in main.items()]
     for (definition, parameter), influence in audit.estimates.influences.items():
-        told = ", ".join(
-            f"node {each.node} ({each.shift:+.2f}{', constant' if each.is_constant else ''})"
+        nodes = ", ".join(
+            f"node {each.node} ({words.signed(each.shift)}{', constant' if each.is_constant else ''})"
             for each in influence.drivers(3)
         )
-        rows.append((f"nodes that move {SYMBOLS[parameter]} ({definition}) most", told))
+        symbols = {each.name: each.symbol for each in main[definition].definition.parameters}
+        rows.append((f"nodes that move {symbols[parameter]} ({definition}) most", nodes))
     return rows

@@ -118,7 +118,7 @@ class AuditPlots:
     def null_control(self, width: Width = "one") -> Figure:
         """The attack's statistic beside those of exchanged memberships."""
         control = self._audit.attacks.null_control
-        return figures.null_control(control.statistic, control.null_statistics, width=width)
+        return figures.permutation_test(control.statistic, control.null_statistics, width=width)
 
     def save_all(self, folder: str | Path) -> list[Path]:
         """Writes every picture that there is something for, as PDF and PNG, and returns the paths."""

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bmpaudit.auditing.page_data import SYMBOLS
 from bmpaudit.estimation import Posterior
+from bmpaudit.estimation.definition import Parameter
 from bmpaudit.plan import AuditPlan
 
 Posteriors = Mapping[str, Mapping[str, Posterior]]
-LATEX_SYMBOLS = {
-    "epsilon_right": r"$\varepsilon_R$",
-    "epsilon_left": r"$\varepsilon_L$",
-    "epsilon": r"$\varepsilon$",
-}
 
 
 def markdown_table(plan: AuditPlan, posteriors: Posteriors) -> str:
-    """A row a variant, a column a parameter: p5/p50/p95."""
+    """A row per variant, a column per parameter: p5/p50/p95."""
     columns = _columns(posteriors)
-    head = ["attack", *(f"{definition} {SYMBOLS[parameter]}" for definition, parameter in columns)]
+    head = ["attack", *(f"{definition} {parameter.symbol}" for definition, parameter in columns)]
     lines = ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in _rows(plan, posteriors, columns)]
     return "\n".join(lines) + "\n"
@@ -28,20 +23,20 @@ def markdown_table(plan: AuditPlan, posteriors: Posteriors) -> str:
 def latex_table(plan: AuditPlan, posteriors: Posteriors) -> str:
     """The same as a LaTeX `tabular`."""
     columns = _columns(posteriors)
-    head = ["attack", *(f"{definition} {LATEX_SYMBOLS[parameter]}" for definition, parameter in columns)]
+    head = ["attack", *(f"{definition} ${parameter.latex.strip('$')}$" for definition, parameter in columns)]
     lines = [r"\begin{tabular}{l" + "c" * len(columns) + "}", r"\hline", " & ".join(head) + r" \\", r"\hline"]
     lines += [" & ".join(row) + r" \\" for row in _rows(plan, posteriors, columns)]
     return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
 
 
-def _columns(posteriors: Posteriors) -> list[tuple[str, str]]:
+def _columns(posteriors: Posteriors) -> list[tuple[str, Parameter]]:
     main = next(iter(posteriors.values()))
-    return [(definition, name) for definition, found in main.items() for name in found.definition.parameter_names]
+    return [(definition, each) for definition, found in main.items() for each in found.definition.parameters]
 
 
-def _rows(plan: AuditPlan, posteriors: Posteriors, columns: list[tuple[str, str]]) -> list[list[str]]:
+def _rows(plan: AuditPlan, posteriors: Posteriors, columns: list[tuple[str, Parameter]]) -> list[list[str]]:
     return [
-        [variant.label, *(_cell(posteriors[variant.name].get(definition), name) for definition, name in columns)]
+        [variant.label, *(_cell(posteriors[variant.name].get(definition), each.name) for definition, each in columns)]
         for variant in plan.variants
     ]
 

@@ -11,6 +11,22 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Parameter:
+    """A parameter of a definition: its name in data and files, and how it is written."""
+
+    name: str
+    symbol: str
+    latex: str
+
+
+PARAMETERS = {
+    "epsilon_left": Parameter("epsilon_left", "ε_L", r"\varepsilon_L"),
+    "epsilon_right": Parameter("epsilon_right", "ε_R", r"\varepsilon_R"),
+    "epsilon": Parameter("epsilon", "ε", r"\varepsilon"),
+}
+
+
+@dataclass(frozen=True)
 class Definition:
     """A privacy definition with its parameters.
 
@@ -39,6 +55,11 @@ class Definition:
         if self.bounds_left and self.bounds_right:
             return ("epsilon",)
         return ("epsilon_left",) if self.bounds_left else ("epsilon_right",)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """One parameter, or two for (ε_L, ε_R) itself."""
+        return tuple(PARAMETERS[name] for name in self.parameter_names)
 
     def log_odds(self, log_prior_odds: Floats) -> Floats:
         """Log η as this definition takes it."""
