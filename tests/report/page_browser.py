@@ -14,7 +14,7 @@ from selenium.webdriver.common.by import By
 
 
 class Browser:
-    """Chromium, and what it said and asked for since the page was opened."""
+    """Chromium, with its console messages and requests since the page was opened."""
 
     def __init__(self, downloads: Path) -> None:
         found = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
@@ -42,9 +42,8 @@ class Browser:
         self.driver.get("about:blank")  # else a new fragment alone would not load the page again
         self.console(), self.requests()
         self.driver.get(page.as_uri() + fragment)
-        self.wait(
-            "return document.documentElement.dataset.state === 'ready'" if needs_charts else "return window.bmpaudit"
-        )
+        states = ["ready"] if needs_charts else ["built", "ready"]
+        self.wait("return arguments[0].includes(document.documentElement.dataset.state)", states)
 
     def run(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
@@ -65,7 +64,7 @@ class Browser:
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def requests(self) -> list[str]:
-        """Addresses asked for; what is inside the page (`data:`, `blob:`) is no request."""
+        """Requested addresses; what is inside the page (`data:`, `blob:`) is not a request."""
         messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         sent = [
             message["params"]["request"]["url"]
@@ -95,8 +94,12 @@ class Browser:
         return across, down
 
     def selected(self) -> int | None:
-        position: int | None = self.run("return bmpaudit.state.selected")
-        return position
+        """Position of the node that the panel shows."""
+        position: str | None = self.run("return document.getElementById('node-panel').dataset.position")
+        return None if position is None else int(position)
+
+    def wait_until_selected(self, position: int) -> None:
+        self.wait("return document.getElementById('node-panel').dataset.position === String(arguments[0])", position)
 
     def rows(self) -> list[int]:
         """Positions of the nodes in the table's page."""

@@ -66,24 +66,67 @@ def page_data(
             "120 : 1; the sampling alone gives 0.9 : 1; the attack proves at least 8.2 : 1 (confidence 95 %)."
         ),
         "headline": [
-            _headline("ε_R", "how sure an adversary can become that a node was in", 4.1, 4.8, 6.3, 2.1, -0.1, 0.8),
-            _headline("ε_L", "how sure an adversary can become that a node was out", 5.2, 6.0, 7.9, None, 1.4, 0.6),
-            _headline(
-                "MP ε", "how much the model multiplies the odds, whatever the prior", 7.2, 8.7, 15.1, 3.3, 0.0, None
-            ),
+            {
+                "name": "ε_R",
+                "meaning": "how sure an adversary can become that a node was in the training graph",
+                "definition": "bmp-r",
+                "parameter": "epsilon_right",
+                "p5": 4.1,
+                "p50": 4.8,
+                "p95": 6.3,
+                "tail_prior_share": 0.8,
+                "floor": 0.94,
+                "floor_is_exact": False,
+                "floor_level": 0.99,
+                "proven": 2.1,
+                "proof_level": 0.95,
+                "multiplies_odds": False,
+            },
+            {
+                "name": "ε_L",
+                "meaning": "how sure an adversary can become that a node was not in the training graph",
+                "definition": "bmp-l",
+                "parameter": "epsilon_left",
+                "p5": 5.2,
+                "p50": 6.0,
+                "p95": 7.9,
+                "tail_prior_share": 0.6,
+                "floor": -1.4,
+                "floor_is_exact": True,
+                "floor_level": None,
+                "proven": None,
+                "proof_level": 0.95,
+                "multiplies_odds": False,
+            },
+            {
+                "name": "MP ε",
+                "meaning": "by how much the model multiplies the odds, whatever the prior",
+                "definition": "mp",
+                "parameter": "epsilon",
+                "p5": 3.2,
+                "p50": 4.564,
+                "p95": 15.1,
+                "tail_prior_share": None,
+                "floor": 0.0,
+                "floor_is_exact": True,
+                "floor_level": None,
+                "proven": 1.1,
+                "proof_level": 0.95,
+                "multiplies_odds": True,
+            },
         ],
         "cautions": [
             f"{num_left_out} nodes could not be audited: fewer than 2 models contain them.",
             "17 nodes have a constant decision; it looks like a strong attack and is none.",
             f"The node {SCRIPT_NAME} alone moves ε_R by 0.4.",
         ],
-        "null_control": {
-            "sentence": "The attack does better than on each of 19 permuted audits: leakage was found.",
+        "permutation_test": {
             "is_leakage_found": True,
+            "p_value": 0.05,
             "statistic": 0.21,
-            "null_statistics": _rounded(rng.normal(0.05, 0.008, 19)),
-            "real_p50": 4.8,
-            "null_p50": _rounded(rng.normal(1.2, 0.2, 19)),
+            "shuffled_statistics": _rounded(rng.normal(0.05, 0.008, 19)),
+            "median": 4.8,
+            "shuffled_medians": _rounded(rng.normal(1.2, 0.2, 19)),
         },
         "is_not": [
             "The posterior is calibrated under its own model, in which error rates are uniform on the region; it is no "
@@ -125,21 +168,6 @@ def page_data(
         "timings": [["training", "12.3 s"], ["attack", "0.1 s"], ["estimation", "4.0 s"]],
         "plan_toml": f'seed = 0\n\n[sampler]\nname = "snowball"\ntrain_fraction = 0.25\nnote = "{SCRIPT_NAME}"\n',
         "citation": "A. Author: Bayesian membership privacy of graph neural networks, 2026.",
-    }
-
-
-def _headline(
-    name: str, meaning: str, p5: float, p50: float, p95: float, proven: float | None, floor: float, share: float | None
-) -> dict[str, Any]:
-    interval = {"p5": p5, "p50": p50, "p95": p95}
-    return {
-        "name": name,
-        "meaning": meaning,
-        **interval,
-        "proven": proven,
-        "proven_level": 0.95,
-        "floor": floor,
-        "tail_prior_share": share,
     }
 
 
@@ -209,8 +237,8 @@ def _nodes(
         "component": [0] * num_nodes,
         "x": _rounded(0.5 + 0.5 * reach * np.cos(angle)),
         "y": _rounded(0.5 + 0.5 * reach * np.sin(angle)),
-        "prior": _rounded(prior, 5),
-        "prior_se": _rounded(np.sqrt(prior * (1 - prior) / 1e5), 6),
+        "prior_prob": _rounded(prior, 5),
+        "prior_standard_error": _rounded(np.sqrt(prior * (1 - prior) / 1e5), 6),
         "floor_right": _rounded(floor),
         "floor_left": _rounded(-floor),
         "num_out": num_out.tolist(),

@@ -91,7 +91,9 @@ ALL: dict[str, Callable[[figures.Width], Figure]] = {
     "posterior panels": lambda width: figures.posteriors(
         {"BMP-R": make_posterior(), "MP": make_posterior(definition="mp")}, panels=True, width=width
     ),
-    "null posteriors": lambda width: figures.null_posteriors(make_posterior(), [make_posterior(0.4)], width=width),
+    "shuffled posteriors": lambda width: figures.shuffled_posteriors(
+        make_posterior(), [make_posterior(0.4)], width=width
+    ),
     "joint": lambda width: figures.joint_samples(CLOUDS, width=width),
     "joint, one": lambda width: figures.joint_samples({"random": CLOUDS["random"]}, width=width),
     "joint panels": lambda width: figures.joint_sample_panels(
@@ -114,7 +116,7 @@ ALL: dict[str, Callable[[figures.Width], Figure]] = {
     ),
     "by degree": lambda width: figures.leakage_by(MEDIAN, DEGREES, group_label="degree", log_axis=True, width=width),
     "roc": lambda width: figures.roc(ROC, width=width),
-    "null control": lambda width: figures.null_control(0.5, np.linspace(0.1, 0.2, 19), width=width),
+    "permutation test": lambda width: figures.permutation_test(0.5, np.linspace(0.1, 0.2, 19), width=width),
 }
 
 
@@ -172,6 +174,15 @@ print(matplotlib.rcParams["font.size"], figure.axes[0].xaxis.label.get_size(), "
     assert done.stdout.split() == ["31.0", "9.0", "False"]
 
 
+def test_a_notebook_can_display_it_without_pyplot(tmp_path: Path) -> None:
+    figure = figures.regions([Region(1.0, 1.0, 1.0)])
+    with mpl.rc_context({"font.size": 31.0}):
+        picture = figure._repr_png_()  # type: ignore[attr-defined]
+    (tmp_path / "figure.png").write_bytes(picture)
+    assert image.imread(tmp_path / "figure.png").shape[1] == pytest.approx(6.9 * 150, abs=1)
+    assert picture == figure._repr_png_()  # type: ignore[attr-defined]
+
+
 def test_regions_have_their_corners_and_titles() -> None:
     figure = figures.regions(PANELS)
     assert len(figure.axes) == 4
@@ -227,7 +238,7 @@ def test_posterior_line_is_the_density_and_the_shade_its_interval(posterior: Pos
     texts = [text.get_text() for text in axes.figure.legends[0].get_texts()]
     middle = float(posterior.quantile(0.5))
     assert texts[0] == f"BMP-R: {middle:.2f} ({interval.low:.2f} to {interval.high:.2f})"
-    assert texts[1:] == ["prior", "the sampler alone: 0.00", "proven at least: 0.70"]
+    assert texts[1:] == ["prior", "sampling alone: 0.00", "proven lower bound: 0.70"]
 
 
 def test_posteriors_share_a_prior_where_it_is_the_same(posterior: Posterior, other: Posterior) -> None:
@@ -254,8 +265,8 @@ def test_either_parameter_of_a_joint_posterior() -> None:
         figures.posteriors({"BMP": joint})
 
 
-def test_null_posteriors_are_relative_to_their_highest(posterior: Posterior, other: Posterior) -> None:
-    (axes,) = figures.null_posteriors(posterior, [other, other]).axes
+def test_shuffled_posteriors_are_relative_to_their_highest(posterior: Posterior, other: Posterior) -> None:
+    (axes,) = figures.shuffled_posteriors(posterior, [other, other]).axes
     assert len(axes.lines) == 3
     assert all(np.max(line.get_ydata()) == 1 for line in axes.lines)
 
@@ -386,6 +397,15 @@ def test_leakage_by_class_has_quartiles_and_every_node() -> None:
     assert_inside(axes, MEDIAN, CLASSES)
 
 
+def test_whiskers_reach_one_and_a_half_boxes() -> None:
+    # Quartiles 2 and 4: whiskers stay within [-1, 7].
+    values = [-1.0, 2.0, 2.0, 3.0, 4.0, 4.0, 7.1]
+    (axes,) = figures.leakage_by(values, ["a"] * 7, group_label="class").axes
+    (ends,) = (item.get_segments() for item in axes.collections if item.get_gid() == "whiskers")  # type: ignore[attr-defined]
+    assert [end[0, 0] for end in ends] == [-1.0, 4.0]
+    np.testing.assert_array_equal(np.sort(points(scatters(axes)[0])[:, 0]), values)  # the outlier is a point
+
+
 def test_texts_of_the_user_are_no_formulas() -> None:
     names = ["$x^2$", r"\frac{", "<script>", "a_b"]
     (axes,) = figures.leakage_by(MEDIAN, np.array(names)[CLASSES], group_label="class").axes
@@ -444,19 +464,20 @@ def test_roc_curves_on_both_kinds_of_axes() -> None:
 
 
 @pytest.mark.parametrize(("real", "verdict"), [(0.5, "above all"), (0.2, "reached by 1"), (0.0, "reached by 19")])
-def test_null_control_has_a_dot_for_each_exchange(real: float, verdict: str) -> None:
-    nulls = np.linspace(0.1, 0.2, 19)
-    figure = figures.null_control(real, nulls)
+def test_permutation_test_has_a_dot_for_each_shuffling(real: float, verdict: str) -> None:
+    shuffled = np.linspace(0.1, 0.2, 19)
+    figure = figures.permutation_test(real, shuffled)
     (axes,) = figure.axes
     dots = points(scatters(axes)[0])
-    np.testing.assert_array_equal(dots[:, 0], nulls)
+    np.testing.assert_array_equal(dots[:, 0], shuffled)
     assert_inside(axes, dots[:, 0], dots[:, 1])
     assert list(np.unique(axes.lines[0].get_xdata())) == [real]
-    assert figure.legends[0].get_texts()[1].get_text() == f"models as they are: {verdict}"
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert texts == ["shuffled memberships (19 times)", f"real memberships: {verdict}"]
 
 
-def test_equal_nulls_are_piled() -> None:
-    (axes,) = figures.null_control(0.3, [0.1, 0.1, 0.1]).axes
+def test_equal_statistics_are_piled() -> None:
+    (axes,) = figures.permutation_test(0.3, [0.1, 0.1, 0.1]).axes
     np.testing.assert_array_equal(points(scatters(axes)[0])[:, 1], [0.5, 1.5, 2.5])
 
 
@@ -485,7 +506,7 @@ def assert_inside(axes: Axes, x: Any, y: Any) -> None:
         (lambda: figures.leakage_by([1.0], [1, 2], group_label=""), r"groups must have shape \(1,\)"),
         (lambda: figures.leakage_by([1.0], ["a"], group_label="", categorical=False), "groups must be numbers"),
         (lambda: figures.roc({"a": ([0, 1, 0.5], [0, 1, 1])}), "fpr of 'a' must be ascending"),
-        (lambda: figures.null_control(math.nan, [0.1]), "real and nulls must be finite"),
+        (lambda: figures.permutation_test(math.nan, [0.1]), "shuffled_statistics must be finite"),
         (lambda: figures.save_figure(Figure(), "figure.pdf"), "must not end in .pdf or .png"),
     ],
 )
@@ -510,7 +531,7 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_failed_save_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    figure = figures.null_control(0.5, [0.1, 0.2])
+    figure = figures.permutation_test(0.5, [0.1, 0.2])
     saved = figures.save_figure(figure, tmp_path / "a")
     before = saved.pdf.read_bytes(), saved.png.read_bytes()
     save = figure.savefig

@@ -5,14 +5,15 @@ from __future__ import annotations
 import base64
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
+
+from bmpaudit.report import words
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 PERCENTILES = ("5\u00a0%", "50\u00a0%", "95\u00a0%")
 HASH_DIGITS = 16  # the rest is in compare.json
-SYMBOLS = {"epsilon_right": "ε_R", "epsilon_left": "ε_L", "epsilon": "ε"}
 
 
 def render_compare_page(data: Mapping[str, Any], pictures: Mapping[str, bytes]) -> str:
@@ -27,7 +28,7 @@ def render_compare_page(data: Mapping[str, Any], pictures: Mapping[str, bytes]) 
     """
     audits = data["audits"]
     first = audits[0]["label"]
-    symbol = SYMBOLS[data["parameter"]]
+    symbol = data["symbol"]
     attacks = dict.fromkeys(audit["variant"] for audit in audits)
     parts = {
         "policy": POLICY,
@@ -67,9 +68,10 @@ def _audits(audits: Sequence[Mapping[str, Any]]) -> str:
         [
             _escape(audit["label"]),
             _escape(audit["title"]),
-            *(_number(audit[key]) for key in ("p5", "p50", "p95", "floor", "proven")),
+            *(words.number(audit[key]) for key in ("p5", "p50", "p95", "floor")),
+            "nothing" if audit["proven"] is None else words.number(audit["proven"]),
             f"{audit['num_nodes']:,}",
-            f"{100 * audit['prior_share']:.0f} %" + (" (dominated)" if audit["is_prior_dominated"] else ""),
+            words.percent(audit["prior_share"]) + (" (dominated)" if audit["is_prior_dominated"] else ""),
         ]
         for audit in audits
     ]
@@ -81,8 +83,8 @@ def _differences(differences: Sequence[Mapping[str, Any]], symbol: str) -> str:
     rows = [
         [
             _escape(each["audit"]),
-            *(_number(each[key], signed=True) for key in ("p5", "p50", "p95")),
-            _probability(each["more_prob"]),
+            *(words.signed(each[key]) for key in ("p5", "p50", "p95")),
+            words.probability(each["more_prob"]),
         ]
         for each in differences
     ]
@@ -95,7 +97,7 @@ def _settings(settings: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> s
     rows = [
         [
             f"<code>{_escape(each['key'])}</code>"
-            + (' <span class="is-beside">(not of the posterior)</span>' if each["is_beside"] else ""),
+            + (' <span class="is-beside">(does not affect the posterior)</span>' if each["is_beside"] else ""),
             *(_escape(_setting(value)) for value in each["values"]),
         ]
         for each in settings
@@ -105,10 +107,10 @@ def _settings(settings: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> s
 
 
 def _nodes(compared: Mapping[str, Any], first: str) -> str:
-    told = f"<h3>{_escape(compared['audit'])} against {_escape(first)}</h3>"
+    section = f"<h3>{_escape(compared['audit'])} compared with {_escape(first)}</h3>"
     if compared["not_comparable"]:
-        return told + f'<p class="notice">{_escape(compared["not_comparable"])}.</p>'
-    told += f"<p>{_escape(compared['sentence'])}</p>"
+        return section + f'<p class="notice">{_escape(compared["not_comparable"])}.</p>'
+    section += f"<p>{_escape(compared['sentence'])}</p>"
     symbol = _symbols(compared["symbol"])
     rows_shown = compared["changed_most"]
     has_flags = any(row["is_constant"] for row in rows_shown)
@@ -121,18 +123,21 @@ def _nodes(compared: Mapping[str, Any], first: str) -> str:
         [
             _escape(row["name"]),
             _escape(row["class"]),
-            *(_interval(row, name, signed=name == "change") for name in ("first", "second", "change")),
-            _probability(row["more_prob"]),
+            *(_interval(row, name, words.number) for name in ("first", "second")),
+            _interval(row, "change", words.signed),
+            words.probability(row["more_prob"]),
             *(["constant decision" if row["is_constant"] else ""] if has_flags else []),
         ]
         for row in rows_shown
     ]
     table = _table(head, rows, num_texts=2)
-    return told + f'<div class="scroll" role="region" aria-label="Nodes that changed most" tabindex="0">{table}</div>'
+    return (
+        section + f'<div class="scroll" role="region" aria-label="Nodes that changed most" tabindex="0">{table}</div>'
+    )
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], num_texts: int) -> str:
-    """A table of finished cells; so many columns from the left are text, the others numbers."""
+    """A table of finished cells: the first `num_texts` columns hold text, the others numbers."""
     kinds = ["name" if position == 0 else "text" if position < num_texts else "number" for position in range(len(head))]
     top = "".join(f'<th scope="col" class="{kind}">{cell}</th>' for cell, kind in zip(head, kinds, strict=True))
     body = ""
@@ -157,34 +162,14 @@ def _list(texts: Sequence[str], kind: str) -> str:
     return f'<ul class="{kind}">{items}</ul>' if kind else f"<ul>{items}</ul>"
 
 
-def _interval(row: Mapping[str, Any], name: str, *, signed: bool) -> str:
-    low, middle, high = (_number(row[f"{name}_{end}"], signed=signed) for end in ("low", "median", "high"))
+def _interval(row: Mapping[str, Any], name: str, write: Callable[[words.Number], str]) -> str:
+    low, middle, high = (write(row[f"{name}_{end}"]) for end in ("low", "median", "high"))
     return f'{middle} <span class="interval">({low} to {high})</span>'
-
-
-def _number(value: Any, *, signed: bool = False) -> str:
-    """Two digits, with a minus as long as a plus; infinite ones come as text.
-
-    >>> _number(-1.5), _number(0.25, signed=True), _number(-0.001, signed=True), _number(None), _number("inf")
-    ('−1.50', '+0.25', '0.00', '–', '∞')
-    """
-    if value is None:
-        return "–"
-    if isinstance(value, str):
-        return {"inf": "∞", "-inf": "−∞"}[value]
-    text = f"{value:{'+' if signed else ''}.2f}".replace("-", "−")
-    return "0.00" if text[1:] == "0.00" else text
-
-
-def _probability(value: float) -> str:
-    if value > 0.995:
-        return "over 0.99"
-    return "under 0.01" if value < 0.005 else f"{value:.2f}"
 
 
 def _setting(value: Any) -> str:
     if value is None:
-        return "–"
+        return words.MISSING
     if isinstance(value, list):
         return ", ".join(map(_setting, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

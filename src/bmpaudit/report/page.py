@@ -11,29 +11,9 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-# Run in this order, inside one function: what a later script uses at once, an earlier one defines.
-SCRIPTS = (
-    "format",
-    "dom",
-    "state",
-    "beta",
-    "charts",
-    "summary",
-    "threshold",
-    "null_control",
-    "posteriors",
-    "joint",
-    "regions",
-    "prior_scatter",
-    "graph_view",
-    "groups",
-    "attack",
-    "margins",
-    "node_panel",
-    "node_table",
-    "provenance",
-    "main",
-)
+from bmpaudit.report.bundle import bundle
+
+SCRIPT_OF_PART = re.compile(r'data-script="(\w+)"')
 
 
 def render_page(data: Mapping[str, Any]) -> str:
@@ -49,7 +29,7 @@ def render_page(data: Mapping[str, Any]) -> str:
     Raises:
         ValueError: if a number is NaN or infinite.
     """
-    application = "(() => {\n'use strict';\n" + "\n".join(_part(f"{name}.js") for name in SCRIPTS) + "\n})();\n"
+    application = _application()
     library, library_hash = _library()
     policy = (
         f"default-src 'none'; script-src {_source_hash(application)} {library_hash}; style-src 'unsafe-inline'; "
@@ -66,6 +46,16 @@ def render_page(data: Mapping[str, Any]) -> str:
     }
     # In one pass, so that a name that looks like a placeholder stays a name.
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _part("page.html"))
+
+
+@functools.cache
+def _application() -> str:
+    """The page's own script: `main.js`, given what shows each part of `page.html` that names a script."""
+    names = SCRIPT_OF_PART.findall(_part("page.html"))
+    imports = [f"import {{show as show_{name}}} from './{name}.js';" for name in names]
+    shown = ", ".join(f"show_{name}" for name in names)
+    entry = "\n".join(["import {showPage} from './main.js';", *imports, f"showPage([{shown}]);"])
+    return bundle(entry, lambda name: _part(f"{name}.js"))
 
 
 def _part(name: str) -> str:

@@ -15,15 +15,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
 from bmpaudit.estimation.difference import DifferenceMarginal
 from bmpaudit.estimation.posterior import Posterior
 from bmpaudit.estimation.prior import upper_end
 from bmpaudit.report.figures.style import (
     FAINT,
-    PARAMETERS,
     REFERENCE,
-    Floats,
     Width,
     colour,
     dashes,
@@ -31,9 +30,11 @@ from bmpaudit.report.figures.style import (
     limits,
     look,
     new_figure,
+    parameter_label,
     plain,
     styled,
 )
+from bmpaudit.report.words import probability
 
 Panel = Literal["posteriors", "differences", "nodes"]
 PANELS: tuple[Panel, ...] = ("posteriors", "differences", "nodes")
@@ -92,14 +93,15 @@ def comparison(
     chosen = [panel for panel in panels if panel != "nodes" or nodes]
     if not chosen:
         raise InputError("there is no panel to draw")
+    axis_label = parameter_label(next(iter(posteriors.values())), parameter)
     numbers = {label: number for number, label in enumerate(posteriors)}
     figure = new_figure(width, 2.1 if width == "two" else 2.4)
     grid = figure.subplots(1, len(chosen), squeeze=False)[0]
     for axes, panel in zip(grid, chosen, strict=True):
         if panel == "posteriors":
-            _draw_posteriors(axes, posteriors, parameter)
+            _draw_posteriors(axes, posteriors, parameter, axis_label)
         elif panel == "differences":
-            _draw_differences(axes, differences, parameter, numbers)
+            _draw_differences(axes, differences, axis_label, numbers)
         else:
             _draw_nodes(axes, nodes, next(iter(posteriors)), node_symbol, numbers)
     handles: list[Artist] = []
@@ -129,7 +131,7 @@ def to_svg(figure: Figure) -> bytes:
     return written.getvalue()
 
 
-def _draw_posteriors(axes: Axes, posteriors: Mapping[str, Posterior], parameter: str) -> None:
+def _draw_posteriors(axes: Axes, posteriors: Mapping[str, Posterior], parameter: str, label: str) -> None:
     ends = [posterior.quantile([TAIL, 1 - TAIL], parameter) for posterior in posteriors.values()]
     low, high = limits(np.concatenate(ends))
     x = np.linspace(low, high, POINTS)
@@ -142,7 +144,7 @@ def _draw_posteriors(axes: Axes, posteriors: Mapping[str, Posterior], parameter:
         axes.plot(x, _prior(posterior, parameter, x), color=REFERENCE, linewidth=0.9, linestyle=DASHED, zorder=4)
     # A prior may be much higher than the posterior where it ends.
     axes.set(xlim=(low, high), ylim=(0, 1.05 * highest), ylabel="posterior density [1/nat]")
-    axes.set_xlabel(PARAMETERS[parameter])
+    axes.set_xlabel(label)
 
 
 def _prior(posterior: Posterior, parameter: str, x: Floats) -> Floats:
@@ -156,7 +158,7 @@ def _prior(posterior: Posterior, parameter: str, x: Floats) -> Floats:
 
 
 def _draw_differences(
-    axes: Axes, differences: Mapping[str, DifferenceMarginal], parameter: str, numbers: Mapping[str, int]
+    axes: Axes, differences: Mapping[str, DifferenceMarginal], label: str, numbers: Mapping[str, int]
 ) -> None:
     ends = [each.quantile([TAIL, 1 - TAIL]) for each in differences.values()]
     low, high = limits(np.concatenate([*ends, [0.0]]))
@@ -164,17 +166,15 @@ def _draw_differences(
     lines = []
     for label, each in differences.items():
         density, number = each.pdf(x), numbers[label]
-        percent = 100 * each.probability_above()
-        probability = f"{'over 99' if percent > 99.5 else 'under 1' if percent < 0.5 else f'{percent:.0f}'} % above 0"
+        text = f"above 0 with probability {probability(each.probability_above())}"
         lines += axes.plot(
-            x, density, color=colour(number), linestyle=dashes(number), zorder=3, label=probability, gid="difference"
+            x, density, color=colour(number), linestyle=dashes(number), zorder=3, label=text, gid="difference"
         )
         axes.fill_between(x, density, where=x >= 0, color=colour(number), alpha=0.2, linewidth=0)
     axes.axvline(0, color=REFERENCE, linewidth=0.8, linestyle=":")
     top = axes.get_ylim()[1]
     axes.set(xlim=(low, high), ylim=(0, top * (1 + 0.1 * len(differences))), ylabel="density [1/nat]")
-    symbol = PARAMETERS[parameter].removesuffix(" [nats]")
-    axes.set_xlabel(f"{symbol} minus that of the first [nats]")
+    axes.set_xlabel(f"{label.removesuffix(' [nats]')} minus that of the first [nats]")
     axes.legend(handles=lines, loc="best", fontsize=7, borderaxespad=0.0)
 
 

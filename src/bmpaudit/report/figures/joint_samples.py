@@ -12,13 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
 from bmpaudit.report.figures.style import (
     BLUE,
-    PARAMETERS,
+    EPSILON_LEFT,
+    EPSILON_RIGHT,
     RASTERIZE_ABOVE,
     REFERENCE,
-    Floats,
     Width,
     colour,
     inches,
@@ -81,10 +82,10 @@ def _panels(panels: Mapping[str, Mapping[str, Floats]], width: Width) -> Figure:
             _cloud(axes, draws, colour(labels.index(label)))
         axes.set(xlim=limits(points[:, 1]), ylim=limits(points[:, 0]))
         if number + columns >= len(panels):
-            axes.set_xlabel(PARAMETERS["epsilon_right"])
+            axes.set_xlabel(EPSILON_RIGHT)
             axes.tick_params(labelbottom=True)
         if number % columns == 0:
-            axes.set_ylabel(PARAMETERS["epsilon_left"])
+            axes.set_ylabel(EPSILON_LEFT)
     for axes in grid.flat[len(panels) :]:
         axes.remove()
     handles: list[Artist] = [
@@ -107,7 +108,7 @@ def _with_marginals(label: str, draws: Floats, width: Width) -> Figure:
     cells = (BINS, round(BINS / np.sqrt(3) * up / across))
     axes.hexbin(right, left, gridsize=cells, mincnt=1, linewidths=0.1, extent=(*x, *y))
     _diagonal(axes, zorder=3)
-    axes.set(xlim=x, ylim=y, xlabel=PARAMETERS["epsilon_right"], ylabel=PARAMETERS["epsilon_left"])
+    axes.set(xlim=x, ylim=y, xlabel=EPSILON_RIGHT, ylabel=EPSILON_LEFT)
     for panel, values, ends, orientation in ((top, right, x, "vertical"), (side, left, y, "horizontal")):
         panel.hist(values, bins=BINS, range=ends, orientation=orientation, color=BLUE, alpha=0.6)
         panel.tick_params(labelbottom=False, labelleft=False, left=panel is side, bottom=panel is top)

@@ -1,4 +1,4 @@
-"""Which kinds of nodes leak?"""
+"""Leakage of nodes by class, degree or another of their properties."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
+from bmpaudit.arrays import Floats
 from bmpaudit.checks import check_at_least_one
 from bmpaudit.errors import InputError
 from bmpaudit.report.figures.style import (
     BLUE,
-    EPSILON_RIGHT,
+    NODE_EPSILON_RIGHT,
     RASTERIZE_ABOVE,
-    Floats,
     Width,
     legend_above,
     limits,
@@ -32,7 +32,7 @@ from bmpaudit.report.figures.style import (
 
 JITTER = 0.32
 BOX_HEIGHT = 0.55
-BOX_PERCENTILES = (5, 25, 50, 75, 95)
+WHISKER_REACH = 1.5  # lengths of the box
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ def leakage_by(
     groups: npt.ArrayLike,
     *,
     group_label: str,
-    value_label: str = EPSILON_RIGHT,
+    value_label: str = NODE_EPSILON_RIGHT,
     categorical: bool | None = None,
     names: Sequence[str] | None = None,
     num_bins: int = 10,
@@ -69,18 +69,18 @@ def leakage_by(
 ) -> Figure:
     """Leakage of nodes by class (boxes), or by a number such as degree, homophily or prior (binned medians).
 
-    A box has the quartiles, its whiskers reach from the 5th to the 95th percentile. Bins hold about equally many
-    nodes; nodes with the same number are never parted.
+    Boxes are Tukey's: they span the quartiles, and whiskers reach the furthest node within 1.5 times the length of the
+    box; every node is a point. Bins hold about equally many nodes; nodes with the same number are never parted.
 
     Args:
         values: e_R, or its excess over the floor, of each node, shape (K,).
         groups: What the nodes are grouped by, shape (K,).
-        group_label: Of its axis.
-        value_label: Of the other axis.
-        categorical: Whether the groups are classes rather than a number; told by their type if not given, so say so
-            of classes that are numbered.
-        names: Of classes numbered from 0.
-        num_bins: At most so many, for a number.
+        group_label: Label of its axis.
+        value_label: Label of the other axis.
+        categorical: Whether the groups are classes rather than a number; inferred from their type by default, so set
+            it for classes that are numbered.
+        names: Names of classes numbered from 0.
+        num_bins: Maximum number of bins of a number.
         log_axis: Whether a number is on a logarithmic axis (linear below 1, if it can be 0).
         width: One or two columns.
 
@@ -148,7 +148,7 @@ def _boxes(values: Floats, groups: npt.NDArray[np.generic], names: Sequence[str]
     for place, one in enumerate(classes):
         inside = values[groups == one]
         _points(axes, inside, place + JITTER * spread(len(inside)), len(values))
-        _box(axes, place, *np.percentile(inside, BOX_PERCENTILES))
+        _box(axes, place, inside)
         name = one if names is None else names[int(one)]
         labels.append(f"{plain(name, most=22)} ({len(inside):,})")
     axes.set_yticks(range(len(classes)), labels)
@@ -157,11 +157,15 @@ def _boxes(values: Floats, groups: npt.NDArray[np.generic], names: Sequence[str]
     return figure
 
 
-def _box(axes: Axes, place: float, low: float, lower: float, median: float, upper: float, high: float) -> None:
+def _box(axes: Axes, place: float, values: Floats) -> None:
+    lower, median, upper = np.percentile(values, [25, 50, 75])
+    reach = WHISKER_REACH * (upper - lower)
+    within = values[(values >= lower - reach) & (values <= upper + reach)]
+    low, high = within.min(), within.max()
     half = BOX_HEIGHT / 2
     axes.barh(place, upper - lower, BOX_HEIGHT, left=lower, facecolor="none", edgecolor=BLUE, linewidth=0.9, zorder=2)
     axes.hlines([place, place], [low, upper], [lower, high], color=BLUE, linewidth=0.9)
-    axes.vlines([low, high], place - half / 2, place + half / 2, color=BLUE, linewidth=0.9)
+    axes.vlines([low, high], place - half / 2, place + half / 2, color=BLUE, linewidth=0.9, gid="whiskers")
     axes.vlines(median, place - half, place + half, color=BLUE, linewidth=1.8, zorder=3, gid="median")
 
 

@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 from bmpaudit.errors import InputError
 from bmpaudit.report.figures.style import (
     BLUE,
+    EPSILON_LEFT,
+    EPSILON_RIGHT,
     FAINT,
-    PARAMETERS,
     Width,
     colour,
     limits,
@@ -24,12 +25,14 @@ from bmpaudit.report.figures.style import (
     spread,
     styled,
 )
+from bmpaudit.report.words import signed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ROW_HEIGHT = 0.165
 JITTER = 0.22
+LABELS = {"epsilon_left": EPSILON_LEFT, "epsilon_right": EPSILON_RIGHT}
 
 
 @dataclass(frozen=True)
@@ -56,11 +59,11 @@ def marginal_effects(
     the two means, second minus first.
 
     Args:
-        table: One row an experiment.
-        factors: Its columns to look at; levels in the order of a categorical, sorted if numbers, else as they come.
-        value: Column of what is compared.
+        table: One row per experiment.
+        factors: Columns to compare; levels in the order of a categorical, sorted if numbers, else as they come.
+        value: Column of the value to compare.
         by: Column that splits the table into panels side by side, such as the data set.
-        value_label: Of the axis.
+        value_label: Label of the axis.
         width: One or two columns.
 
     Raises:
@@ -89,14 +92,14 @@ def marginal_effects(
     for tick, row in zip(grid[0].get_yticklabels(), rows, strict=True):
         tick.set_fontweight("bold" if row.level is None else "normal")
     grid[0].set(xlim=limits(values), ylim=(len(rows) - 0.4, -0.6))
-    figure.supxlabel(value_label or PARAMETERS.get(value, plain(value)), fontsize=9)
+    figure.supxlabel(value_label or LABELS.get(value, plain(value)), fontsize=9)
     return figure
 
 
 def _draw_panel(axes: Axes, table: pd.DataFrame, rows: Sequence[_Row], value: str, shade: str) -> None:
     for place, row in enumerate(rows):
         if row.level is None:
-            _tell_difference(axes, table, row.factor, value, place)
+            _annotate_difference(axes, table, row.factor, value, place)
             if place:
                 axes.axhline(place - 0.5, color="0.85", linewidth=0.5, zorder=0)
             continue
@@ -114,10 +117,10 @@ def _draw_panel(axes: Axes, table: pd.DataFrame, rows: Sequence[_Row], value: st
     axes.set_axisbelow(True)
 
 
-def _tell_difference(axes: Axes, table: pd.DataFrame, factor: str, value: str, place: int) -> None:
+def _annotate_difference(axes: Axes, table: pd.DataFrame, factor: str, value: str, place: int) -> None:
     means = [table.loc[table[factor] == level, value].mean() for level in _levels(table, factor)]
     if len(means) == 2:
-        text = f"Δ {means[1] - means[0]:+.2f}".replace("-", "−")
+        text = f"Δ {signed(float(means[1] - means[0]))}"
         axes.annotate(text, (1, place), xycoords=("axes fraction", "data"), ha="right", va="center", fontsize=8)
 
 

@@ -11,14 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
 from bmpaudit.report.figures.style import (
     BLUE,
-    EPSILON_RIGHT,
+    NODE_EPSILON_RIGHT,
     RASTERIZE_ABOVE,
     REFERENCE,
     VERMILLION,
-    Floats,
     Width,
     legend_above,
     limits,
@@ -100,7 +100,7 @@ def prior_against_epsilon(
     for axes in grid[-1:] if rows == 2 else grid:
         axes.set_xlabel(r"prior probability of membership, $\gamma$")
     for axes in grid if rows == 2 else grid[:1]:
-        axes.set_ylabel(r"implied $e_R$ [nats]" if width == "one" else EPSILON_RIGHT)
+        axes.set_ylabel(r"implied $e_R$ [nats]" if width == "one" else NODE_EPSILON_RIGHT)
     _legend(figure, has_flagged=bool(panels[0] and marked.any()))
     return figure
 

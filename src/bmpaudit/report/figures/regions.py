@@ -12,10 +12,11 @@ import scipy.stats
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from bmpaudit.arrays import Floats
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.errors import InputError
 from bmpaudit.privacy import Region
-from bmpaudit.report.figures.style import BLUE, REFERENCE, VERMILLION, Floats, Width, inches, new_figure, plain, styled
+from bmpaudit.report.figures.style import BLUE, REFERENCE, VERMILLION, Width, inches, new_figure, plain, styled
 
 FILL = "#DBE6F7"
 TICKS = (0.0, 0.5, 1.0)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, get_args
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, get_args
 
 import matplotlib.style
 import numpy as np
@@ -17,10 +18,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
+from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
 from bmpaudit.files import atomic_write
 
-Floats = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from bmpaudit.estimation.posterior import Posterior
+
 Width = Literal["one", "two"]
 """How many columns of a two-column paper a picture spans."""
 
@@ -79,11 +83,11 @@ LOOK: dict[str, Any] = {
     "figure.constrained_layout.h_pad": 0.03,
 }
 
-EPSILON_RIGHT = r"implied $\varepsilon$ of the node, $e_R$ [nats]"
-PARAMETERS = {
-    "epsilon": r"$\varepsilon$ [nats]",
-    "epsilon_left": r"$\varepsilon_L$ [nats]",
-    "epsilon_right": r"$\varepsilon_R$ [nats]",
+EPSILON = r"$\varepsilon$ [nats]"
+EPSILON_LEFT = r"$\varepsilon_L$ [nats]"
+EPSILON_RIGHT = r"$\varepsilon_R$ [nats]"
+NODE_EPSILON_RIGHT = r"$\varepsilon_R$ implied for the node, $e_R$ [nats]"
+NUISANCE_PARAMETERS = {
     "strength": r"attack strength $s$",
     "tau": r"correlation $\tau$ of trials of one hypothesis",
     "rho": r"correlation $\rho$ of trials of both hypotheses",
@@ -135,9 +139,19 @@ def inches(width: Width) -> float:
     return INCHES[width]
 
 
+class PaperFigure(Figure):
+    """A figure that a notebook displays though it was made without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        written = io.BytesIO()
+        with look():
+            self.savefig(written, format="png", dpi="figure")
+        return written.getvalue()
+
+
 def new_figure(width: Width, height: float) -> Figure:
     """An empty figure as wide as one or two columns."""
-    return Figure(figsize=(inches(width), height), layout="constrained")
+    return PaperFigure(figsize=(inches(width), height), layout="constrained")
 
 
 def colour(number: int) -> str:
@@ -148,6 +162,23 @@ def colour(number: int) -> str:
 def dashes(number: int) -> Any:
     """The dashes of a series; solid, until the colours begin again."""
     return DASHES[number // len(SERIES) % len(DASHES)]
+
+
+def formula(symbol: str) -> str:
+    r"""A symbol in LaTeX as a formula.
+
+    >>> formula(r"\varepsilon_R")
+    '$\\varepsilon_R$'
+    """
+    return f"${symbol.strip('$')}$"
+
+
+def parameter_label(posterior: Posterior, name: str) -> str:
+    """The label of an axis that shows a parameter of a posterior."""
+    for parameter in posterior.definition.parameters:
+        if parameter.name == name:
+            return f"{formula(parameter.latex)} [nats]"
+    return NUISANCE_PARAMETERS.get(name, plain(name))
 
 
 def plain(text: object, most: int = 36) -> str:

@@ -36,7 +36,7 @@ function betaCdf(x, a, b) {
   return front * fraction;
 }
 
-function betaQuantile(prob, a, b) {
+export function betaQuantile(prob, a, b) {
   let low = 0;
   let high = 1;
   for (let step = 0; step < 60; step += 1) {

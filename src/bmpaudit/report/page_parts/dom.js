@@ -1,9 +1,9 @@
 // The document is built from text nodes and attributes alone: no string is ever read as HTML.
-function byId(id) {
+export function byId(id) {
   return document.getElementById(id);
 }
 
-function element(tag, properties = {}, ...children) {
+export function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   for (const [key, value] of Object.entries(properties)) {
     if (key.startsWith('on')) made.addEventListener(key.slice(2), value);
@@ -14,33 +14,33 @@ function element(tag, properties = {}, ...children) {
 }
 
 // Text in which ε_R, e_L and the like get their subscript.
-function withSubscripts(text) {
-  return String(text).split(/([εe]_[A-Za-z0-9])(?![A-Za-z0-9])/).map((piece, index) =>
-    index % 2 ? element('span', {}, piece[0] === 'e' ? element('i', {}, 'e') : piece[0], element('sub', {}, piece[2])) : piece);
+export function withSubscripts(text) {
+  return String(text)
+    .split(/([εe]_[A-Za-z0-9])(?![A-Za-z0-9])/)
+    .map((piece, index) =>
+      index % 2
+        ? element('span', {}, piece[0] === 'e' ? element('i', {}, 'e') : piece[0], element('sub', {}, piece[2]))
+        : piece,
+    );
 }
 
-function numberCell(...children) {
+export function numberCell(...children) {
   return element('td', {class: 'number'}, ...children);
 }
 
-function headings(names) {
+export function headings(names) {
   const row = element('tr');
   names.forEach((name, index) =>
-    row.append(element('th', {scope: 'col', class: index ? 'number' : null}, ...withSubscripts(name))));
+    row.append(element('th', {scope: 'col', class: index ? 'number' : null}, ...withSubscripts(name))),
+  );
   return element('thead', {}, row);
 }
 
-function fillList(list, items, otherwise) {
+export function fillList(list, items, otherwise) {
   const texts = items && items.length ? items : [otherwise];
   list.replaceChildren(...texts.map((text) => element('li', {}, ...withSubscripts(text))));
 }
 
-function fillOptions(select, options) {
+export function fillOptions(select, options) {
   select.replaceChildren(...options.map(([value, label]) => element('option', {value}, label)));
-}
-
-// A button that looks like a link and selects a node.
-function nodeButton(position, extra = '') {
-  const name = shorten(nodes.name[position]) + extra;
-  return element('button', {type: 'button', class: 'link name', onclick: () => selectNode(position)}, name);
 }

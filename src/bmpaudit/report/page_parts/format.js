@@ -1,21 +1,27 @@
-// Numbers as a reader wants them. A value that is missing is a dash.
-const MISSING = '–';
+// Numbers as a reader wants them, in the same words as report/words.py. A missing value is a dash.
+export const MISSING = '–';
+const LARGEST_SHOWN_ODDS = 1e6;
 
-function isNumber(value) {
+export function isNumber(value) {
   return typeof value === 'number' && Number.isFinite(value);
 }
 
-function formatFixed(value, digits = 2) {
+export function formatFixed(value, digits = 2) {
   if (!isNumber(value)) return MISSING;
   const text = value.toFixed(digits);
   return (Number(text) === 0 ? text.replace('-', '') : text).replace('-', '−');
 }
 
-function formatCount(value) {
+export function formatCount(value) {
   return isNumber(value) ? value.toLocaleString('en-US', {maximumFractionDigits: 0}) : MISSING;
 }
 
-function formatSignificant(value, digits = 3) {
+// "1 node", "24 nodes".
+export function formatCounted(value, noun, plural = `${noun}s`) {
+  return `${formatCount(value)} ${value === 1 ? noun : plural}`;
+}
+
+export function formatSignificant(value, digits = 3) {
   if (!isNumber(value)) return MISSING;
   const size = Math.abs(value);
   if (size !== 0 && (size >= 1e6 || size < 1e-3)) {
@@ -26,40 +32,39 @@ function formatSignificant(value, digits = 3) {
   return value.toLocaleString('en-US', {maximumSignificantDigits: digits}).replace('-', '−');
 }
 
-function formatPercent(value, digits = 0) {
+export function formatPercent(value, digits = 0) {
   return isNumber(value) ? `${(100 * value).toFixed(digits)} %` : MISSING;
 }
 
-// The odds e^ε : 1. Beyond the range of floating point only their order is said.
-function formatOdds(epsilon) {
-  if (!isNumber(epsilon)) return MISSING;
-  const odds = Math.exp(epsilon);
-  return Number.isFinite(odds) ? `${formatSignificant(odds, 2)} : 1` : 'over 10³⁰⁸ : 1';
+// e^|ε|, or null where it is too large to be told.
+function ratioOf(epsilon) {
+  const ratio = Math.exp(Math.abs(epsilon));
+  if (ratio > LARGEST_SHOWN_ODDS) return null;
+  return ratio >= 20 ? formatCount(Math.round(ratio)) : String(Number(ratio.toPrecision(2)));
 }
 
-function formatInterval(low, high) {
-  return isNumber(low) && isNumber(high) ? `${formatFixed(low)} to ${formatFixed(high)}` : MISSING;
+// The odds e^ε : 1, or 1 : e^-ε below even odds.
+export function formatOdds(epsilon) {
+  if (!isNumber(epsilon)) return MISSING;
+  const ratio = ratioOf(epsilon);
+  if (ratio === null) return epsilon > 0 ? 'over 1,000,000 : 1' : 'below 1 : 1,000,000';
+  return epsilon >= 0 ? `${ratio} : 1` : `1 : ${ratio}`;
+}
+
+// What odds are multiplied by.
+export function formatFactor(epsilon) {
+  if (!isNumber(epsilon)) return MISSING;
+  const ratio = ratioOf(epsilon);
+  if (ratio === null) return epsilon > 0 ? 'over ×1,000,000' : 'below ×1/1,000,000';
+  return epsilon >= 0 || ratio === '1' ? `×${ratio}` : `×1/${ratio}`;
+}
+
+export function formatInterval(low, high, digits = 2) {
+  return isNumber(low) && isNumber(high) ? `${formatFixed(low, digits)} to ${formatFixed(high, digits)}` : MISSING;
 }
 
 // By code points, so that no character is cut in two.
-function shorten(text, length = 40) {
+export function shorten(text, length = 40) {
   const points = Array.from(String(text));
   return points.length > length ? `${points.slice(0, length - 1).join('')}…` : points.join('');
-}
-
-function quantile(values, prob) {
-  const sorted = values.filter(isNumber).sort((a, b) => a - b);
-  if (!sorted.length) return null;
-  const place = prob * (sorted.length - 1);
-  const below = Math.floor(place);
-  const above = Math.min(below + 1, sorted.length - 1);
-  return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
-}
-
-function smallest(values) {
-  return values.reduce((least, value) => (isNumber(value) && value < least ? value : least), Infinity);
-}
-
-function largest(values) {
-  return values.reduce((most, value) => (isNumber(value) && value > most ? value : most), -Infinity);
 }

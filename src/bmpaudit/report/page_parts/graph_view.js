@@ -1,9 +1,31 @@
 // The graph on a canvas: thousands of nodes and edges stay quick there.
+import {CIVIDIS, OKABE_ITO, SELECTED_COLOUR} from './charts.js';
+import {byId, element, withSubscripts} from './dom.js';
+import {formatCount, formatCounted, formatFixed, formatInterval, isNumber, shorten} from './format.js';
+import {nodeButton} from './node_button.js';
+import {
+  data,
+  isAboveThreshold,
+  isAudited,
+  neighbours,
+  nodes,
+  numShown,
+  positions,
+  selectNode,
+  state,
+  whenChanged,
+} from './state.js';
+import {largest, smallest} from './statistics.js';
+
 function mixColours(scale, share) {
   const place = Math.min(Math.max(share, 0), 1) * (scale.length - 1);
   const index = Math.min(Math.floor(place), scale.length - 2);
   const channel = (colour, at) => parseInt(colour.slice(at, at + 2), 16);
-  const mixed = [1, 3, 5].map((at) => Math.round(channel(scale[index], at) + (place - index) * (channel(scale[index + 1], at) - channel(scale[index], at))));
+  const mixed = [1, 3, 5].map((at) =>
+    Math.round(
+      channel(scale[index], at) + (place - index) * (channel(scale[index + 1], at) - channel(scale[index], at)),
+    ),
+  );
   return `rgb(${mixed.join(',')})`;
 }
 
@@ -14,12 +36,24 @@ function graphColours(key) {
     nodes.class.forEach((name) => counts.set(name, (counts.get(name) ?? 0) + 1));
     const shown = [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a)).slice(0, OKABE_ITO.length);
     const colours = nodes.class.map((name) => (shown.includes(name) ? OKABE_ITO[shown.indexOf(name)] : '#b0b7be'));
-    return {colours, swatches: [...shown.map((name, index) => [OKABE_ITO[index], shorten(name, 30)]), ...(counts.size > shown.length ? [['#b0b7be', 'other classes']] : [])]};
+    return {
+      colours,
+      swatches: [
+        ...shown.map((name, index) => [OKABE_ITO[index], shorten(name, 30)]),
+        ...(counts.size > shown.length ? [['#b0b7be', 'other classes']] : []),
+      ],
+    };
   }
   const values = nodes[key];
   const [low, high] = [smallest(values), largest(values)];
-  const colours = values.map((value) => (isNumber(value) ? mixColours(CIVIDIS, high > low ? (value - low) / (high - low) : 0.5) : null));
-  return {colours, bar: low <= high ? [low, high] : null, swatches: values.some((value) => !isNumber(value)) ? [['#fff', 'not audited']] : []};
+  const colours = values.map((value) =>
+    isNumber(value) ? mixColours(CIVIDIS, high > low ? (value - low) / (high - low) : 0.5) : null,
+  );
+  return {
+    colours,
+    bar: low <= high ? [low, high] : null,
+    swatches: values.some((value) => !isNumber(value)) ? [['#fff', 'not audited']] : [],
+  };
 }
 
 function showGraphLegend({bar, swatches}) {
@@ -37,7 +71,7 @@ function showGraphLegend({bar, swatches}) {
   byId('graph-legend').replaceChildren(...parts);
 }
 
-function showGraph() {
+export function show() {
   const canvas = byId('graph-canvas');
   const pen = canvas.getContext('2d');
   const tip = byId('graph-tip');
@@ -49,7 +83,8 @@ function showGraph() {
 
   const across = (position) => view.width / 2 + (nodes.x[position] - view.x) * (view.width - 2 * margin) * view.zoom;
   const down = (position) => view.height / 2 + (nodes.y[position] - view.y) * (view.height - 2 * margin) * view.zoom;
-  const radius = (position) => (numShown > 1500 ? 2.6 : 3.8) * Math.min(2.2, Math.sqrt(view.zoom)) * (isAboveThreshold(position) ? 1.6 : 1);
+  const radius = (position) =>
+    (numShown > 1500 ? 2.6 : 3.8) * Math.min(2.2, Math.sqrt(view.zoom)) * (isAboveThreshold(position) ? 1.6 : 1);
 
   function drawNode(position, ringColour, ringWidth) {
     pen.beginPath();
@@ -86,7 +121,9 @@ function showGraph() {
   }
 
   // What leaks most is drawn last, so that it is not hidden.
-  const order = [...positions].sort((one, other) => (nodes.right_median[one] ?? -Infinity) - (nodes.right_median[other] ?? -Infinity) || one - other);
+  const order = [...positions].sort(
+    (one, other) => (nodes.right_median[one] ?? -Infinity) - (nodes.right_median[other] ?? -Infinity) || one - other,
+  );
 
   function draw() {
     isWaiting = false;
@@ -98,11 +135,19 @@ function showGraph() {
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.fillStyle = '#fff';
     pen.fillRect(0, 0, view.width, view.height);
-    drawEdges(edges.source.map((source, index) => [source, edges.target[index]]), '#8a949e80', 0.7);
+    drawEdges(
+      edges.source.map((source, index) => [source, edges.target[index]]),
+      '#8a949e80',
+      0.7,
+    );
     order.forEach((position) => drawNode(position, paint.colours[position] ? '#0005' : '#56606b', 0.8));
     for (const position of new Set([state.selected, view.hovered])) {
       if (position === null) continue;
-      drawEdges(neighbours[position].map((other) => [position, other]), SELECTED_COLOUR, 1.8);
+      drawEdges(
+        neighbours[position].map((other) => [position, other]),
+        SELECTED_COLOUR,
+        1.8,
+      );
       neighbours[position].forEach((other) => drawNode(other, SELECTED_COLOUR, 1.5));
       drawNode(position, SELECTED_COLOUR, 3);
     }
@@ -135,58 +180,91 @@ function showGraph() {
     }
     tip.hidden = position === null;
     if (position === null) return;
-    const leakage = isAudited(position) ? `e_R ${formatFixed(nodes.right_median[position])} (${formatInterval(nodes.right_low[position], nodes.right_high[position])})` : nodes.flag[position] || 'not audited';
-    tip.replaceChildren(`${shorten(nodes.name[position], 60)}\nclass ${shorten(nodes.class[position])}, ${formatCount(neighbours[position].length)} neighbours\n`, ...withSubscripts(leakage));
+    const leakage = isAudited(position)
+      ? `e_R ${formatFixed(nodes.right_median[position])} (${formatInterval(nodes.right_low[position], nodes.right_high[position])})`
+      : nodes.flag[position] || 'not audited';
+    tip.replaceChildren(
+      `${shorten(nodes.name[position], 60)}\nclass ${shorten(nodes.class[position])}, ${formatCounted(neighbours[position].length, 'neighbour')}\n`,
+      ...withSubscripts(leakage),
+    );
     tip.style.left = `${Math.min(across(position) + 12, Math.max(0, view.width - tip.offsetWidth - 4))}px`;
     tip.style.top = `${down(position) > view.height / 2 ? down(position) - tip.offsetHeight - 12 : down(position) + 12}px`;
   }
 
   function moveTo(x, y, zoom) {
-    Object.assign(view, {x: Math.min(Math.max(x, 0), 1), y: Math.min(Math.max(y, 0), 1), zoom: Math.min(Math.max(zoom, 1), 40)});
+    Object.assign(view, {
+      x: Math.min(Math.max(x, 0), 1),
+      y: Math.min(Math.max(y, 0), 1),
+      zoom: Math.min(Math.max(zoom, 1), 40),
+    });
     if (view.zoom === 1) Object.assign(view, {x: 0.5, y: 0.5});
+    canvas.style.touchAction = view.zoom > 1 ? 'none' : 'pan-x pan-y';
     tip.hidden = true;
     redraw();
   }
   const zoomBy = (factor) => moveTo(view.x, view.y, view.zoom * factor);
   const shift = (right, below) => moveTo(view.x + right / view.zoom, view.y + below / view.zoom, view.zoom);
 
-  let drag = null;
+  // Fingers and mouse buttons that are down, by pointer. A finger scrolls the page until the graph is zoomed in.
+  const pointers = new Map();
+  let hasMoved = false;
   canvas.addEventListener('pointerdown', (event) => {
-    // A finger scrolls the page; it selects by a tap.
-    drag = event.pointerType === 'touch' ? null : {x: event.clientX, y: event.clientY, hasMoved: false};
+    if (!pointers.size) hasMoved = false;
+    pointers.set(event.pointerId, {x: event.clientX, y: event.clientY});
   });
   canvas.addEventListener('pointermove', (event) => {
-    if (!drag) {
+    const before = pointers.get(event.pointerId);
+    if (!before) {
       hover(event);
       return;
     }
-    const [right, below] = [event.clientX - drag.x, event.clientY - drag.y];
-    if (!drag.hasMoved && Math.hypot(right, below) < 4) return;
+    const [right, below] = [event.clientX - before.x, event.clientY - before.y];
+    if (!hasMoved && Math.hypot(right, below) < 4) return;
+    hasMoved = true;
     canvas.setPointerCapture(event.pointerId);
-    Object.assign(drag, {x: event.clientX, y: event.clientY, hasMoved: true});
-    moveTo(view.x - right / ((view.width - 2 * margin) * view.zoom), view.y - below / ((view.height - 2 * margin) * view.zoom), view.zoom);
+    const other = [...pointers].find(([id]) => id !== event.pointerId)?.[1];
+    pointers.set(event.pointerId, {x: event.clientX, y: event.clientY});
+    if (other) {
+      const apart = (point) => Math.max(Math.hypot(point.x - other.x, point.y - other.y), 10);
+      zoomBy(apart(pointers.get(event.pointerId)) / apart(before));
+      return;
+    }
+    moveTo(
+      view.x - right / ((view.width - 2 * margin) * view.zoom),
+      view.y - below / ((view.height - 2 * margin) * view.zoom),
+      view.zoom,
+    );
   });
   canvas.addEventListener('pointerleave', () => {
     view.hovered = null;
     tip.hidden = true;
     redraw();
   });
+  ['pointerup', 'pointercancel'].forEach((name) =>
+    window.addEventListener(name, (event) => pointers.delete(event.pointerId)),
+  );
   canvas.addEventListener('click', (event) => {
-    const wasDragged = drag?.hasMoved;
-    drag = null;
-    const position = wasDragged ? null : nearest(event, 14);
+    const position = hasMoved ? null : nearest(event, 14);
     if (position !== null) selectNode(position);
   });
-  window.addEventListener('pointerup', () => setTimeout(() => {
-    drag = null;
-  }));
-  canvas.addEventListener('wheel', (event) => {
-    if (!event.ctrlKey) return;
-    event.preventDefault();
-    zoomBy(event.deltaY < 0 ? 1.25 : 0.8);
-  }, {passive: false});
+  canvas.addEventListener(
+    'wheel',
+    (event) => {
+      if (!event.ctrlKey) return;
+      event.preventDefault();
+      zoomBy(event.deltaY < 0 ? 1.25 : 0.8);
+    },
+    {passive: false},
+  );
   canvas.addEventListener('keydown', (event) => {
-    const act = {ArrowLeft: () => shift(-0.1, 0), ArrowRight: () => shift(0.1, 0), ArrowUp: () => shift(0, -0.1), ArrowDown: () => shift(0, 0.1), '+': () => zoomBy(1.4), '-': () => zoomBy(1 / 1.4)}[event.key];
+    const act = {
+      ArrowLeft: () => shift(-0.1, 0),
+      ArrowRight: () => shift(0.1, 0),
+      ArrowUp: () => shift(0, -0.1),
+      ArrowDown: () => shift(0, 0.1),
+      '+': () => zoomBy(1.4),
+      '-': () => zoomBy(1 / 1.4),
+    }[event.key];
     if (!act) return;
     event.preventDefault();
     act();
@@ -205,9 +283,17 @@ function showGraph() {
   });
   byId('graph-search').addEventListener('input', (event) => {
     const wanted = event.target.value.trim().toLowerCase();
-    const found = wanted ? positions.filter((position) => String(nodes.name[position]).toLowerCase().includes(wanted) || String(nodes.id[position]) === wanted) : [];
+    const found = wanted
+      ? positions.filter(
+          (position) =>
+            String(nodes.name[position]).toLowerCase().includes(wanted) || String(nodes.id[position]) === wanted,
+        )
+      : [];
     const more = found.length > 10 ? [element('li', {}, `and ${formatCount(found.length - 10)} more`)] : [];
-    byId('graph-found').replaceChildren(...found.slice(0, 10).map((position) => element('li', {}, nodeButton(position))), ...(wanted && !found.length ? [element('li', {}, 'No such node.')] : more));
+    byId('graph-found').replaceChildren(
+      ...found.slice(0, 10).map((position) => element('li', {}, nodeButton(position))),
+      ...(wanted && !found.length ? [element('li', {}, 'No such node.')] : more),
+    );
   });
   new ResizeObserver(() => {
     Object.assign(view, {width: canvas.clientWidth, height: canvas.clientHeight});

@@ -1,48 +1,26 @@
-// Puts the page together.
-function showSection(id) {
-  // Not by the address, which holds the selected node.
-  byId(id).scrollIntoView();
-  byId(id).focus({preventScroll: true});
-}
+// Puts the page together from the scripts that page.html names, in that order.
+import {drawAllCharts, resizeForPrint} from './charts.js';
+import {byId} from './dom.js';
+import {showContents} from './navigation.js';
+import {announce, mostLeaking, selectFromAddress, state} from './state.js';
 
-function showContents() {
-  const links = [...document.querySelectorAll('section[data-nav]')].map((section) => element('a', {href: `#${section.id}`}, section.dataset.nav));
-  byId('contents').replaceChildren(...links);
-  document.querySelectorAll('nav a, a.skip').forEach((link) => link.addEventListener('click', (event) => {
-    event.preventDefault();
-    showSection(link.getAttribute('href').slice(1));
-  }));
+// The document's `data-state` is `loading`, then `built` once all but the charts is there, then `ready`.
+export function showPage(parts) {
+  const root = document.documentElement;
+  showContents();
+  parts.forEach((show) => show());
+  if (!selectFromAddress()) {
+    state.selected = mostLeaking();
+    announce('select');
+  }
+  window.addEventListener('hashchange', selectFromAddress);
+  window.addEventListener('beforeprint', () => {
+    byId('node-panel').open = true;
+    resizeForPrint(true);
+  });
+  window.addEventListener('afterprint', () => resizeForPrint(false));
+  root.dataset.state = 'built';
+  drawAllCharts().then(() => {
+    root.dataset.state = 'ready';
+  });
 }
-
-showContents();
-showSummary();
-showThreshold();
-showNullControl();
-showPosteriors();
-showJoint();
-showRegions();
-showPriorScatter();
-showGraph();
-showGroups();
-showVariants();
-showMargins();
-showAccuracy();
-showNodePanel();
-showNodeTable();
-showProvenance();
-
-if (!selectFromAddress()) {
-  state.selected = mostLeaking();
-  announce('select');
-}
-window.addEventListener('hashchange', selectFromAddress);
-window.addEventListener('beforeprint', () => {
-  byId('node-panel').open = true;
-  resizeForPrint(true);
-});
-window.addEventListener('afterprint', () => resizeForPrint(false));
-// For the tests of the page.
-window.bmpaudit = {betaQuantile, regionCorners, state};
-drawAllCharts().then(() => {
-  document.documentElement.dataset.state = 'ready';
-});

@@ -1,15 +1,61 @@
 // The table of nodes: sorted, filtered, in pages, and out as CSV.
+import {byId, element, fillOptions, withSubscripts} from './dom.js';
+import {formatCount, formatFixed, formatSignificant, shorten} from './format.js';
+import {
+  data,
+  isAboveThreshold,
+  isAudited,
+  isFlagged,
+  nodes,
+  numShown,
+  positions,
+  selectNode,
+  state,
+  whenChanged,
+} from './state.js';
+
 const ROWS_OF_PAGE = 50;
 const COLUMNS = [
-  {key: 'name', label: 'Node'}, {key: 'class', label: 'Class'}, {key: 'degree', label: 'Degree', format: formatCount},
-  {key: 'homophily', label: 'Homophily', format: formatFixed}, {key: 'prior', label: 'Prior γ', format: formatSignificant},
-  {key: 'right_low', label: 'e_R low', format: formatFixed}, {key: 'right_median', label: 'e_R median', format: formatFixed}, {key: 'right_high', label: 'e_R high', format: formatFixed},
-  {key: 'excess_right_median', label: 'Above floor', format: formatFixed}, {key: 'left_low', label: 'e_L low', format: formatFixed},
-  {key: 'num_out', label: 'n₀', format: formatCount}, {key: 'num_in', label: 'n₁', format: formatCount},
-  {key: 'false_positives', label: 'A', format: formatCount}, {key: 'false_negatives', label: 'B', format: formatCount}, {key: 'flag', label: 'Flag'},
+  {key: 'name', label: 'Node'},
+  {key: 'class', label: 'Class'},
+  {key: 'degree', label: 'Degree', format: formatCount},
+  {key: 'homophily', label: 'Homophily', format: formatFixed},
+  {key: 'prior_prob', label: 'Prior γ', format: formatSignificant},
+  {key: 'right_low', label: 'e_R low', format: formatFixed},
+  {key: 'right_median', label: 'e_R median', format: formatFixed},
+  {key: 'right_high', label: 'e_R high', format: formatFixed},
+  {key: 'excess_right_median', label: 'Above floor', format: formatFixed},
+  {key: 'left_low', label: 'e_L low', format: formatFixed},
+  {key: 'num_out', label: 'n₀', format: formatCount},
+  {key: 'num_in', label: 'n₁', format: formatCount},
+  {key: 'false_positives', label: 'A', format: formatCount},
+  {key: 'false_negatives', label: 'B', format: formatCount},
+  {key: 'flag', label: 'Flag'},
 ];
-const CSV_KEYS = ['id', 'name', 'class', 'degree', 'homophily', 'component', 'prior', 'prior_se', 'floor_right', 'floor_left', 'num_out', 'num_in', 'false_positives', 'false_negatives',
-  'right_low', 'right_median', 'right_high', 'left_low', 'left_median', 'left_high', 'excess_right_median', 'flag'];
+const CSV_KEYS = [
+  'id',
+  'name',
+  'class',
+  'degree',
+  'homophily',
+  'component',
+  'prior_prob',
+  'prior_standard_error',
+  'floor_right',
+  'floor_left',
+  'num_out',
+  'num_in',
+  'false_positives',
+  'false_negatives',
+  'right_low',
+  'right_median',
+  'right_high',
+  'left_low',
+  'left_median',
+  'left_high',
+  'excess_right_median',
+  'flag',
+];
 
 // RFC 4180.
 function csvField(value) {
@@ -41,20 +87,31 @@ function compare(key, isDescending) {
   };
 }
 
-function showNodeTable() {
+export function show() {
   const view = {key: 'right_low', isDescending: true, page: 0, rows: []};
-  const haystacks = positions.map((position) => [nodes.name, nodes.id, nodes.class, nodes.flag].map((column) => String(column[position])).join('\n').toLowerCase());
-  const [search, classSelect, show] = [byId('table-search'), byId('table-class'), byId('table-show')];
+  const haystacks = positions.map((position) =>
+    [nodes.name, nodes.id, nodes.class, nodes.flag]
+      .map((column) => String(column[position]))
+      .join('\n')
+      .toLowerCase(),
+  );
+  const [search, classSelect, filter] = [byId('table-search'), byId('table-class'), byId('table-show')];
   const classes = [...new Set(nodes.class)].sort(new Intl.Collator('en', {numeric: true}).compare);
   fillOptions(classSelect, [['', 'all classes'], ...classes.map((name, index) => [index, shorten(name)])]);
   const body = element('tbody');
   const sorts = COLUMNS.map((column) => {
-    const button = element('button', {type: 'button', onclick: () => sortBy(column)}, ...withSubscripts(column.label), element('span', {'aria-hidden': 'true', class: 'arrow'}));
+    const button = element(
+      'button',
+      {type: 'button', onclick: () => sortBy(column)},
+      ...withSubscripts(column.label),
+      element('span', {'aria-hidden': 'true', class: 'arrow'}),
+    );
     return element('th', {scope: 'col', class: column.format ? 'number' : null}, button);
   });
   byId('node-table').replaceChildren(element('thead', {}, element('tr', {}, ...sorts)), body);
   if (numShown < data.graph.num_nodes) {
-    byId('nodes-shown').textContent = `The page holds ${formatCount(numShown)} of the graph’s ${formatCount(data.graph.num_nodes)} nodes: those that leak most, and a sample of the others.`;
+    byId('nodes-shown').textContent =
+      `This page holds ${formatCount(numShown)} of the graph’s ${formatCount(data.graph.num_nodes)} nodes: those that leak most and a sample of the rest.`;
   }
 
   function sortBy(column) {
@@ -68,8 +125,11 @@ function showNodeTable() {
   function refresh() {
     const wanted = search.value.trim().toLowerCase();
     const wantedClass = classSelect.value === '' ? null : classes[Number(classSelect.value)];
-    const isShown = (position) => (wantedClass === null || nodes.class[position] === wantedClass) && haystacks[position].includes(wanted)
-      && (show.value !== 'above' || isAboveThreshold(position)) && (show.value !== 'flagged' || isFlagged(position) || !isAudited(position));
+    const isShown = (position) =>
+      (wantedClass === null || nodes.class[position] === wantedClass) &&
+      haystacks[position].includes(wanted) &&
+      (filter.value !== 'above' || isAboveThreshold(position)) &&
+      (filter.value !== 'flagged' || isFlagged(position) || !isAudited(position));
     view.rows = positions.filter(isShown).sort(compare(view.key, view.isDescending));
     COLUMNS.forEach((column, index) => {
       const isKey = column.key === view.key;
@@ -84,9 +144,27 @@ function showNodeTable() {
     view.page = Math.min(Math.max(view.page, 0), numPages - 1);
     const shown = view.rows.slice(view.page * ROWS_OF_PAGE, (view.page + 1) * ROWS_OF_PAGE);
     const focused = shown.includes(state.selected) ? state.selected : shown[0];
-    body.replaceChildren(...shown.map((position) => element('tr', {'data-position': position, 'aria-selected': String(position === state.selected), tabindex: position === focused ? 0 : -1},
-      ...COLUMNS.map(({key, format}) => element('td', {class: format ? 'number' : key === 'name' ? 'name' : 'text'}, format ? format(nodes[key][position]) : shorten(nodes[key][position], 80))))));
-    const hidden = state.selected !== null && !view.rows.includes(state.selected) ? ' The selected node is not among them.' : '';
+    body.replaceChildren(
+      ...shown.map((position) =>
+        element(
+          'tr',
+          {
+            'data-position': position,
+            'aria-selected': String(position === state.selected),
+            tabindex: position === focused ? 0 : -1,
+          },
+          ...COLUMNS.map(({key, format}) =>
+            element(
+              'td',
+              {class: format ? 'number' : key === 'name' ? 'name' : 'text'},
+              format ? format(nodes[key][position]) : shorten(nodes[key][position], 80),
+            ),
+          ),
+        ),
+      ),
+    );
+    const hidden =
+      state.selected !== null && !view.rows.includes(state.selected) ? ' The selected node is not among them.' : '';
     byId('table-count').textContent = `${formatCount(view.rows.length)} of ${formatCount(numShown)} nodes.${hidden}`;
     byId('table-page').textContent = `Page ${formatCount(view.page + 1)} of ${formatCount(numPages)}`;
     byId('table-previous').disabled = view.page === 0;
@@ -123,12 +201,14 @@ function showNodeTable() {
     refresh();
   };
   search.addEventListener('input', restart);
-  [classSelect, show].forEach((select) => select.addEventListener('change', restart));
+  [classSelect, filter].forEach((select) => select.addEventListener('change', restart));
   byId('table-previous').addEventListener('click', () => turnTo(view.page - 1));
   byId('table-next').addEventListener('click', () => turnTo(view.page + 1));
-  byId('table-export').addEventListener('click', () => download(csvOf(view.rows), 'nodes.csv', 'text/csv;charset=utf-8'));
+  byId('table-export').addEventListener('click', () =>
+    download(csvOf(view.rows), 'nodes.csv', 'text/csv;charset=utf-8'),
+  );
   whenChanged('threshold', () => {
-    if (show.value === 'above') restart();
+    if (filter.value === 'above') restart();
   });
   whenChanged('select', () => {
     const place = view.rows.indexOf(state.selected);
@@ -137,7 +217,11 @@ function showNodeTable() {
     const row = body.querySelector('tr[aria-selected="true"]');
     const frame = byId('node-table').parentElement;
     // Within the frame only: the page itself must not jump.
-    if (row && (row.offsetTop < frame.scrollTop + 40 || row.offsetTop + row.offsetHeight > frame.scrollTop + frame.clientHeight)) frame.scrollTop = row.offsetTop - frame.clientHeight / 2;
+    if (
+      row &&
+      (row.offsetTop < frame.scrollTop + 40 || row.offsetTop + row.offsetHeight > frame.scrollTop + frame.clientHeight)
+    )
+      frame.scrollTop = row.offsetTop - frame.clientHeight / 2;
   });
   refresh();
 }

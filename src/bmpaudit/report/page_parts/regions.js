@@ -1,21 +1,18 @@
 // The regions R_η(ε_L, ε_R) of Theorem 6, and the error rates that were observed.
-
-// Corners (α, β) in order, or null where the region is empty or has no area (Prop. 1).
-function regionCorners(priorOdds, left, right) {
-  const a = priorOdds * Math.exp(left);
-  const b = priorOdds * Math.exp(-right);
-  if (!(b < 1 && a > 1)) return null;
-  // In (1 − β, α) a parallelogram from (0, 0) to (1, 1), spanned by (1 − b)/(a − b)·(1, a) and (a − 1)/(a − b)·(1, b).
-  const first = (1 - b) / (a - b);
-  const second = (a - 1) / (a - b);
-  return [[0, 1], [first * a, 1 - first], [1, 0], [second * b, 1 - second]];
-}
+import {betaQuantile} from './beta.js';
+import {addChart, axis, drawChart, forPlotly, layoutOf, OKABE_ITO} from './charts.js';
+import {byId, element, headings, numberCell} from './dom.js';
+import {formatCount, formatSignificant, isNumber, shorten} from './format.js';
+import {nodeButton} from './node_button.js';
+import {regionCorners} from './region_corners.js';
+import {data, nodes, state, toggleKept, whenChanged} from './state.js';
+import {quantile} from './statistics.js';
 
 function medianPair() {
   const joint = data.joint?.[0];
   if (joint?.left.length) return {left: quantile(joint.left, 0.5), right: quantile(joint.right, 0.5)};
-  const medianOf = (parameter, definition) => (data.posteriors ?? []).find((one) => one.parameter === parameter && one.definition === definition)?.p50 ?? null;
-  return {left: medianOf('epsilon_left', 'bmp-l'), right: medianOf('epsilon_right', 'bmp-r')};
+  const medianOf = (parameter) => data.posteriors.find((one) => one.parameter === parameter)?.p50 ?? null;
+  return {left: medianOf('epsilon_left'), right: medianOf('epsilon_right')};
 }
 
 // Posterior interval of an error rate under a flat prior.
@@ -26,22 +23,56 @@ function rateInterval(errors, trials) {
 
 function regionTraces(position, colour, left, right) {
   const name = forPlotly(shorten(nodes.name[position], 24));
-  const gamma = nodes.prior[position];
+  const gamma = nodes.prior_prob[position];
   const corners = isNumber(left) && isNumber(right) ? regionCorners(gamma / (1 - gamma), left, right) : null;
-  const [trials0, trials1, errors0, errors1] = [nodes.num_out[position], nodes.num_in[position], nodes.false_positives[position], nodes.false_negatives[position]];
+  const [trials0, trials1, errors0, errors1] = [
+    nodes.num_out[position],
+    nodes.num_in[position],
+    nodes.false_positives[position],
+    nodes.false_negatives[position],
+  ];
   const traces = [];
   if (corners) {
     const closed = [...corners, corners[0]];
-    traces.push({x: closed.map(([x]) => x), y: closed.map(([, y]) => y), mode: 'lines', fill: 'toself', fillcolor: `${colour}1a`, line: {color: colour, width: 1.5}, hoverinfo: 'skip', showlegend: false});
+    traces.push({
+      x: closed.map(([x]) => x),
+      y: closed.map(([, y]) => y),
+      mode: 'lines',
+      fill: 'toself',
+      fillcolor: `${colour}1a`,
+      line: {color: colour, width: 1.5},
+      hoverinfo: 'skip',
+      showlegend: false,
+    });
   }
   if (isNumber(errors0) && isNumber(errors1) && trials0 > 0 && trials1 > 0) {
     const spread = (errors, trials) => {
       const rate = errors / trials;
       const [low, high] = rateInterval(errors, trials);
-      return {type: 'data', symmetric: false, array: [Math.max(0, high - rate)], arrayminus: [Math.max(0, rate - low)], color: colour, thickness: 1.5, width: 4};
+      return {
+        type: 'data',
+        symmetric: false,
+        array: [Math.max(0, high - rate)],
+        arrayminus: [Math.max(0, rate - low)],
+        color: colour,
+        thickness: 1.5,
+        width: 4,
+      };
     };
-    traces.push({x: [errors0 / trials0], y: [errors1 / trials1], error_x: spread(errors0, trials0), error_y: spread(errors1, trials1), name, mode: 'markers', marker: {color: colour, size: 9}, customdata: [position], hoverinfo: 'text',
-      text: [`<b>${name}</b><br>α ${formatSignificant(errors0 / trials0)} (${errors0} of ${trials0})<br>β ${formatSignificant(errors1 / trials1)} (${errors1} of ${trials1})`]});
+    traces.push({
+      x: [errors0 / trials0],
+      y: [errors1 / trials1],
+      error_x: spread(errors0, trials0),
+      error_y: spread(errors1, trials1),
+      name,
+      mode: 'markers',
+      marker: {color: colour, size: 9},
+      customdata: [position],
+      hoverinfo: 'text',
+      text: [
+        `<b>${name}</b><br>α ${formatSignificant(errors0 / trials0)} (${errors0} of ${trials0})<br>β ${formatSignificant(errors1 / trials1)} (${errors1} of ${trials1})`,
+      ],
+    });
   } else if (corners) {
     traces.at(-1).name = name;
     traces.at(-1).showlegend = true;
@@ -49,7 +80,7 @@ function regionTraces(position, colour, left, right) {
   return {traces, hasRegion: Boolean(corners)};
 }
 
-function showRegions() {
+export function show() {
   const medians = medianPair();
   const [leftInput, rightInput] = [byId('region-left'), byId('region-right')];
   const reset = () => {
@@ -63,11 +94,27 @@ function showRegions() {
   const chart = addChart('chart-regions', 'Regions of error rates of the chosen nodes', () => {
     const shown = chosen();
     if (!shown.length) return {empty: 'Select a node to see its region.'};
-    const traces = shown.flatMap((position, index) => regionTraces(position, colourOf(index), epsilon(leftInput), epsilon(rightInput)).traces);
+    const traces = shown.flatMap(
+      (position, index) => regionTraces(position, colourOf(index), epsilon(leftInput), epsilon(rightInput)).traces,
+    );
     const rate = (title, more) => axis(title, {range: [-0.03, 1.03], dtick: 0.2, ...more});
     return {
-      traces: [{x: [0, 1], y: [1, 0], mode: 'lines', name: 'guessing', line: {dash: 'dash', color: '#56606b', width: 1}, hoverinfo: 'skip'}, ...traces],
-      layout: layoutOf({showlegend: true, xaxis: rate('false-positive rate α', {constrain: 'domain'}), yaxis: rate('false-negative rate β', {scaleanchor: 'x', constrain: 'domain'})}),
+      traces: [
+        {
+          x: [0, 1],
+          y: [1, 0],
+          mode: 'lines',
+          name: 'guessing',
+          line: {dash: 'dash', color: '#56606b', width: 1},
+          hoverinfo: 'skip',
+        },
+        ...traces,
+      ],
+      layout: layoutOf({
+        showlegend: true,
+        xaxis: rate('false-positive rate α', {constrain: 'domain'}),
+        yaxis: rate('false-negative rate β', {scaleanchor: 'x', constrain: 'domain'}),
+      }),
     };
   });
   const showCounts = () => {
@@ -76,18 +123,30 @@ function showRegions() {
     const rows = shown.map((position, index) => {
       const {hasRegion} = regionTraces(position, colourOf(index), epsilon(leftInput), epsilon(rightInput));
       const name = shorten(nodes.name[position], 24);
-      if (!hasRegion) messages.push(`${name}: no region at these ε: its prior alone excludes them, or one of them is not given.`);
-      if (!isNumber(nodes.false_positives[position])) messages.push(`${name}: not audited, so there are no rates to show.`);
+      if (!hasRegion)
+        messages.push(`${name}: no region at these ε: its prior alone excludes them, or one of them is not given.`);
+      if (!isNumber(nodes.false_positives[position]))
+        messages.push(`${name}: not audited, so there are no rates to show.`);
       const swatch = element('span', {class: 'swatch'});
       swatch.style.background = colourOf(index);
       const drop = state.kept.includes(position)
-        ? element('button', {type: 'button', 'aria-label': `Drop ${name}`, onclick: () => toggleKept(position)}, '×') : '';
-      const gamma = nodes.prior[position];
-      return element('tr', {}, element('th', {scope: 'row', class: 'name'}, swatch, nodeButton(position)), numberCell(formatSignificant(gamma / (1 - gamma))),
+        ? element('button', {type: 'button', 'aria-label': `Drop ${name}`, onclick: () => toggleKept(position)}, '×')
+        : '';
+      const gamma = nodes.prior_prob[position];
+      return element(
+        'tr',
+        {},
+        element('th', {scope: 'row', class: 'name'}, swatch, nodeButton(position)),
+        numberCell(formatSignificant(gamma / (1 - gamma))),
         numberCell(`${formatCount(nodes.false_positives[position])} of ${formatCount(nodes.num_out[position])}`),
-        numberCell(`${formatCount(nodes.false_negatives[position])} of ${formatCount(nodes.num_in[position])}`), element('td', {}, drop));
+        numberCell(`${formatCount(nodes.false_negatives[position])} of ${formatCount(nodes.num_in[position])}`),
+        element('td', {}, drop),
+      );
     });
-    byId('region-table').replaceChildren(headings(['Node', 'Prior odds η', 'False positives', 'False negatives', '']), element('tbody', {}, ...rows));
+    byId('region-table').replaceChildren(
+      headings(['Node', 'Prior odds η', 'False positives', 'False negatives', '']),
+      element('tbody', {}, ...rows),
+    );
     byId('region-messages').replaceChildren(...messages.map((message) => element('li', {}, message)));
     const pin = byId('region-pin');
     pin.disabled = state.selected === null || (!state.kept.includes(state.selected) && state.kept.length >= 7);

@@ -1,40 +1,43 @@
 // What the reader has chosen, and who wants to know when it changes.
-const data = JSON.parse(byId('data').textContent);
-const nodes = data.nodes;
-const numShown = nodes.id.length;
-const state = {selected: null, threshold: 0, kept: []};
+import {byId} from './dom.js';
+import {isNumber} from './format.js';
+
+export const data = JSON.parse(byId('data').textContent);
+export const nodes = data.nodes;
+export const numShown = nodes.id.length;
+export const state = {selected: null, threshold: 0, kept: []};
 const listeners = {select: [], threshold: [], kept: []};
 
-function whenChanged(what, listener) {
+export function whenChanged(what, listener) {
   listeners[what].push(listener);
 }
 
-function announce(what) {
+export function announce(what) {
   listeners[what].forEach((listener) => listener());
 }
 
-function isAudited(position) {
+export function isAudited(position) {
   return isNumber(nodes.right_low[position]) && isNumber(nodes.right_median[position]);
 }
 
-function isFlagged(position) {
+export function isFlagged(position) {
   return Boolean(nodes.flag[position]);
 }
 
-function isAboveThreshold(position) {
+export function isAboveThreshold(position) {
   return isNumber(nodes.right_low[position]) && nodes.right_low[position] > state.threshold;
 }
 
-const positions = Array.from({length: numShown}, (_, position) => position);
-const audited = positions.filter(isAudited);
-const neighbours = positions.map(() => []);
+export const positions = Array.from({length: numShown}, (_, position) => position);
+export const audited = positions.filter(isAudited);
+export const neighbours = positions.map(() => []);
 (data.edges?.source ?? []).forEach((source, index) => {
   const target = data.edges.target[index];
   neighbours[source].push(target);
   if (target !== source) neighbours[target].push(source);
 });
 
-function selectNode(position) {
+export function selectNode(position) {
   if (position === state.selected) return;
   state.selected = position;
   const place = position === null ? '#' : `#node=${encodeURIComponent(String(nodes.id[position]))}`;
@@ -42,7 +45,7 @@ function selectNode(position) {
   announce('select');
 }
 
-function selectFromAddress() {
+export function selectFromAddress() {
   const wanted = /^#node=(.*)$/.exec(location.hash);
   if (!wanted) return false;
   let id = null;
@@ -57,12 +60,12 @@ function selectFromAddress() {
   return true;
 }
 
-function setThreshold(value) {
+export function setThreshold(value) {
   state.threshold = value;
   announce('threshold');
 }
 
-function toggleKept(position) {
+export function toggleKept(position) {
   const place = state.kept.indexOf(position);
   if (place >= 0) state.kept.splice(place, 1);
   else state.kept.push(position);
@@ -70,8 +73,15 @@ function toggleKept(position) {
 }
 
 // Without a wish of the reader: the node that leaks most surely, and no artefact of constant decisions if possible.
-function mostLeaking() {
+export function mostLeaking() {
   const sound = audited.filter((position) => !isFlagged(position));
   const among = sound.length ? sound : audited;
-  return among.reduce((best, position) => (best === null || nodes.right_low[position] > nodes.right_low[best] ? position : best), null);
+  return among.reduce(
+    (best, position) => (best === null || nodes.right_low[position] > nodes.right_low[best] ? position : best),
+    null,
+  );
+}
+
+export function variantLabel(id) {
+  return data.variants.find((variant) => variant.id === id)?.label ?? id;
 }

@@ -1,0 +1,159 @@
+"""How numbers and symbols are written, on the page, in tables and in the terminal."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Protocol
+
+MISSING = "–"
+MINUS = "−"
+LARGEST_SHOWN_ODDS = 1e6
+INFINITE = {"inf": math.inf, "-inf": -math.inf}  # as JSON has them
+
+Number = float | str | None
+"""A number; infinite ones may be the texts "inf" and "-inf", an unknown one None."""
+
+
+class Parameter(Protocol):
+    """A parameter of a privacy definition."""
+
+    @property
+    def name(self) -> str:
+        """As in data and files, such as `epsilon_right`."""
+
+    @property
+    def symbol(self) -> str:
+        """As readers see it, such as `ε_R`."""
+
+
+def number(value: Number, digits: int = 2) -> str:
+    """A number with a fixed number of decimals and a real minus sign; a dash if unknown.
+
+    >>> number(-1.098), number(-0.001), number("inf"), number(-math.inf), number(None)
+    ('−1.10', '0.00', '∞', '−∞', '–')
+    """
+    if value is None:
+        return MISSING
+    known = INFINITE[value] if isinstance(value, str) else float(value)
+    if math.isnan(known):
+        return MISSING
+    if math.isinf(known):
+        return "∞" if known > 0 else f"{MINUS}∞"
+    text = f"{known:.{digits}f}"
+    return (text.lstrip("-") if float(text) == 0 else text).replace("-", MINUS)
+
+
+def signed(value: Number, digits: int = 2) -> str:
+    """As `number`, with a plus before what is positive.
+
+    >>> signed(1.234), signed(-0.5), signed(-0.001), signed(math.inf), signed(None)
+    ('+1.23', '−0.50', '0.00', '+∞', '–')
+    """
+    text = number(value, digits)
+    has_sign = text.startswith(MINUS) or text == MISSING or not text.strip("0.")
+    return text if has_sign else f"+{text}"
+
+
+def interval(low: Number, high: Number, digits: int = 2) -> str:
+    """Both ends of an interval.
+
+    >>> interval(-1, 2.345)
+    '−1.00 to 2.35'
+    """
+    return f"{number(low, digits)} to {number(high, digits)}"
+
+
+def probability(value: float) -> str:
+    """Two decimals, but never certainty.
+
+    >>> probability(0.5), probability(0.9999), probability(1e-9)
+    ('0.50', 'over 0.99', 'under 0.01')
+    """
+    if value > 0.995:
+        return "over 0.99"
+    return "under 0.01" if value < 0.005 else f"{value:.2f}"
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """A share as a percentage.
+
+    >>> percent(0.951), percent(0.9512, digits=1), percent(None)
+    ('95 %', '95.1 %', '–')
+    """
+    return MISSING if share is None else f"{100 * share:.{digits}f} %"
+
+
+def count(value: int, noun: str, plural: str | None = None) -> str:
+    """A number of things.
+
+    >>> count(1, "node"), count(1204, "node"), count(2, "class", "classes")
+    ('1 node', '1,204 nodes', '2 classes')
+    """
+    return f"{value:,} {noun if value == 1 else plural or f'{noun}s'}"
+
+
+def odds(epsilon: float) -> str:
+    """The odds e^ε : 1, or 1 : e^-ε below even odds.
+
+    >>> odds(math.log(120)), odds(math.log(1 / 3)), odds(40.0)
+    ('120 : 1', '1 : 3', 'over 1,000,000 : 1')
+    """
+    ratio = _ratio(epsilon)
+    if ratio is None:
+        return f"over {LARGEST_SHOWN_ODDS:,.0f} : 1" if epsilon > 0 else f"below 1 : {LARGEST_SHOWN_ODDS:,.0f}"
+    return f"{ratio} : 1" if epsilon >= 0 else f"1 : {ratio}"
+
+
+def factor(epsilon: float) -> str:
+    """What odds are multiplied by, e^ε: how the ε of MP reads.
+
+    >>> factor(math.log(96)), factor(math.log(1 / 3)), factor(40.0)
+    ('×96', '×1/3', 'over ×1,000,000')
+    """
+    ratio = _ratio(epsilon)
+    if ratio is None:
+        return f"over ×{LARGEST_SHOWN_ODDS:,.0f}" if epsilon > 0 else f"below ×1/{LARGEST_SHOWN_ODDS:,.0f}"
+    return f"×{ratio}" if epsilon >= 0 or ratio == "1" else f"×1/{ratio}"
+
+
+def _ratio(epsilon: float) -> str | None:
+    """e^|ε|; None where it is too large to be told."""
+    ratio = math.exp(min(abs(epsilon), 700.0))
+    if ratio > LARGEST_SHOWN_ODDS:
+        return None
+    return f"{ratio:,.0f}" if ratio >= 20 else f"{ratio:.2g}"
+
+
+def floor(value: Number, *, is_exact: bool, level: float | None) -> str:
+    """What the sampling alone gives away: exact, with a stated confidence, or merely estimated.
+
+    >>> floor(0.94, is_exact=True, level=None), floor(0.94, is_exact=False, level=0.99)
+    ('0.94', '≥ 0.94 (99 % confidence)')
+    >>> floor(0.94, is_exact=False, level=None), floor(None, is_exact=True, level=None)
+    ('≈ 0.94', '–')
+    """
+    if value is None or is_exact:
+        return number(value)
+    return f"≈ {number(value)}" if level is None else f"≥ {number(value)} ({percent(level)} confidence)"
+
+
+def proven(value: Number, *, level: float | None) -> str:
+    """What the errors of the attack prove.
+
+    >>> proven(2.1, level=0.95), proven(None, level=0.95)
+    ('≥ 2.10 (95 % confidence)', 'nothing proven')
+    """
+    if value is None:
+        return "nothing proven"
+    return f"≥ {number(value)}" + ("" if level is None else f" ({percent(level)} confidence)")
+
+
+def replace_symbols(text: str, parameters: Iterable[Parameter]) -> str:
+    """Puts the symbol of each parameter in place of its name, such as ε_R for `epsilon_right`."""
+    symbols = {each.name: each.symbol for each in parameters}
+    if not symbols:
+        return text
+    names = "|".join(re.escape(name) for name in symbols)
+    return re.sub(rf"\b(?:{names})\b", lambda match: symbols[match[0]], text)
