@@ -1,30 +1,38 @@
-"""Files that are either written whole or not at all, and folders that one process writes to at a time."""
+"""Files that are written completely or not at all, and folders that one process writes to at a time."""
 
-import glob
+import hashlib
 import os
+import re
+import stat
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import filelock
 
 from bmpaudit.errors import InputError
 
+# What a killed process may leave behind: files of `atomic_write`, and those in which Zarr writes its chunks.
+_LEFTOVER = re.compile(r"\..*\.partial-[a-z0-9_]{8}(\.[^.]*)?|.+\.[0-9a-f]{32}\.partial", re.DOTALL)
+
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Gives a temporary path beside `path`, which takes its place when the block ends well and is removed otherwise.
+    """Yields a temporary path beside `path`, which replaces it when the block succeeds and is removed otherwise.
+
+    A process that is killed leaves the temporary file, which `remove_leftovers` recognises by its name.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with atomic_write(Path(folder) / "a.txt") as temporary:
-    ...         _ = temporary.write_text("whole")
+    ...         _ = temporary.write_text("complete")
     ...     (Path(folder) / "a.txt").read_text()
-    'whole'
+    'complete'
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The suffix stays, because some writers choose the format by it.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+    # The suffix stays last, because some writers choose the format by it.
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.partial-", suffix=path.suffix)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -37,6 +45,12 @@ def atomic_write(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file in UTF-8 as `atomic_write` does, line ends as they are."""
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="")
 
 
 @contextmanager
@@ -59,22 +73,33 @@ def folder_lock(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def remove_leftovers(folder: Path, name: str | None = None) -> None:
-    """Removes temporary files that a kill left behind; only call it while holding the folder's lock.
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file's content, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remove_leftovers(folder: Path, *, min_age_seconds: float = 0.0) -> list[Path]:
+    """Removes the temporary files that killed processes left in a folder and its subfolders.
+
+    Nobody else may be writing to the folder, unless `min_age_seconds` spares their files. Only regular files with the
+    names that `atomic_write` and Zarr give to temporary files are removed; links inside the folder are neither followed
+    nor removed.
 
     Args:
-        folder: Where to look; links are not followed.
-        name: The file that `atomic_write` was writing; if not given, all `*.partial` files of Zarr, at any depth.
+        folder: Where to look; a folder that does not exist has no leftovers.
+        min_age_seconds: Files that were changed more recently than this stay.
+
+    Returns:
+        The files that were removed, in alphabetical order.
     """
-    if folder.is_symlink() or not folder.is_dir():
-        return
-    if name is None:
-        found = [
-            Path(place) / file for place, _, files in os.walk(folder) for file in files if file.endswith(".partial")
-        ]
-    else:
-        path = folder / name
-        found = [*folder.glob(f".{glob.escape(path.stem)}-????????{glob.escape(path.suffix)}")]
-    for path in found:
-        if path.is_file() and not path.is_symlink():
-            path.unlink()
+    removed = []
+    latest = time.time() - min_age_seconds
+    for parent, _, names in os.walk(folder, followlinks=False):
+        for path in (Path(parent, name) for name in names if _LEFTOVER.fullmatch(name)):
+            with suppress(FileNotFoundError):  # its writer has just finished
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode) and status.st_mtime <= latest:
+                    path.unlink()
+                    removed.append(path)
+    return sorted(removed)

@@ -138,7 +138,7 @@ def slow_probability(counts: tuple[int, int, int, int], log_a: float, log_b: flo
     return float((np.diff(edges)[:, None] / 2 * weights * density * np.maximum(inside, 0)).sum())
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(
     st.integers(0, 300),
     st.integers(0, 300),
@@ -168,7 +168,7 @@ SMALL = st.tuples(st.integers(0, 60), st.integers(0, 60), st.floats(0, 1), st.fl
 EPSILONS = st.floats(0.2, 6)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(SMALL, EPSILONS, EPSILONS, st.floats(-0.15, 0.15))
 def test_flip_and_duality(small: tuple[int, int, float, float], left: float, right: float, log_eta: float) -> None:
     n0, n1, false_positives, false_negatives = (

@@ -73,7 +73,7 @@ def test_unknown_format(tmp_path: Path) -> None:
 
 def test_tables_of_one_format_are_not_put_beside_those_of_another(tmp_path: Path) -> None:
     kite().to_folder(tmp_path, "csv")
-    with pytest.raises(InputError, match=r"nodes.csv is there already"):
+    with pytest.raises(InputError, match=r"nodes.csv already exists"):
         kite().to_folder(tmp_path, "parquet")
     assert_same(Graph.from_folder(tmp_path), kite())
 
@@ -171,28 +171,42 @@ def test_cleaning_is_told(tmp_path: Path) -> None:
 
 
 HEADER = "node,label,weight\n"
+AT_B = "in column 'weight' of node 'b'"
 
 
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ("node,weight\na,1\n", "/nodes.csv: column 'label' is missing; found node, weight"),
-        (f"{HEADER}a,0,1\nb,1,2\na,1,3\n", "/nodes.csv: line 4: node 'a' was named before"),
+        ("node,weight\na,1\n", "/nodes.csv: column 'label' is missing; the first columns are node, weight"),
+        (f"{HEADER}a,0,1\nb,1,2\na,1,3\n", "/nodes.csv: line 4: node 'a' is already on line 2"),
         (f"{HEADER}a,0,1\n,1,2\n", "/nodes.csv: line 3: node is missing"),
         (f"{HEADER}a,0,1\nb,,2\n", "/nodes.csv: line 3: label is missing"),
-        (f"{HEADER}a,0,1\nb,-1,2\nc,1,2\n", ": labels must not be negative"),
-        (f"{HEADER}a,0,1\nb,0,2\nc,0,2\n", ": labels must name at least two classes, got only class 0"),
-        (f"{HEADER}a,0,1\nb,1,\nc,1,2\n", ": features must be finite, got nan at node 1"),
-        (f"{HEADER}a,0,1\nb,1,inf\nc,1,2\n", ": features must be finite, got inf at node 1"),
-        (f"{HEADER}a,0,1\nb,1,1e99\nc,1,2\n", ": features must be finite, got inf at node 1"),
-        (f"{HEADER}a,0,1\nb,1,two\nc,1,2\n", "/nodes.csv: feature column 'weight' must hold numbers only"),
-        ("node,label\na,0\nb,1\nc,1\n", ": features must have at least one column, got 0"),
+        (
+            f"{HEADER}a,0,1\nb,-1,2\nc,1,2\n",
+            "/nodes.csv: line 3: labels must not be negative (every node needs a class), got -1 at node 'b'",
+        ),
+        (f"{HEADER}a,0,1\nb,0,2\nc,0,2\n", "/nodes.csv: labels must name at least two classes, got only class 0"),
+        (f"{HEADER}a,0,1\nb,1,\nc,1,2\n", "/nodes.csv: line 3: weight is missing"),
+        (f"{HEADER}a,0,1\nb,1,nan\nc,1,2\n", "/nodes.csv: line 3: weight must be a number, got 'nan'"),
+        (f"{HEADER}a,0,1\nb,1,inf\nc,1,2\n", f"/nodes.csv: line 3: features must be finite, got inf {AT_B}"),
+        (
+            f"{HEADER}a,0,1\nb,1,1e99\nc,1,2\n",
+            f"/nodes.csv: line 3: features must be finite in single precision, got 1e+99 {AT_B}",
+        ),
+        (f"{HEADER}a,0,1\nb,1,two\nc,1,2\n", "/nodes.csv: line 3: weight must be a number, got 'two'"),
+        (
+            "node,label\na,0\nb,1\nc,1\n",
+            "/nodes.csv: a graph must have at least one feature column, the table has none",
+        ),
         (HEADER, "/nodes.csv: a graph must have at least one node, the table has none"),
         ("", "/nodes.csv: damaged or not a csv table: "),
         # Rows longer than the header: pandas would shift all columns by one.
         (f"{HEADER}a,0,1,9\nb,1,2,9\nc,1,3,9\n", "/nodes.csv: damaged or not a csv table: "),
         (f"{HEADER}a,0,1\nb,1,2,9\n", "/nodes.csv: damaged or not a csv table: "),
-        ("label,class_name,w\n0,x,1\n1,y,2\n1,z,3\n", "/nodes.csv: label 1 has more than one class_name"),
+        (
+            "label,class_name,w\n0,x,1\n1,y,2\n1,z,3\n",
+            "/nodes.csv: line 4: label 1 must have one class_name, got 'z' after 'y'",
+        ),
         ("label,class_name,w\n0,x,1\n1,,2\n", "/nodes.csv: line 3: class_name is missing"),
         ("label,class_name,w\n0,x,1\n2,y,2\n", "/nodes.csv: with class_name, labels must be numbered without gaps"),
     ],
@@ -208,7 +222,7 @@ def test_bad_nodes_are_refused_in_one_line(nodes: str, message: str, tmp_path: P
 @pytest.mark.parametrize(
     ("edges", "message"),
     [
-        ("source,to\na,b\n", "column 'target' is missing; found source, to"),
+        ("source,to\na,b\n", "column 'target' is missing; the first columns are source, to"),
         ("source,target\na,b\na,d\n", "line 3: target 'd' is not a node"),
         ("source,target\na,b\nd,a\n", "line 3: source 'd' is not a node"),
         ("source,target\na,\n", "line 2: target is missing"),
@@ -225,7 +239,7 @@ def test_bad_edges_are_refused_in_one_line(edges: str, message: str, tmp_path: P
     [
         ({"node": ["a", None, "c"]}, "row 1: node is missing"),
         ({"label": [0, None, 1]}, "row 1: label is missing"),
-        ({"weight": ["1", "2", "3"]}, "feature column 'weight' must hold numbers only"),
+        ({"weight": ["1", "2", "3"]}, "column 'weight' must hold numbers, got str"),
     ],
 )
 def test_bad_parquet_tables(nodes: dict[str, list[Any]], message: str, tmp_path: Path) -> None:
@@ -265,3 +279,43 @@ def test_truncated_parquet(tmp_path: Path) -> None:
         (tmp_path / "nodes.parquet").write_bytes(whole[:length])
         with pytest.raises(DataError, match="damaged or not a parquet table"):
             Graph.from_folder(tmp_path)
+
+
+# Lines are counted as an editor counts them.
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        ('node,label,weight\n"a\nand\r\nb",0,1\nb,1,inf\nc,1,2\n', 5),
+        ("node,label,weight\n\na,0,1\n\n \nb,1,inf\nc,1,2\n", 6),
+        ("\nnode,label,weight\na,0,1\nb,1,inf\nc,1,2\n", 4),
+        ("node,label,weight\r\na,0,1\r\nb,1,inf\r\nc,1,2\r\n", 3),
+        ('\N{BYTE ORDER MARK}"node","label","weight"\na,0,1\nb,1,inf\nc,1,2', 3),
+    ],
+)
+def test_lines_are_those_of_the_file(nodes: str, line: int, tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text(nodes, encoding="utf-8", newline="")
+    (tmp_path / "edges.csv").write_text("source,target\nb,c\n")
+    with pytest.raises(
+        DataError, match=rf"nodes\.csv: line {line}: features must be finite, got inf in column 'weight'"
+    ):
+        Graph.from_folder(tmp_path)
+
+
+def test_rows_of_parquet_tables_are_counted_from_zero(tmp_path: Path) -> None:
+    nodes = pd.DataFrame({"node": ["a", "b"], "label": [0, 1], "age": [1.0, 2.0], "weight": [1.0, np.inf]})
+    nodes.to_parquet(tmp_path / "nodes.parquet")
+    pd.DataFrame({"source": ["a"], "target": ["b"]}).to_parquet(tmp_path / "edges.parquet")
+    with pytest.raises(
+        DataError, match=r"nodes\.parquet: row 1: features must be finite, got inf in column 'weight' of node 'b'$"
+    ):
+        Graph.from_folder(tmp_path)
+
+
+def test_a_folder_in_the_place_of_a_table(tmp_path: Path) -> None:
+    _read(tmp_path)
+    (tmp_path / "nodes.csv").unlink()
+    (tmp_path / "nodes.csv").mkdir()
+    with pytest.raises(DataError, match=r"nodes\.csv: Is a directory$"):
+        Graph.from_folder(tmp_path)

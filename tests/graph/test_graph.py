@@ -227,19 +227,27 @@ def test_equal_graphs_are_one_key() -> None:
         ({"features": DENSE[:, :0]}, "features must have at least one column, got 0"),
         ({"features": [["a"]] * 4}, "features must be numbers: could not convert string to float"),
         ({"features": [[1], [1, 2], [3], [4]]}, "features must be an array: "),
-        ({"features": DENSE * 1j}, "features must be real numbers, got complex ones"),
+        ({"features": DENSE * 1j}, "features must be real numbers, got complex numbers"),
         ({"edges": [(0, 1), (1, 4)]}, "edge 1 joins nodes 1 and 4, but node ids must be in [0, 4)"),
         ({"edges": [(0, 1), (-1, 2)]}, "edge 1 joins nodes -1 and 2, but node ids must be in [0, 4)"),
         ({"edges": [(0, 1), (1,)]}, "edges must be an array: "),
         ({"labels": []}, "a graph must have at least one node, got 0 labels"),
         ({"labels": [1, 1, 1, 1]}, "labels must name at least two classes, got only class 1"),
         ({"labels": [0, 1, -1, 1]}, "labels must not be negative (every node needs a class), got -1 at node 2"),
-        ({"labels": [0, 1, 2**40, 1]}, "labels must be below 65536, got 1099511627776; number the classes from 0"),
+        (
+            {"labels": [0, 1, 2**40, 1]},
+            "labels must be below 65536 (classes are numbered from 0), got 1099511627776 at node 2",
+        ),
         ({"labels": [0.0, 1.0, 1.0, 2.0]}, "labels must be whole numbers, got float64"),
         ({"labels": [[0], [1], [1], [2]]}, "labels must have shape (num_nodes,), got (4, 1)"),
         ({"node_names": ["a", "b"]}, "node_names must have one name for each of 4 nodes, got 2"),
-        ({"node_names": ["a", "b", "a", "c"]}, "node_names must be distinct"),
-        ({"class_names": ["a", "b"]}, "labels go up to 2, but there are 2 class_names"),
+        ({"node_names": ["a", "b", "a", "c"]}, "node_names must be distinct, got 'a' for nodes 0 and 2"),
+        ({"node_names": ["a", "b", 3, "c"]}, "node_names must be text, got int 3 at 2"),
+        (
+            {"node_names": list("abcd"), "labels": [0, 1, -1, 1]},
+            "labels must not be negative (every node needs a class), got -1 at node 'c'",
+        ),
+        ({"class_names": ["a", "b"]}, "class_names must have one name for each of 3 classes, got 2"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(change: dict[str, Any], message: str) -> None:
@@ -256,14 +264,14 @@ def test_bad_input_is_refused_in_one_line(change: dict[str, Any], message: str) 
 def test_features_that_are_not_finite(features: np.ndarray, storage: Any, value: float) -> None:
     broken = features.astype(np.float64)
     broken[2, 1] = value
-    with pytest.raises(InputError, match=r"^features must be finite, got .* at node 2$"):
+    with pytest.raises(InputError, match=r"^features must be finite.*, got .* at node 2, feature column 1$"):
         kite(storage(broken))
 
 
 def test_duplicates_that_add_up_to_infinity() -> None:
     largest = np.finfo(np.float32).max
     twice = scipy.sparse.coo_array(([largest, largest], ([1, 1], [0, 0])), shape=(4, 9), dtype=np.float32)
-    with pytest.raises(InputError, match=r"^features must be finite, got inf at node 1$"):
+    with pytest.raises(InputError, match=r"^features must be finite, got inf at node 1, feature column 0$"):
         kite(twice)
 
 

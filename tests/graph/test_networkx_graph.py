@@ -81,9 +81,9 @@ def test_attributes_of_other_names_and_single_numbers() -> None:
     [
         ("x", None, "every node must have an attribute 'x', node 'b' has none"),
         ("y", None, "every node must have an attribute 'y', node 'b' has none"),
-        ("x", [1.0], r"attribute 'x' must have the same length on every node, got \[1, 2\]"),
-        ("x", ["u", "v"], "features must be numbers: "),
-        ("y", "red", "labels must be whole numbers"),
+        ("x", [1.0], "attribute 'x' must have the same length on every node, got 2 on node 'a' and 1 on node 'b'$"),
+        ("x", ["u", "v"], r"attribute 'x' must be numbers, got \['u', 'v'\] on node 'b'$"),
+        ("y", "red", "attribute 'y' must be a whole number, got 'red' on node 'b'$"),
     ],
 )
 def test_bad_attributes(attribute: str, value: Any, message: str) -> None:
@@ -97,7 +97,7 @@ def test_bad_attributes(attribute: str, value: Any, message: str) -> None:
 
 
 def test_names_that_read_the_same() -> None:
-    with pytest.raises(InputError, match="distinct"):
+    with pytest.raises(InputError, match=r"^node_names must be distinct, got '1' for nodes 0 and 1$"):
         Graph.from_networkx(_add_kite(networkx.Graph(), [1, "1", 2, 3]))
 
 

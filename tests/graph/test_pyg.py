@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
 from bmpaudit import Graph, GraphCleanedWarning, InputError
+from bmpaudit.graph import DataIgnoredWarning
 
 
 @given(graphs())
@@ -56,7 +58,7 @@ def test_labels_in_a_column() -> None:
     assert_same(Graph.from_pyg(data), kite())
 
 
-def test_directed_edges_are_made_undirected_and_told() -> None:
+def test_directed_edges_are_made_undirected_with_a_warning() -> None:
     data = Data(
         x=torch.tensor(DENSE), edge_index=torch.tensor([[0, 0, 1, 2], [1, 2, 2, 3]]), y=torch.tensor([0, 1, 1, 2])
     )
@@ -79,6 +81,47 @@ def test_unlabelled_nodes_are_refused() -> None:
         Graph.from_pyg(data)
 
 
+def test_masks_are_ignored_with_a_notice() -> None:
+    data = kite().to_pyg()
+    data.train_mask = torch.tensor([True, False, False, False])
+    data.test_mask = ~data.train_mask
+    with pytest.warns(
+        DataIgnoredWarning,
+        match=r"^PyG data: train_mask, test_mask ignored \(a sampler chooses the training nodes\)$",
+    ) as notices:
+        assert_same(Graph.from_pyg(data), kite())
+    assert [Path(notice.filename).name for notice in notices] == [Path(__file__).name]
+
+
+def test_edge_attributes_are_ignored_with_a_notice() -> None:
+    data = kite().to_pyg()
+    data.edge_attr = torch.ones(8, 2)
+    with pytest.warns(DataIgnoredWarning, match=r"^PyG data: edge_attr ignored$"):
+        assert_same(Graph.from_pyg(data), kite())
+
+
+def test_a_graph_without_edges() -> None:
+    data = Data(x=torch.eye(3), edge_index=torch.empty((2, 0), dtype=torch.int64), y=torch.tensor([0, 1, 0]))
+    graph = Graph.from_pyg(data)
+    assert (graph.num_nodes, graph.num_edges) == (3, 0)
+    assert_same(Graph.from_pyg(graph.to_pyg()), graph)
+
+
+def test_half_precision_and_plain_arrays() -> None:
+    data = kite(np.eye(4)).to_pyg()
+    data.x = data.x.to(torch.bfloat16)
+    assert_same(Graph.from_pyg(data), kite(np.eye(4)))
+    data.x, data.y = np.eye(4), [0, 1, 1, 2]
+    assert_same(Graph.from_pyg(data), kite(np.eye(4)))
+
+
+def test_an_edge_index_of_the_wrong_shape() -> None:
+    data = kite().to_pyg()
+    data.edge_index = data.edge_index.T
+    with pytest.raises(InputError, match=r"^edge_index must have shape \(2, num_edges\), got \(8, 2\)$"):
+        Graph.from_pyg(data)
+
+
 def test_without_pyg_the_error_says_what_to_install() -> None:
     program = """
 import sys
@@ -89,6 +132,6 @@ try:
 except InputError as refusal:
     print(refusal)
 """
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert "pip install 'bmpaudit[torch]'" in told
-    assert told.count("\n") == 1
+    message = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert "pip install 'bmpaudit[torch]'" in message
+    assert message.count("\n") == 1

@@ -41,11 +41,18 @@ def test_one_way_entries_and_a_diagonal_are_told() -> None:
     ("adjacency", "labels", "message"),
     [
         (np.eye(4), LABELS, "adjacency must be a SciPy sparse matrix, got ndarray"),
-        (scipy.sparse.eye_array(3, 4), LABELS, "one row for each of 4 labels, got 3 x 4"),
-        (scipy.sparse.eye_array(4), LABELS[:3], "one row for each of 3 labels, got 4 x 4"),
-        (scipy.sparse.eye_array(4), 0, "one row for each of 1 labels, got 4 x 4"),
+        (scipy.sparse.eye_array(3, 4), LABELS, "one row for each of 4 labels, got 3 × 4"),
+        (scipy.sparse.eye_array(4), LABELS[:3], "one row for each of 3 labels, got 4 × 4"),
+        (scipy.sparse.eye_array(4), 0, "one row for each of 1 labels, got 4 × 4"),
     ],
 )
 def test_bad_input(adjacency: Any, labels: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Graph.from_scipy(adjacency, DENSE, labels)
+
+
+def test_a_matrix_that_points_outside_itself() -> None:
+    adjacency = scipy.sparse.csr_array(kite().adjacency)
+    adjacency.indices = np.array([1, 2, 0, 2, 0, 1, 99, 2], dtype=np.int32)
+    with pytest.raises(InputError, match=r"^adjacency must be a valid sparse matrix: "):
+        Graph.from_scipy(adjacency, DENSE, LABELS)

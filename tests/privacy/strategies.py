@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 seeds = st.integers(0, 2**32 - 1)
 table_kinds = st.sampled_from(TABLE_KINDS)
 
-many_examples = settings(max_examples=200, deadline=None, derandomize=True, database=None)
+many_examples = settings(max_examples=200)
 
 
 def random_law(rng: np.random.Generator, num_nodes: int, kind: str) -> tuple[Fraction, ...]:

@@ -108,8 +108,7 @@ class Workspace:
         for name in (*SIGNS, *FOLDERS, "shadows"):
             self._own(name)
         with folder_lock(self.path):
-            for folder in (".", *FOLDERS):
-                remove_leftovers(self.path / folder)
+            remove_leftovers(self.path)
             yield
 
     # Reading

@@ -1,4 +1,4 @@
-"""Data sets by name, and where their files come from."""
+"""Data sets by name, and where their files are."""
 
 from bmpaudit.datasets.catalog import NAMED_DATASETS, NamedDataset
 from bmpaudit.datasets.download import get

@@ -1,4 +1,4 @@
-"""The named data sets: what their files are called, what they hash to, and what must come out of them."""
+"""The named data sets: their files, checksums and sizes."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ PLANETOID_PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 
 @dataclass(frozen=True)
 class FileSet:
-    """One form in which a data set is published: files that belong together, with their SHA-256."""
+    """A form in which a data set is published: files that belong together, with their SHA-256."""
 
     reader: str
     sha256: dict[str, str]
@@ -18,15 +18,15 @@ class FileSet:
 
 @dataclass(frozen=True)
 class NamedDataset:
-    """A data set that everybody means the same thing by.
+    """A well-known data set.
 
     Attributes:
-        name: As in `load(name)`.
-        num_nodes: Nodes that must come out.
-        num_edges: Undirected edges, without self-loops and duplicates.
-        num_features: Length of a feature vector.
+        name: Name for `load`.
+        num_nodes: Number of nodes.
+        num_edges: Number of undirected edges, without self-loops and duplicates.
+        num_features: Number of features.
         num_classes: Number of classes.
-        forms: The forms it is published in, the preferred one first; empty for a data set made on the spot.
+        forms: The forms it is published in, the preferred one first; empty for a generated data set.
     """
 
     name: str
@@ -37,11 +37,11 @@ class NamedDataset:
     forms: tuple[FileSet, ...]
 
     def check(self, graph: Graph) -> None:
-        """Raises `DataError` unless the graph has the size this data set must have."""
-        for what in ("num_nodes", "num_edges", "num_features", "num_classes"):
-            wanted, got = getattr(self, what), getattr(graph, what)
-            if wanted != got:
-                raise DataError(f"{self.name}: {what} must be {wanted:,}, got {got:,}")
+        """Raises `DataError` unless the graph has the published size."""
+        for name in ("num_nodes", "num_edges", "num_features", "num_classes"):
+            published, actual = getattr(self, name), getattr(graph, name)
+            if actual != published:
+                raise DataError(f"{self.name}: {name} must be {published:,}, got {actual:,}")
 
 
 def _planetoid(name: str, hashes: str) -> FileSet:

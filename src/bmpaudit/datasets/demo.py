@@ -1,4 +1,4 @@
-"""The embedded data set: a synthetic citation graph."""
+"""The built-in data set: a synthetic citation graph."""
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,13 @@ SHARE_ON_TOPIC = 0.35
 
 
 def make_demo() -> Graph:
-    """A small world that looks like Cora: papers that mostly cite papers of their own field.
+    """A small graph that resembles Cora: papers that mostly cite papers of their own field.
 
-    Degree-corrected block model: every paper cites once, further citations come and all citations go in proportion
-    to a heavy-tailed attractiveness, within the citing paper's class with probability 0.8. Words follow Zipf's law; a
-    third of a paper's words come from the part of the vocabulary that belongs to its class. Only uniform doubles are
-    drawn, from one fixed stream, so that the graph is the same with every NumPy.
+    The model is a degree-corrected block model. Every paper makes one citation; the papers that make further citations,
+    and all papers cited, are drawn in proportion to a heavy-tailed attractiveness, within the citing paper's class with
+    probability 0.8. Words follow Zipf's law, and about a third of a paper's words come from the part of the vocabulary
+    that belongs to its class. Only uniform doubles are drawn, from one fixed stream, so that the graph is the same with
+    every version of NumPy.
     """
     random = stream(0, 0, Purpose.DEMO_GRAPH).random
     labels = (random(NUM_NODES) ** 1.3 * NUM_CLASSES).astype(np.int64)  # classes of unequal size
@@ -54,5 +55,5 @@ def make_demo() -> Graph:
 
 
 def _draw(cumulative: npt.NDArray[np.float64], uniform: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Indices with probabilities in proportion to the steps of `cumulative`."""
+    """Indices drawn with probabilities in proportion to the increments of `cumulative`."""
     return np.searchsorted(cumulative, uniform * cumulative[-1], side="right").astype(np.int64)

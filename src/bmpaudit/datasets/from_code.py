@@ -1,38 +1,28 @@
-"""A graph from a function of the user's own."""
+"""Graphs made by a function of the user's own."""
 
-import importlib
-import sys
-from pathlib import Path
-
-from bmpaudit.errors import DataError
+from bmpaudit.errors import DataError, InputError
 from bmpaudit.graph import Graph
-
-
-def is_function_name(name: str) -> bool:
-    """Whether a text reads as `module:function`."""
-    module, colon, function = name.partition(":")
-    return bool(colon) and function.isidentifier() and all(part.isidentifier() for part in module.split("."))
+from bmpaudit.registry import import_target
 
 
 def graph_from_function(name: str) -> Graph:
-    """Calls `module:function`, which is looked for as Python does, and in the current folder.
+    """Imports and calls `module:function`, which is searched for in the current folder too.
 
     Raises:
-        DataError: if there is none, it fails, or it does not return a `Graph`.
+        DataError: if it does not exist, fails, or does not return a `Graph`.
     """
-    module_name, _, function_name = name.partition(":")
-    here = str(Path.cwd())
-    is_new = here not in sys.path
-    if is_new:
-        sys.path.insert(0, here)
     try:
-        function = getattr(importlib.import_module(module_name), function_name)
+        function = import_target(name)
+    except InputError as failure:
+        raise DataError(_one_line(failure)) from failure
+    try:
         graph = function()
     except (Exception, SystemExit) as failure:  # the user's code may raise anything
-        raise DataError(f"{name}: {type(failure).__name__}: {failure}") from failure
-    finally:
-        if is_new:
-            sys.path.remove(here)
+        raise DataError(f"{name}: {type(failure).__name__}: {_one_line(failure)}") from failure
     if not isinstance(graph, Graph):
         raise DataError(f"{name} must return a bmpaudit.Graph, got {type(graph).__name__}")
     return graph
+
+
+def _one_line(failure: BaseException) -> str:
+    return " ".join(str(failure).split())

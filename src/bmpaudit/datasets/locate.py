@@ -1,6 +1,5 @@
-"""Where data files are looked for. Nothing here touches the network."""
+"""Where data files are searched for, without touching the network."""
 
-import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ import platformdirs
 
 from bmpaudit.datasets.catalog import NAMED_DATASETS, FileSet, NamedDataset
 from bmpaudit.errors import DataError
+from bmpaudit.files import sha256_of
 
 ENVIRONMENT_VARIABLE = "BMPAUDIT_DATA"
 
@@ -19,10 +19,9 @@ def user_cache() -> Path:
 
 
 def search_path(data_dir: str | Path | None = None) -> list[Path]:
-    """The folders that are searched, first to last: `data_dir`, `$BMPAUDIT_DATA`, the user's cache."""
-    named = os.environ.get(ENVIRONMENT_VARIABLE)
-    given = [Path(folder) for folder in (data_dir, named) if folder]
-    return [*given, user_cache()]
+    """The folders that are searched, in order: `data_dir`, `$BMPAUDIT_DATA`, the user's cache."""
+    chosen = [Path(folder) for folder in (data_dir, os.environ.get(ENVIRONMENT_VARIABLE)) if folder]
+    return [*chosen, user_cache()]
 
 
 @dataclass(frozen=True)
@@ -34,27 +33,26 @@ class FoundFiles:
 
     def verify(self) -> None:
         """Raises `DataError` unless every file is there and has the published SHA-256."""
-        for file_name, wanted in self.form.sha256.items():
-            verify_file(self.folder / file_name, wanted)
+        for file_name, published in self.form.sha256.items():
+            verify_file(self.folder / file_name, published)
 
 
-def verify_file(path: Path, wanted: str) -> None:
+def verify_file(path: Path, published: str) -> None:
     """Raises `DataError` unless the file is there and has this SHA-256."""
     try:
-        content = path.read_bytes()
+        sha256, size = sha256_of(path), path.stat().st_size
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file, though others of its data set are there") from None
-    got = hashlib.sha256(content).hexdigest()
-    if got != wanted:
+        raise DataError(f"{path}: no such file, though other files of the data set are there") from None
+    if sha256 != published:
         raise DataError(
-            f"{path}: not the published file (SHA-256 {got[:12]}… of {len(content):,} bytes, wanted {wanted[:12]}…)"
+            f"{path}: not the published file (SHA-256 must be {published[:12]}…, got {sha256[:12]}… of {size:,} bytes)"
         )
 
 
 def find_files(dataset: NamedDataset, data_dir: str | Path | None = None) -> FoundFiles | None:
     """The first folder of the search path that holds at least one file of the data set, or None.
 
-    A folder may hold the files itself or in a sub-folder `planetoid`.
+    The files may be in a subfolder `planetoid`.
     """
     return next(filter(None, (find_files_in(root, dataset) for root in search_path(data_dir))), None)
 
@@ -69,7 +67,7 @@ def find_files_in(root: Path, dataset: NamedDataset) -> FoundFiles | None:
 
 
 def find_archive(name: str, data_dir: str | Path | None = None) -> Path | None:
-    """The first `<name>.npz` on the search path, in a folder itself or in its sub-folder `npz`, or None."""
+    """The first `<name>.npz` in a folder of the search path or its subfolder `npz`, or None."""
     for root in search_path(data_dir):
         for path in (root / "npz" / f"{name}.npz", root / f"{name}.npz"):
             if path.is_file():
@@ -78,7 +76,7 @@ def find_archive(name: str, data_dir: str | Path | None = None) -> Path | None:
 
 
 def at_hand(data_dir: str | Path | None = None) -> list[str]:
-    """Names that `load` can read now, without a download: named data sets first, then archives.
+    """Names that `load` can read without a download: named data sets first, then archives.
 
     >>> "demo" in at_hand()
     True

@@ -16,8 +16,8 @@ from bmpaudit.graph import Graph
 def read_planetoid(folder: Path, name: str) -> Graph:
     """Reads `ind.<name>.*` from a folder.
 
-    Nodes stand in the order of `allx`, then the test nodes at the places `test.index` gives them. Test ids that
-    are skipped there (15 in CiteSeer) are nodes without features and, as in PyTorch Geometric, of class 0.
+    Nodes are in the order of `allx`, followed by the test nodes at the places given by `test.index`. Ids skipped there
+    (15 in CiteSeer) are nodes without features and, as in PyTorch Geometric, of class 0.
 
     Raises:
         DataError: if a file is missing, damaged or refused.
@@ -42,4 +42,5 @@ def read_planetoid(folder: Path, name: str) -> Graph:
     except FileNotFoundError:
         raise DataError(f"{files['test.index']}: no such file") from None
     except (ValueError, TypeError, AttributeError, IndexError, KeyError) as mismatch:
-        raise DataError(f"{folder}: the files ind.{name}.* do not fit together: {mismatch}") from None
+        reason = " ".join(str(mismatch).split())
+        raise DataError(f"{folder}: the files ind.{name}.* do not fit together: {reason}") from None

@@ -1,6 +1,8 @@
-"""The graph, and its way in from and out to other libraries and files."""
+"""The graph, and its conversion from and to other libraries and files."""
 
 from bmpaudit.graph.edges import EdgeCleaning, GraphCleanedWarning
-from bmpaudit.graph.graph import Features, Graph
+from bmpaudit.graph.features import Features
+from bmpaudit.graph.graph import Graph
+from bmpaudit.graph.pyg import DataIgnoredWarning
 
-__all__ = ["EdgeCleaning", "Features", "Graph", "GraphCleanedWarning"]
+__all__ = ["DataIgnoredWarning", "EdgeCleaning", "Features", "Graph", "GraphCleanedWarning"]

@@ -1,27 +1,28 @@
-"""From any list of node pairs to a clean undirected adjacency, with a report of what was changed."""
+"""From any list of node pairs to a simple undirected graph, with a record of what was changed."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 
 from bmpaudit.errors import InputError
 
 
 class GraphCleanedWarning(UserWarning):
-    """The edges given were not those of a simple undirected graph; the message says what was changed."""
+    """The edges were not those of a simple undirected graph; the message says what was changed."""
 
 
 @dataclass(frozen=True)
 class EdgeCleaning:
-    """What it took to make a simple undirected graph of the pairs that were given.
+    """What was changed to make a simple undirected graph of some pairs of nodes.
 
     Attributes:
-        num_pairs: Pairs (u, v) as given.
-        num_self_loops: Pairs with u = v, dropped.
-        num_duplicates: Pairs given before in the same direction, dropped.
-        num_one_way: Distinct pairs (u, v) without a (v, u), made to count in both directions.
-        num_edges: Undirected edges that came out.
+        num_pairs: Number of pairs (u, v) before cleaning.
+        num_self_loops: Number of pairs with u = v, which were dropped.
+        num_duplicates: Number of repeated pairs in the same direction, which were dropped.
+        num_one_way: Number of distinct pairs (u, v) without a (v, u), which now count in both directions.
+        num_edges: Number of undirected edges after cleaning.
     """
 
     num_pairs: int
@@ -32,30 +33,30 @@ class EdgeCleaning:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether some edges came in one direction and others in both."""
+        """Whether some edges were in one direction and others in both."""
         return 0 < self.num_one_way < self.num_edges
 
     def changes(self, *, both_ways_expected: bool) -> str:
         """The changes in words, empty if there were none.
 
         Args:
-            both_ways_expected: Whether the source writes an undirected edge as two pairs (PyG, SciPy), so that one
-                pair alone is a directed edge; else one pair an edge, all edges, is a form as good as the other.
+            both_ways_expected: Whether the source stores an undirected edge as two pairs (PyG, SciPy), so that a
+                single pair is a directed edge. Otherwise, one pair per edge is as good as two.
         """
         dropped = []
         if self.num_self_loops:
             dropped.append(f"{self.num_self_loops:,} self-loops")
         if self.num_duplicates:
             dropped.append(f"{self.num_duplicates:,} duplicates")
-        told = [f"{' and '.join(dropped)} dropped"] if dropped else []
+        changes = [f"{' and '.join(dropped)} dropped"] if dropped else []
         if self.num_one_way and (both_ways_expected or self.is_mixed):
-            told.append(f"{self.num_one_way:,} one-way edges made two-way")
-        return ", ".join(told)
+            changes.append(f"{self.num_one_way:,} one-way edges made two-way")
+        return ", ".join(changes)
 
 
 @dataclass(frozen=True)
 class CleanEdges:
-    """A simple undirected graph: compressed sparse rows with ascending neighbours, and the report."""
+    """A simple undirected graph as compressed sparse rows with ascending neighbours, and what was cleaned."""
 
     indptr: npt.NDArray[np.int64]
     indices: npt.NDArray[np.int32]
@@ -67,10 +68,10 @@ def clean_edges(pairs: npt.NDArray[np.integer], num_nodes: int) -> CleanEdges:
 
     Args:
         pairs: Node ids, shape (num_pairs, 2).
-        num_nodes: Ids must be below this.
+        num_nodes: Number of nodes; ids must be below it.
 
     Raises:
-        InputError: if a pair names a node that is not there.
+        InputError: if a pair names a node that does not exist.
     """
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise InputError(f"edges must have shape (num_edges, 2), got {pairs.shape}")
@@ -84,18 +85,17 @@ def clean_edges(pairs: npt.NDArray[np.integer], num_nodes: int) -> CleanEdges:
 
     source, target = pairs.astype(np.int64).T
     is_loop = source == target
-    arcs, times = np.unique((source * num_nodes + target)[~is_loop], return_counts=True)
-    reverse = (arcs % num_nodes) * num_nodes + arcs // num_nodes
-    num_one_way = int(np.count_nonzero(~np.isin(reverse, arcs, assume_unique=True)))
-    both = np.union1d(arcs, reverse)
-
-    indptr = np.zeros(num_nodes + 1, dtype=np.int64)
-    np.cumsum(np.bincount(both // num_nodes, minlength=num_nodes), out=indptr[1:])
+    source, target = source[~is_loop], target[~is_loop]
+    # Truth values add up to true, so that each arc is there once.
+    present = np.ones(len(source), dtype=np.bool_)
+    arcs = scipy.sparse.coo_array((present, (source, target)), shape=(num_nodes, num_nodes)).tocsr()
+    both = (arcs + arcs.T).tocsr()
+    both.sort_indices()
     cleaning = EdgeCleaning(
         num_pairs=len(pairs),
         num_self_loops=int(np.count_nonzero(is_loop)),
-        num_duplicates=int(np.sum(times - 1)),
-        num_one_way=num_one_way,
-        num_edges=len(both) // 2,
+        num_duplicates=len(source) - arcs.nnz,
+        num_one_way=both.nnz - arcs.nnz,
+        num_edges=both.nnz // 2,
     )
-    return CleanEdges(indptr, (both % num_nodes).astype(np.int32), cleaning)
+    return CleanEdges(both.indptr.astype(np.int64), both.indices.astype(np.int32), cleaning)

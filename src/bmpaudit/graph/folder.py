@@ -1,20 +1,20 @@
 """Graphs as two tables in a folder, `nodes` and `edges`, CSV or Parquet (docs/formats.md)."""
 
 import csv
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyarrow.parquet
 
+from bmpaudit.arrays import Ints
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import atomic_write
 from bmpaudit.graph.graph import Graph
+from bmpaudit.graph.node_error import NodeError
+from bmpaudit.graph.table import FORMATS, Table, find_table
 
-FORMATS = ("csv", "parquet")
 NOT_FEATURES = ("node", "label", "class_name")
 
 
@@ -22,33 +22,32 @@ def read_folder(folder: Path) -> Graph:
     """See `Graph.from_folder`."""
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder")
-    nodes_path, edges_path = _find_table(folder, "nodes"), _find_table(folder, "edges")
-    nodes, edges = _read_table(nodes_path), _read_table(edges_path)
-    for path, table, columns in ((nodes_path, nodes, ["label"]), (edges_path, edges, ["source", "target"])):
-        for column in columns:
-            if column not in table:
-                raise DataError(f"{path}: column {column!r} is missing; found {', '.join(map(str, table.columns[:8]))}")
-    if nodes.empty:
-        raise DataError(f"{nodes_path}: a graph must have at least one node, the table has none")
-    names = _read_names(nodes_path, nodes)
-    labels, class_names = _read_labels(nodes_path, nodes)
-    features = nodes.drop(columns=[c for c in NOT_FEATURES if c in nodes])
-    for feature in features:
-        if not pd.api.types.is_numeric_dtype(features[feature]):
-            raise DataError(f"{nodes_path}: feature column {feature!r} must hold numbers only")
+    nodes, edges = find_table(folder, "nodes"), find_table(folder, "edges")
+    nodes.require("label")
+    edges.require("source", "target")
+    if nodes.rows.empty:
+        raise DataError(f"{nodes.path}: a graph must have at least one node, the table has none")
+    names = _read_names(nodes)
+    labels, class_names = _read_labels(nodes)
+    columns = [str(column) for column in nodes.rows if column not in NOT_FEATURES]
+    if not columns:
+        raise DataError(f"{nodes.path}: a graph must have at least one feature column, the table has none")
+    features = np.column_stack([nodes.numbers(column).to_numpy(dtype=np.float64) for column in columns])
     row_of = pd.Series(np.arange(len(names)), index=pd.Index(names))
-    ends = [_rows_of(edges_path, edges[column], row_of) for column in ("source", "target")]
-    is_numbered = "node" not in nodes or list(names) == [str(row) for row in range(len(names))]
+    ends = [_rows_of(edges, column, row_of) for column in ("source", "target")]
+    is_numbered = names == [str(row) for row in range(len(names))]
     try:
         return Graph.from_edges(
             np.column_stack(ends),
-            features.to_numpy(dtype=np.float64),
+            features,
             labels,
-            node_names=None if is_numbered else list(names),
+            node_names=None if is_numbered else names,
             class_names=class_names,
         )
+    except NodeError as wrong:
+        raise _with_place(wrong, nodes, columns, names) from None
     except InputError as wrong:
-        raise DataError(f"{folder}: {wrong}") from None
+        raise DataError(f"{nodes.path}: {wrong}") from None
 
 
 def write_folder(graph: Graph, folder: Path, table_format: str) -> None:
@@ -57,12 +56,14 @@ def write_folder(graph: Graph, folder: Path, table_format: str) -> None:
         raise InputError(f"format must be one of {', '.join(FORMATS)}, got {table_format!r}")
     for other in (folder / f"{name}.{suffix}" for name in ("nodes", "edges") for suffix in FORMATS):
         if other.exists() and other.suffix != f".{table_format}":
-            raise InputError(f"{other} is there already; {table_format} tables beside it would be ambiguous")
+            raise InputError(f"{other} already exists; {table_format} tables beside it would be ambiguous")
     names = np.array(graph.node_names or range(graph.num_nodes))
     described = pd.DataFrame({"node": names, "label": graph.labels})
     if graph.class_names is not None:
-        if len(np.unique(graph.labels)) != graph.num_classes:
-            raise InputError("a class without a node has no place for its name in a table; use to_npz")
+        num_nodes_of = np.bincount(graph.labels, minlength=graph.num_classes)
+        if not num_nodes_of.all():
+            empty = graph.class_names[int(num_nodes_of.argmin())]
+            raise InputError(f"class {empty!r} has no nodes, so that its name has no place in a table; use to_npz")
         described["class_name"] = np.array(graph.class_names)[graph.labels]
     nodes = pd.concat(
         [
@@ -81,90 +82,60 @@ def write_folder(graph: Graph, folder: Path, table_format: str) -> None:
                 table.to_parquet(temporary, index=False)
 
 
-def _find_table(folder: Path, name: str) -> Path:
-    found = [path for path in (folder / f"{name}.{suffix}" for suffix in FORMATS) if path.exists()]
-    if len(found) != 1:
-        have = "has both" if found else "has neither"
-        raise DataError(f"{folder}: must have one of {name}.csv and {name}.parquet, {have}")
-    return found[0]
+def _read_names(nodes: Table) -> list[str]:
+    if "node" not in nodes.rows:
+        return [str(row) for row in range(len(nodes.rows))]
+    names = nodes.column("node").astype(str)
+    is_repeated = names.duplicated().to_numpy()
+    if is_repeated.any():
+        row = int(is_repeated.argmax())
+        first = int((names == names.iloc[row]).to_numpy().argmax())
+        where = nodes.place(first).rpartition(": ")[2]
+        raise DataError(f"{nodes.place(row)}: node {names.iloc[row]!r} is already on {where}")
+    return [str(name) for name in names]
 
 
-def _read_table(path: Path) -> pd.DataFrame:
-    try:
-        if path.suffix == ".parquet":
-            # Without pandas' metadata, which would hide a column that was once an index.
-            return pyarrow.parquet.read_table(path).to_pandas(ignore_metadata=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
-                path,
-                # Names stay text, so that "007" is not node 7 and "NA" is not a missing value.
-                dtype=dict.fromkeys(("node", "class_name", "source", "target"), str),
-                keep_default_na=False,
-                na_values=[""],
-                index_col=False,  # else rows longer than the header would shift all columns
-            )
-    # pandas' and pyarrow's parsing errors are ValueErrors or OSErrors
-    except (ValueError, OSError, pd.errors.ParserWarning) as damage:
-        raise DataError(f"{path}: damaged or not a {path.suffix[1:]} table: {str(damage).splitlines()[0]}") from None
-
-
-def _read_names(path: Path, nodes: pd.DataFrame) -> "pd.Series[str]":
-    if "node" not in nodes:
-        return pd.Series([str(row) for row in range(len(nodes))])
-    _refuse_missing(path, nodes["node"])
-    names = nodes["node"].astype(str)
-    repeated = names.duplicated().to_numpy()
-    if repeated.any():
-        row = int(repeated.argmax())
-        raise DataError(f"{_place(path, row)}: node {names.iloc[row]!r} was named before")
-    return names
-
-
-def _read_labels(path: Path, nodes: pd.DataFrame) -> tuple[npt.NDArray[np.int64], list[str] | None]:
+def _read_labels(nodes: Table) -> tuple[npt.NDArray[Any], list[str] | None]:
     """Whole numbers are class numbers, as everywhere; anything else names classes, numbered in alphabetical order."""
-    column = nodes["label"]
-    _refuse_missing(path, column)
+    column = nodes.column("label")
     class_names: list[str] | None = None
     if pd.api.types.is_integer_dtype(column):
-        labels = column.to_numpy(dtype=np.int64)
+        labels = column.to_numpy()
     else:
         values, labels = np.unique(column.astype(str).to_numpy(dtype=object), return_inverse=True)
         class_names = [str(value) for value in values]
-    if "class_name" in nodes:
-        class_names = _read_class_names(path, labels, nodes["class_name"])
+    if "class_name" in nodes.rows:
+        class_names = _read_class_names(nodes, labels)
     return labels, class_names
 
 
-def _read_class_names(path: Path, labels: npt.NDArray[np.int64], names: "pd.Series[str]") -> list[str]:
-    _refuse_missing(path, names)
-    pairs = pd.DataFrame({"label": labels, "name": names.astype(str)}).drop_duplicates().sort_values("label")
-    twice = pairs["label"].duplicated().to_numpy()
-    if twice.any():
-        raise DataError(f"{path}: label {pairs['label'].iloc[int(twice.argmax())]} has more than one class_name")
-    if labels.min() >= 0 and len(pairs) != labels.max() + 1:
+def _read_class_names(nodes: Table, labels: npt.NDArray[Any]) -> list[str]:
+    names = nodes.column("class_name").astype(str)
+    name_of: dict[int, str] = {}
+    for row, (label, name) in enumerate(zip(labels.tolist(), names, strict=True)):
+        if name_of.setdefault(label, name) != name:
+            raise DataError(
+                f"{nodes.place(row)}: label {label} must have one class_name, got {name!r} after {name_of[label]!r}"
+            )
+    absent = next((label for label in range(max(name_of) + 1) if label not in name_of), None)
+    if min(name_of) >= 0 and absent is not None:
         raise DataError(
-            f"{path}: with class_name, labels must be numbered without gaps, got {len(pairs)} up to {labels.max()}"
+            f"{nodes.path}: with class_name, labels must be numbered without gaps, "
+            f"got no label {absent} but {max(name_of)}"
         )
-    return [str(name) for name in pairs["name"]]
+    return [name_of[label] for label in sorted(name_of)]
 
 
-def _refuse_missing(path: Path, column: "pd.Series[Any]") -> None:
-    missing = column.isna().to_numpy()
-    if missing.any():
-        raise DataError(f"{_place(path, int(missing.argmax()))}: {column.name} is missing")
-
-
-def _rows_of(path: Path, ends: "pd.Series[Any]", row_of: "pd.Series[int]") -> npt.NDArray[np.int64]:
-    _refuse_missing(path, ends)
-    rows = row_of.reindex(ends.astype(str)).to_numpy()
-    unknown = np.isnan(rows)
-    if unknown.any():
-        row = int(unknown.argmax())
-        raise DataError(f"{_place(path, row)}: {ends.name} {str(ends.iloc[row])!r} is not a node")
+def _rows_of(edges: Table, column: str, row_of: "pd.Series[int]") -> Ints:
+    ends = edges.column(column).astype(str)
+    rows = row_of.reindex(ends).to_numpy()
+    is_unknown = np.isnan(rows)
+    if is_unknown.any():
+        row = int(is_unknown.argmax())
+        raise DataError(f"{edges.place(row)}: {column} {ends.iloc[row]!r} is not a node")
     return rows.astype(np.int64)
 
 
-def _place(path: Path, row: int) -> str:
-    """Where to look: editors count lines from 1, and the first is the header; Parquet has rows only."""
-    return f"{path}: line {row + 2}" if path.suffix == ".csv" else f"{path}: row {row}"
+def _with_place(wrong: NodeError, nodes: Table, columns: list[str], names: list[str]) -> DataError:
+    place = "at" if wrong.column is None else f"in column {columns[wrong.column]!r} of"
+    return DataError(f"{nodes.place(wrong.node)}: {wrong.what} {place} node {names[wrong.node]!r}")

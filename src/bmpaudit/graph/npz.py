@@ -19,21 +19,19 @@ def read_npz(path: Path) -> Graph:
     """See `Graph.from_npz`."""
     arrays = _load_arrays(path)
     try:
-        features: npt.NDArray[np.generic] | scipy.sparse.csr_array
-        features = arrays["x"] if "x" in arrays else _sparse_features(arrays)
         labels = arrays["y"]
         num_nodes = arrays.get("num_nodes", np.array(labels.size))
         if num_nodes.size != 1 or num_nodes.item() != labels.size:
-            raise InputError(f"num_nodes is {num_nodes}, but y has {labels.size} labels")
+            raise InputError(f"num_nodes must be {labels.size}, the length of y, got {num_nodes}")
         return Graph.from_edges(
             arrays["edges"],
-            features,
+            arrays["x"] if "x" in arrays else _sparse_features(arrays),
             labels,
             node_names=_names(arrays, "node_names"),
             class_names=_names(arrays, "class_names"),
         )
     except KeyError as missing:
-        raise DataError(f"{path}: key {missing} is missing; found {', '.join(sorted(arrays))}") from None
+        raise DataError(f"{path}: key {missing} is missing; the archive has {', '.join(sorted(arrays))}") from None
     except InputError as wrong:
         raise DataError(f"{path}: {wrong}") from None
 
@@ -71,14 +69,20 @@ def _load_arrays(path: Path) -> Arrays:
             members = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
+    except (PermissionError, IsADirectoryError) as failure:
+        raise DataError(f"{path}: {failure.strerror}") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError) as damage:
-        reason = "it holds pickled objects, which are never loaded" if "allow_pickle" in str(damage) else str(damage)
+        reason = " ".join(str(damage).split())
+        if "allow_pickle" in reason:
+            reason = "it holds pickled objects, which are never loaded"
         raise DataError(f"{path}: damaged or not an .npz archive: {reason}") from None
-    # NumPy hands out a member that is not an array as bytes; it is not ours.
+    # NumPy returns a member that is not an array as bytes; it is not ours.
     return {name: member for name, member in members.items() if isinstance(member, np.ndarray)}
 
 
 def _sparse_features(arrays: Arrays) -> scipy.sparse.csr_array:
+    if not any(name.startswith("x_") for name in arrays):
+        raise KeyError("x")
     indices, indptr, shape = arrays["x_indices"], arrays["x_indptr"], arrays["x_shape"]
     data = arrays.get("x_data", np.ones(indices.shape, dtype=np.float32))
     for name, array in (("x_indices", indices), ("x_indptr", indptr), ("x_shape", shape)):
@@ -86,8 +90,8 @@ def _sparse_features(arrays: Arrays) -> scipy.sparse.csr_array:
             raise InputError(f"{name} must be a list of whole numbers, got {array.dtype} of shape {array.shape}")
     try:
         return scipy.sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-    except ValueError as wrong:
-        raise InputError(f"features must be a valid sparse matrix: {wrong}") from None
+    except ValueError as failure:
+        raise InputError(f"features must be a valid sparse matrix: {failure}") from None
 
 
 def _names(arrays: Arrays, key: str) -> list[str] | None:

@@ -60,8 +60,7 @@ class ShadowStore:
         self.plan = plan
         if not read_only:
             self.folder.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(self.folder, "shadows.json")
-            remove_leftovers(self.folder / "shadows")
+            remove_leftovers(self.folder)
         self._check_plan(read_only)
         self.arrays = ArrayGroup(self.folder / "shadows", read_only=read_only)
         # A folder that keeps logits keeps those of all its models.

@@ -1,0 +1,114 @@
+"""Feature matrices: any dense or sparse input in one storage."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from bmpaudit.errors import InputError
+from bmpaudit.graph.node_error import NodeError
+
+Features: TypeAlias = npt.NDArray[np.float32] | scipy.sparse.csr_array
+
+# Below this share of non-zeros, compressed rows are smaller and faster than a dense matrix.
+SPARSE_BELOW = 0.25
+
+
+def as_array(what: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    """`numpy.asarray`, with an error that says what was not an array."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as failure:  # rows of different length
+        raise InputError(f"{what} must be an array: {failure}") from None
+
+
+def check_sparse(what: str, matrix: Any) -> None:
+    """Raises `InputError` if a SciPy matrix has indices that would make compiled code read foreign memory."""
+    try:
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)
+    except ValueError as failure:
+        raise InputError(f"{what} must be a valid sparse matrix: {failure}") from None
+
+
+def as_matrix(features: Any, num_nodes: int) -> Any:
+    """Checks the shape of features and leaves their values as they are.
+
+    Args:
+        features: Anything NumPy makes a matrix of, or a SciPy sparse matrix.
+        num_nodes: The number of rows there must be.
+
+    Returns:
+        An array or a SciPy sparse matrix of shape (num_nodes, num_features).
+    """
+    matrix = features if scipy.sparse.issparse(features) else as_array("features", features)
+    if matrix.ndim != 2:
+        raise InputError(f"features must have shape (num_nodes, num_features), got {matrix.shape}")
+    rows, columns = matrix.shape
+    if rows != num_nodes:
+        raise InputError(f"features must have one row for each of {num_nodes} labels, got {rows} rows")
+    if columns == 0:
+        raise InputError("features must have at least one column, got 0")
+    return matrix
+
+
+def canonical_features(features: Any, num_nodes: int, node_names: Sequence[str] | None) -> Features:
+    """A read-only copy in single precision: compressed rows if under a quarter is non-zero, else dense.
+
+    Raises:
+        InputError: naming the node and the column of the first value that is not finite.
+    """
+    matrix = as_matrix(features, num_nodes)
+    if scipy.sparse.issparse(matrix):
+        return _from_sparse(matrix, node_names)
+    dense = _float32(matrix, order="C")
+    is_finite = np.isfinite(dense)
+    if not is_finite.all():
+        node, column = (int(place) for place in np.unravel_index(np.argmin(is_finite), dense.shape))
+        raise _not_finite(matrix[node, column], node, column, node_names)
+    if np.count_nonzero(dense) < SPARSE_BELOW * dense.size:
+        return _read_only(scipy.sparse.csr_array(dense))
+    dense.setflags(write=False)
+    return dense
+
+
+def _from_sparse(matrix: Any, node_names: Sequence[str] | None) -> Features:
+    check_sparse("features", matrix)
+    sparse = _float32(scipy.sparse.csr_array(matrix))
+    with np.errstate(over="ignore"):
+        sparse.sum_duplicates()
+    is_finite = np.isfinite(sparse.data)
+    if not is_finite.all():
+        entry = int(np.argmin(is_finite))
+        node = int(np.searchsorted(sparse.indptr, entry, side="right")) - 1
+        raise _not_finite(sparse.data[entry], node, int(sparse.indices[entry]), node_names)
+    sparse.eliminate_zeros()
+    if sparse.nnz < SPARSE_BELOW * np.prod(sparse.shape):
+        return _read_only(sparse)
+    dense: npt.NDArray[np.float32] = sparse.toarray()
+    dense.setflags(write=False)
+    return dense
+
+
+def _not_finite(value: Any, node: int, column: int, node_names: Sequence[str] | None) -> NodeError:
+    bound = " in single precision" if np.isfinite(value) else ""  # such as 1e99, which becomes infinite
+    return NodeError(f"features must be finite{bound}, got {value}", node, node_names, column)
+
+
+def _read_only(sparse: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    for part in (sparse.data, sparse.indices, sparse.indptr):
+        part.setflags(write=False)
+    return sparse
+
+
+def _float32(matrix: Any, **options: Any) -> Any:
+    """A copy, so that what the caller holds stays theirs to change."""
+    if np.iscomplexobj(matrix):
+        raise InputError("features must be real numbers, got complex numbers")
+    try:
+        with np.errstate(over="ignore"):  # a number too large becomes infinite, which is refused
+            return matrix.astype(np.float32, copy=True, **options)
+    except (TypeError, ValueError) as failure:
+        raise InputError(f"features must be numbers: {failure}") from None
