@@ -12,9 +12,8 @@ import pytest
 from command_line import Command
 
 from bmpaudit import Graph
-from bmpaudit.attack import AttackSettings
 from bmpaudit.auditing import audit
-from bmpaudit.plan import AuditPlan
+from bmpaudit.plan import AttackSettings, AuditPlan
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import MLP, QueryView, Training
 

@@ -2,23 +2,23 @@
 
 import numpy as np
 import pytest
-from slow_attack import Rule, is_clear, slow_counts, slow_score
+from slow_attack import GAUSSIAN, Fit, is_clear, scores_of, slow_counts, slow_score
 
 from bmpaudit import Graph, datasets, prior_probabilities
 from bmpaudit.attack import (
     ErrorCounts,
+    Evidence,
     attack_performance,
-    challenge_scores,
     node_mia,
-    null_control,
+    permutation_test,
     split_mia,
-    split_runs,
+    split_models,
 )
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import GCN, ShadowPlan, ShadowRuns, Training, train_shadows
 
 SAMPLER = Uniform(0.5)
-VIEWS = ("full_clean", "none_clean")
+QUERIES = ("full", "none")
 NUM_MODELS = 40
 
 
@@ -43,35 +43,36 @@ def prior(graph: Graph) -> np.ndarray:
     return prior_probabilities(graph, SAMPLER).prob
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_members_are_told_apart(runs: ShadowRuns, prior: np.ndarray, view: str) -> None:
+@pytest.mark.parametrize("query", QUERIES)
+def test_members_are_told_apart(runs: ShadowRuns, prior: np.ndarray, query: str) -> None:
+    models = Evidence.of_runs(runs, "clean", [query])
     # A blind attack would be the best of 100 exchangeable ones with probability 1/100, however dependent nodes are.
-    control = null_control(runs, view, prior, num_permutations=99, decision="strong")
-    assert control.leakage_found
-    assert control.counts.accuracy.mean() > max(counts.accuracy.mean() for counts in control.null_counts)
-    assert hit_rate(control.counts) > max(hit_rate(counts) for counts in control.null_counts)
-    assert hit_rate(control.counts) > 0.5
-    assert attack_performance(challenge_scores(runs, view, prior)).auc > 0.5
+    test = permutation_test(GAUSSIAN, models, prior, num_permutations=99, rule="strong")
+    assert test.is_leakage_found
+    assert test.counts.accuracy.mean() > max(counts.accuracy.mean() for counts in test.null_counts)
+    assert hit_rate(test.counts) > max(hit_rate(counts) for counts in test.null_counts)
+    assert hit_rate(test.counts) > 0.5
+    assert attack_performance(scores_of(models, prior)).auc > 0.5
 
 
 def test_disjoint_models_tell_members_apart_too(runs: ShadowRuns, prior: np.ndarray) -> None:
-    halves = split_runs(runs)
-    counts = split_mia(halves.fitting, halves.challenged, "none_clean", prior)
+    halves = split_models(Evidence.of_runs(runs, "clean", ["none"]))
+    counts = split_mia(halves.fitting, halves.challenged, prior)
     assert hit_rate(counts) > 0.5
     assert counts.accuracy.mean() > 0.5
     assert (counts.num_in + counts.num_out == NUM_MODELS // 2).all()
 
 
 def test_same_as_refitting_on_some_nodes(runs: ShadowRuns, prior: np.ndarray) -> None:
-    targets = [0, 500, 999]
-    statistics, members = runs.statistics["full_clean"][:, targets].astype(np.float64), runs.memberships[:, targets]
+    models, targets = Evidence.of_runs(runs, "clean", ["full"]), [0, 500, 999]
+    statistics, members = models.statistics["full"][:, targets].astype(np.float64), models.memberships[:, targets]
     scores = np.empty(members.shape)
     for column in range(len(targets)):
         for model in range(NUM_MODELS):
             z, m = np.delete(statistics[:, column], model), np.delete(members[:, column], model)
-            scores[model, column] = slow_score(statistics[model, column], z[~m], z[m], Rule())
+            scores[model, column] = slow_score(statistics[model, column], z[~m], z[m], Fit())
     assert is_clear(scores).all()
-    counts = node_mia(runs, "full_clean", prior, targets=targets)
+    counts = node_mia(models, prior, targets=targets)
     false_positives, false_negatives = slow_counts(scores, members)
     assert np.array_equal(counts.false_positives, false_positives)
     assert np.array_equal(counts.false_negatives, false_negatives)

@@ -62,12 +62,12 @@ def test_without_spread(z: float, outside: list[float], inside: list[float], sco
     [
         (0.5, {}, False),  # the ratio is 1, which is not above 1
         (0.6, {}, True),
-        (0.6, {"decision": "weak"}, False),
+        (0.6, {"rule": "weak"}, False),
         (0.6, {"cost_false_positive": 1.5}, False),  # prior odds of 1.5 do not exceed 1.5 …
         (0.6, {"cost_false_positive": 1.49}, True),
         (0.4, {"cost_false_negative": 1.51}, True),
-        (0.4, {"decision": "weak", "cost_false_negative": 1.01}, True),
-        (0.6, {"decision": "weak", "cost_false_positive": 1.01}, False),
+        (0.4, {"rule": "weak", "cost_false_negative": 1.01}, True),
+        (0.6, {"rule": "weak", "cost_false_positive": 1.01}, False),
     ],
 )
 def test_priors_and_costs_move_the_threshold(prior_prob: float, options: dict[str, Any], expected: bool) -> None:

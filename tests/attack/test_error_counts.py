@@ -72,7 +72,7 @@ def test_prints_as_a_small_table() -> None:
         "  false positives     58 of 201   28.9 %",
         "  false negatives     32 of 105   30.5 %",
         "  right decisions    216 of 306   70.6 %",
-        "  constant decision     3 nodes  the attack says nothing there",
+        "  constant decision     3 nodes  the attack learns nothing there",
         "  not auditable          1 node  left out, such as node 7: its prior probability is 0",
     ]
     assert str(ErrorCounts.from_arrays(0, 0, 0, 0, 0.5)).splitlines()[1] == "  false positives    0 of 0"

@@ -2,17 +2,19 @@
 
 import numpy as np
 import pytest
-from slow_attack import DECISIONS, VIEW, make_runs, random_memberships
+from slow_attack import RULES, make_models, random_memberships, scores_of
 
 from bmpaudit import InputError
-from bmpaudit.attack import ChallengeScores, Decision, attack_performance, challenge_scores, node_mia
+from bmpaudit.attack import ChallengeScores, attack_performance, node_mia
 
 RATES = (0.0, 0.01, 0.05, 0.1, 0.29, 0.3, 0.5, 0.9, 1.0)
 
 
 def make_scores(values: np.ndarray, members: np.ndarray, threshold: float = 0.0) -> ChallengeScores:
-    num_nodes = values.shape[1]
-    return ChallengeScores(np.arange(num_nodes), values, members, np.linspace(0.2, 0.8, num_nodes), threshold)
+    nodes = np.arange(values.shape[1])
+    return ChallengeScores(
+        nodes, values, members, np.linspace(0.2, 0.8, len(nodes)), np.ones(len(nodes), dtype=bool), threshold
+    )
 
 
 def scores_of_kind(kind: str) -> ChallengeScores:
@@ -41,18 +43,20 @@ def slow_true_positive_rate(values: np.ndarray, members: np.ndarray, rate: float
     )
 
 
-@pytest.mark.parametrize("decision", DECISIONS)
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("kind", ["continuous", "ties", "infinite", "equal"])
-def test_same_as_counting(kind: str, decision: Decision) -> None:
+def test_same_as_counting(kind: str, rule: str) -> None:
     scores = scores_of_kind(kind)
-    values, members = scores.of(decision), scores.memberships
-    performance = attack_performance(scores, decision, RATES)
+    values, members = scores.of(rule), scores.memberships
+    performance = attack_performance(scores, rule, RATES)
     assert performance.num_in == members.sum()
     assert performance.num_out == (~members).sum()
     assert performance.accuracy == pytest.approx(np.mean((values > 0) == members), abs=1e-12)
     assert performance.auc == pytest.approx(slow_auc(values, members), abs=1e-12)
     expected = {rate: slow_true_positive_rate(values, members, rate) for rate in RATES}
     assert performance.tpr_at_fpr == pytest.approx(expected, abs=1e-12)
+    for fpr, tpr in zip(performance.roc.false_positive_rate, performance.roc.true_positive_rate, strict=True):
+        assert tpr == pytest.approx(slow_true_positive_rate(values, members, fpr), abs=1e-12) or fpr == tpr == 0
 
 
 def test_a_rate_of_so_many_in_a_hundred_allows_so_many() -> None:
@@ -65,15 +69,15 @@ def test_a_rate_of_so_many_in_a_hundred_allows_so_many() -> None:
 
 def test_accuracy_is_that_of_the_counts() -> None:
     rng, members = np.random.default_rng(2), random_memberships(40, 30, seed=2)
-    runs, prior = make_runs(members, rng.normal(size=members.shape) + members), np.full(30, 0.3)
-    counts = node_mia(runs, VIEW, prior)
-    performance = attack_performance(challenge_scores(runs, VIEW, prior))
+    models, prior = make_models(members, rng.normal(size=members.shape) + members), np.full(30, 0.3)
+    counts = node_mia(models, prior)
+    performance = attack_performance(scores_of(models, prior))
     assert performance.accuracy == pytest.approx(counts.accuracy.mean())
     assert list(performance.tpr_at_fpr) == [0.001, 0.01, 0.1]
     assert str(performance).startswith("1,200 challenges: accuracy ")
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_impossible_inputs_are_refused() -> None:
     scores = scores_of_kind("continuous")
     with pytest.raises(InputError, match=r"^false_positive_rates must be in \[0, 1\], got 1.5$"):
         attack_performance(scores, false_positive_rates=[0.1, 1.5])
@@ -82,3 +86,16 @@ def test_what_cannot_be_is_refused() -> None:
         InputError, match=r"^there must be challenges with members and with non-members, got 0 and 200$"
     ):
         attack_performance(nobody)
+
+
+def test_scores_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = []
+    sort = np.sort
+
+    def counting_sort(values: np.ndarray) -> np.ndarray:
+        lengths.append(len(values))
+        return sort(values)
+
+    monkeypatch.setattr(np, "sort", counting_sort)
+    performance = attack_performance(scores_of_kind("continuous"))
+    assert lengths == [performance.num_out, performance.num_in]

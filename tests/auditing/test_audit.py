@@ -13,19 +13,21 @@ from small_audit import leaky_graph, small_plan, stamps
 
 from bmpaudit import Graph, InputError
 from bmpaudit.attack import (
-    AttackSettings,
+    Evidence,
+    Gaussian,
+    Strong,
     attack_performance,
-    challenge_scores,
+    challenge,
     node_mia,
-    null_control,
+    permutation_test,
     split_mia,
-    split_runs,
+    split_models,
 )
 from bmpaudit.auditing import Audit, audit
 from bmpaudit.auditing.headline import HeadlineRow, cautions, odds_in_words, verdict
 from bmpaudit.auditing.nodes_table import node_components, node_homophily
 from bmpaudit.estimation import estimate, lower_bound, node_leakage
-from bmpaudit.plan import AuditPlan, Runtime
+from bmpaudit.plan import AttackSettings, AuditPlan, Runtime
 from bmpaudit.samplers import prior_probabilities
 from bmpaudit.shadow import QueryView, train_shadows
 
@@ -48,21 +50,25 @@ def test_parts_are_those_of_the_stages(done: Audit, tmp_path: Path) -> None:
     np.testing.assert_array_equal(done.runs.memberships, runs.memberships)
     np.testing.assert_array_equal(done.runs.statistics["full_clean"], runs.statistics["full_clean"])
     np.testing.assert_array_equal(done.priors.prob, prior)
+    models = Evidence.of_runs(runs, "clean", ["full"])
     for decision in PLAN.decisions:
         name = f"full_clean_{decision}"
-        counts = node_mia(runs, "full_clean", prior, decision=decision)
+        counts = node_mia(models, prior, rule=decision)
         assert_same_counts(done.attacks.counts[name], counts)
-        halves = split_runs(runs)
-        split = split_mia(halves.fitting, halves.challenged, "full_clean", prior, decision=decision)
+        halves = split_models(models)
+        split = split_mia(halves.fitting, halves.challenged, prior, rule=decision)
         assert_same_counts(done.attacks.split_counts[name], split)
         assert done.estimates.bounds[name].right.bound == lower_bound(split).right.bound
         definition: Any
         for definition, posterior in done.estimates.posteriors[name].items():
             parameter = posterior.parameter_names[0]
             assert posterior.quantile(0.5, parameter) == estimate(counts, definition).quantile(0.5, parameter)
-        figures = attack_performance(challenge_scores(runs, "full_clean", prior), decision)
-        assert done.attacks.performance[name].figures == figures
-    control = null_control(runs, "full_clean", prior, num_permutations=3)
+        scores = challenge(Gaussian(), models, prior, {"strong": Strong()}, with_scores=True).scores
+        assert scores is not None
+        performance = attack_performance(scores, decision)
+        for figure in ("num_out", "num_in", "accuracy", "auc", "tpr_at_fpr"):
+            assert getattr(done.attacks.performance[name], figure) == getattr(performance, figure)
+    control = permutation_test(Gaussian(), models, prior, num_permutations=3)
     assert done.attacks.null_control.statistic == control.statistic
     np.testing.assert_array_equal(done.attacks.null_control.null_statistics, control.null_statistics)
     leakage = node_leakage(done.attacks.counts["full_clean_strong"], PLAN.level)
@@ -96,7 +102,7 @@ def without_timings(found: Audit) -> dict[str, object]:
 
 
 def test_leakage_is_found_where_models_learn_by_heart(done: Audit) -> None:
-    assert done.attacks.null_control.leakage_found
+    assert done.attacks.null_control.is_leakage_found
     assert done.headline[0].name == "ε_R"
     assert done.headline[0].p50 > done.headline[0].floor
 

@@ -16,7 +16,6 @@ import pytest
 from small_audit import contents, leaky_graph, small_plan, small_subject, stamps
 
 from bmpaudit import DataError, ErrorCounts, InputError, Posterior
-from bmpaudit.attack import AttackSettings
 from bmpaudit.auditing import audit, report_step, steps
 from bmpaudit.auditing.folder import AuditFolder
 from bmpaudit.auditing.steps import (
@@ -28,7 +27,7 @@ from bmpaudit.auditing.steps import (
     sample_step,
     train_step,
 )
-from bmpaudit.plan import Runtime, read_plan
+from bmpaudit.plan import AttackSettings, Runtime, read_plan
 from bmpaudit.samplers import draw_memberships
 from bmpaudit.shadow import ALL_VIEWS, MLP, ShadowRuns
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bmpaudit import datasets, prior_probabilities
-from bmpaudit.attack import ErrorCounts, node_mia
+from bmpaudit.attack import ErrorCounts, Evidence, node_mia
 from bmpaudit.estimation import estimate
 from bmpaudit.samplers import Snowball
 from bmpaudit.shadow import GCN, ShadowPlan, Training, train_shadows
@@ -21,7 +21,9 @@ def all_counts(tmp_path_factory: pytest.TempPathFactory) -> ErrorCounts:
     graph, sampler = datasets.load("demo"), Snowball(0.25)
     plan = ShadowPlan(sampler, GCN(), Training(epochs=60), seed=4)
     runs = train_shadows(graph, plan, 80, tmp_path_factory.mktemp("shadows"))
-    return node_mia(runs, "full_clean", prior_probabilities(graph, sampler).prob, decision="weak")
+    return node_mia(
+        Evidence.of_runs(runs, "clean", ["full"]), prior_probabilities(graph, sampler).prob, rule="weak"
+    )
 
 
 def some_nodes(counts: ErrorCounts, num_nodes: int) -> ErrorCounts:

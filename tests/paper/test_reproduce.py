@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bmpaudit.attack import node_mia
+from bmpaudit.attack import DecisionSettings, Evidence, node_mia
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.estimation import estimate
 from bmpaudit.paper import CONFIGURATIONS as PAPERS_CONFIGURATIONS
-from bmpaudit.paper import measures, output, records, reproduce, study, workflow
+from bmpaudit.paper import counts as counts_module
+from bmpaudit.paper import experiments, measures, output, records, reproduce, study, workflow
 from bmpaudit.paper.counts import AttackCounts
 from bmpaudit.paper.experiments import BEYOND, MEASURES, VARIANTS, Configuration
 from bmpaudit.paper.results import ResultsFile
@@ -72,7 +73,7 @@ def contents(out: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for run in runs(out):
         counts = AttackCounts.load(run.counts_path)
-        found[f"{run.folder.name} errors"] = {name: array.tolist() for name, array in counts.errors.items()}
+        found[f"{run.folder.name} errors"] = {name: np.stack(made).tolist() for name, made in counts.errors.items()}
         found[f"{run.folder.name} results"] = json.loads((run.folder / "results.json").read_text())
     return found
 
@@ -122,10 +123,11 @@ def test_counts_are_those_of_the_attack_both_ways(tmp_path: Path) -> None:
     prior = reproduce.exact_priors("demo", run.configuration.sampler)
     counts = AttackCounts.load(run.counts_path)
     for variant in VARIANTS:
-        options: dict[str, Any] = {"decision": variant.decision}
+        models = Evidence.of_runs(shadows, variant.output, [variant.edges])
+        kept = DecisionSettings(unfittable="non-member")
         expected = {
-            "paper": node_mia(shadows, variant.view, "shadow-frequency", unfittable="non-member", **options),
-            "ours": node_mia(shadows, variant.view, prior, **options),
+            "paper": node_mia(models, "shadow-frequency", rule=variant.decision, settings=kept),
+            "ours": node_mia(models, prior, rule=variant.decision),
         }
         for counting in ("paper", "ours"):
             found = counts.error_counts(variant, counting)
@@ -134,6 +136,21 @@ def test_counts_are_those_of_the_attack_both_ways(tmp_path: Path) -> None:
             assert found.not_auditable == expected[counting].not_auditable
     assert counts.error_counts(VARIANTS[0], "paper").num_nodes == graph.num_nodes
     assert counts.error_counts(VARIANTS[0], "ours").num_nodes < graph.num_nodes
+
+
+def test_the_order_in_which_decisions_are_presented_cannot_swap_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = reproduce.Run(CONFIGURATIONS[1], 0, NUM_MODELS, tmp_path)
+    reproduce.train_and_attack([run], unwatched, num_threads=1)
+    expected = {variant: AttackCounts.load(run.counts_path).error_counts(variant, "ours") for variant in VARIANTS}
+    for module in (experiments, counts_module):
+        if hasattr(module, "DECISIONS"):
+            monkeypatch.setattr(module, "DECISIONS", tuple(reversed(experiments.DECISIONS)))
+    for variant, counts in expected.items():
+        again = AttackCounts.load(run.counts_path).error_counts(variant, "ours")
+        assert np.array_equal(again.false_positives, counts.false_positives)
+        assert np.array_equal(again.false_negatives, counts.false_negatives)
 
 
 def test_measures_of_a_cell_are_those_of_the_estimator(tmp_path: Path) -> None:

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from bmpaudit import DataError, Graph, InputError
-from bmpaudit.attack import AttackSettings
 from bmpaudit.estimation import NormalPrior
-from bmpaudit.plan import AuditPlan, PlanFile, format_plan, plan_template, read_plan
+from bmpaudit.plan import AttackSettings, AuditPlan, PlanFile, format_plan, plan_template, read_plan
 from bmpaudit.plan.comments import COMMENTS
 from bmpaudit.samplers import Bernoulli, DegreeWeighted, RandomWalk, Snowball, Stratified, Uniform
 from bmpaudit.shadow import GAT, GCN, MLP, QueryView, TorchModel, Training

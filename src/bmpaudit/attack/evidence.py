@@ -171,7 +171,7 @@ class Evidence:
 
     def at_targets(self, values: AnyArray) -> AnyArray:
         """The columns of the nodes to score, from shape (J, N) to (J, K); not copied if these are all nodes."""
-        return values if self.targets is None else values[:, self.targets]  # type: ignore[return-value]
+        return values if self.targets is None else np.take(values, self.targets, axis=1)  # type: ignore[return-value]
 
     def label(self, node: int) -> str:
         """What messages call a node: by its name if it has one."""

@@ -94,7 +94,7 @@ class AttackCounts:
         """Writes one archive, whole or not at all."""
         arrays: dict[str, npt.NDArray[Any]] = {f"prior_{name}": prior for name, prior in self.prior_prob.items()}
         smallest = np.min_scalar_type(self.num_models)
-        arrays |= {"-".join(["errors", *key]): np.stack(made).astype(smallest) for key, made in self.errors.items()}
+        arrays |= {":".join(["errors", *key]): np.stack(made).astype(smallest) for key, made in self.errors.items()}
         arrays["num_in"] = self.num_in.astype(smallest)
         arrays["about"] = np.array(json.dumps({"num_models": self.num_models, **self.about}))
         with atomic_write(path) as temporary:
@@ -113,8 +113,8 @@ class AttackCounts:
             about = json.loads(str(arrays["about"]))
             errors: dict[tuple[Counting, str, str], RuleErrors] = {}
             for name, array in arrays.items():
-                if name.startswith("errors-"):
-                    _, counting, view, rule = name.split("-")
+                if name.startswith("errors:"):
+                    _, counting, view, rule = name.split(":")
                     errors[counting, view, rule] = RuleErrors(*array.astype(np.int64))
             priors: dict[Counting, npt.NDArray[np.float64]] = {name: arrays[f"prior_{name}"] for name in COUNTINGS}
             return cls(about.pop("num_models"), arrays["num_in"].astype(np.int64), priors, errors, about)
