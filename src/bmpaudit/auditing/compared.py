@@ -12,7 +12,7 @@ import pandas as pd
 
 from bmpaudit import registry
 from bmpaudit.auditing.audit import Audit
-from bmpaudit.auditing.headline import floor_of, proven_of
+from bmpaudit.auditing.headline import floor_of
 from bmpaudit.errors import InputError
 from bmpaudit.estimation import Posterior
 from bmpaudit.registry import DEFINITION
@@ -75,7 +75,7 @@ class ComparedAudit:
     def proven(self) -> float | None:
         """What the attack proves; None if nothing."""
         bound = self.audit.estimates.bounds.get(self.variant)
-        return None if bound is None else proven_of(self.posterior, self.parameter, bound)
+        return None if bound is None else bound.on(self.posterior.definition, self.parameter).bound
 
     @property
     def is_leakage_found(self) -> bool:

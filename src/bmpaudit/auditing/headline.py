@@ -9,10 +9,12 @@ import numpy as np
 
 from bmpaudit.attack import PermutationTest
 from bmpaudit.auditing.attack_step import Attacks
-from bmpaudit.auditing.estimate_step import Estimates, headline_parameters
+from bmpaudit.auditing.estimate_step import SIDES, Estimates, headline_parameters
 from bmpaudit.auditing.plan import AuditPlan
-from bmpaudit.estimation import LowerBound, Posterior
-from bmpaudit.report.words import factor_in_words, number, odds_in_words, percent
+from bmpaudit.estimation import Posterior
+from bmpaudit.estimation.definitions import StoredDefinition
+from bmpaudit.estimation.definitions.curve import smallest_values
+from bmpaudit.report.words import factor, number, odds, percent
 from bmpaudit.samplers import Priors
 
 IS_NOT = (
@@ -75,7 +77,7 @@ def headline(plan: AuditPlan, priors: Priors, attacks: Attacks, estimates: Estim
         p5, p50, p95 = (float(value) for value in posterior.quantile([0.05, 0.5, 0.95], parameter_name))
         rows.append(
             HeadlineRow(
-                name=parameter.symbol,
+                name=parameter.symbol if parameter_name in SIDES else f"{name.upper()} {parameter.symbol}",
                 meaning=parameter.meaning,
                 definition=name,
                 parameter=parameter_name,
@@ -86,7 +88,7 @@ def headline(plan: AuditPlan, priors: Priors, attacks: Attacks, estimates: Estim
                 floor=floor_of(posterior, parameter_name, priors),
                 floor_is_exact=priors.floor.is_exact or not definition.uses_prior,
                 floor_level=priors.floor.level if definition.uses_prior else None,
-                proven=None if bound is None else proven_of(posterior, parameter_name, bound),
+                proven=None if bound is None else bound.on(definition, parameter_name).bound,
                 proof_level=plan.proof_level,
                 tail_prior_share=posterior.tail_prior_share(parameter_name),
             )
@@ -95,23 +97,14 @@ def headline(plan: AuditPlan, priors: Priors, attacks: Attacks, estimates: Estim
 
 
 def floor_of(posterior: Posterior, parameter: str, priors: Priors) -> float:
-    """What the sampler alone gives away of a parameter."""
-    if not posterior.definition.uses_prior:
-        return 0.0
-    floor = priors.floor
-    return posterior.value_reaching(parameter, floor.left, floor.right)
-
-
-def proven_of(posterior: Posterior, parameter: str, bound: LowerBound) -> float | None:
-    """What the errors prove about a parameter, or None."""
-    if not posterior.definition.uses_prior:
-        return bound.mp.bound
-    left, right = bound.left.bound, bound.right.bound
-    if parameter in ("epsilon_left", "epsilon_right"):
-        return left if parameter == "epsilon_left" else right
-    if left is None and right is None:
-        return None
-    return posterior.value_reaching(parameter, -np.inf if left is None else left, -np.inf if right is None else right)
+    """What the sampler alone gives away of a parameter: the smallest value that its floor leaves possible."""
+    definition, floor = posterior.definition, priors.floor
+    if not definition.uses_prior or isinstance(definition, StoredDefinition):
+        return posterior.lows[parameter]
+    left, right = smallest_values(definition, np.array([floor.left]), np.array([floor.right]))
+    if len(definition.parameters) > 1:
+        return floor.left if parameter == definition.parameters[0].name else floor.right
+    return float(max(left[0], right[0]))
 
 
 def verdict(rows: tuple[HeadlineRow, ...], test: PermutationTest) -> str:
@@ -121,16 +114,16 @@ def verdict(rows: tuple[HeadlineRow, ...], test: PermutationTest) -> str:
     interval = f"({row.name} = {number(row.p50, 1)}, 90 % interval {number(row.p5, 1)} to {number(row.p95, 1)})"
     if row.uses_prior:
         is_more = row.proven is not None and row.proven > row.floor
-        proven = f"at least {odds_in_words(row.proven or 0.0)} is proven" if is_more else "nothing beyond that is proven"
+        proven = f"at least {odds(row.proven or 0.0)} is proven" if is_more else "nothing beyond that is proven"
         message = (
             f"Estimated: seeing this model, an adversary's odds that a node {state} the training graph reach about "
-            f"{odds_in_words(row.p50)} {interval}; the sampling alone gives {odds_in_words(row.floor)}; {proven}."
+            f"{odds(row.p50)} {interval}; the sampling alone gives {odds(row.floor)}; {proven}."
         )
     else:
-        proven = "nothing is proven" if row.proven is None else f"at least {factor_in_words(row.proven)} is proven"
+        proven = "nothing is proven" if row.proven is None else f"at least {factor(row.proven)} is proven"
         message = (
             f"Estimated: seeing this model multiplies an adversary's odds that a node {state} the training graph by up "
-            f"to about {factor_in_words(row.p50)} {interval}; {proven}."
+            f"to about {factor(row.p50)} {interval}; {proven}."
         )
     if not test.is_leakage_found:
         message = (

@@ -14,7 +14,6 @@ import scipy.sparse
 from bmpaudit.arrays import Ints
 from bmpaudit.auditing.audit import Audit
 from bmpaudit.auditing.headline import IS_NOT
-from bmpaudit.auditing.layout import graph_layout
 from bmpaudit.auditing.plan_file import format_plan
 from bmpaudit.auditing.stamps import build_id
 from bmpaudit.auditing.summary import graph_sizes

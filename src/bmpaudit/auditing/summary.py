@@ -88,7 +88,9 @@ def _variant(audit: Audit, name: str) -> dict[str, Any]:
         if bound is None
         else {"right": bound.right.bound, "left": bound.left.bound, "mp": bound.mp.bound, "level": bound.level},
         "posteriors": {
-            definition: posterior.summary() for definition, posterior in audit.estimates.posteriors[name].items()
+            definition: posterior.summary()
+            | {"symbols": {parameter.name: parameter.symbol for parameter in posterior.definition.parameters}}
+            for definition, posterior in audit.estimates.posteriors[name].items()
         },
     }
 

@@ -12,7 +12,7 @@ from bmpaudit.report.figures.posteriors import posteriors, shuffled_posteriors
 from bmpaudit.report.figures.prior_against_epsilon import prior_against_epsilon
 from bmpaudit.report.figures.regions import ErrorRates, regions
 from bmpaudit.report.figures.roc import roc
-from bmpaudit.report.figures.style import SavedFigure, Width, save_figure
+from bmpaudit.report.figures.style import SavedFigure, Width, save_figure, write_figure
 
 __all__ = [
     "BinnedQuartiles",
@@ -30,5 +30,6 @@ __all__ = [
     "regions",
     "roc",
     "save_figure",
+    "write_figure",
     "shuffled_posteriors",
 ]

@@ -261,7 +261,13 @@ def save_figure(figure: Figure, path_without_suffix: str | Path) -> SavedFigure:
     if base.suffix in (".pdf", ".png"):
         raise InputError(f"path_without_suffix must not end in .pdf or .png, got {base}")
     saved = SavedFigure(pdf=base.with_name(f"{base.name}.pdf"), png=base.with_name(f"{base.name}.png"))
-    with look(), atomic_write(saved.pdf) as pdf, atomic_write(saved.png) as png:
-        figure.savefig(pdf, metadata={"CreationDate": None})
-        figure.savefig(png)
+    with atomic_write(saved.pdf) as pdf, atomic_write(saved.png) as png:
+        write_figure(figure, pdf)
+        write_figure(figure, png)
     return saved
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """Writes a picture in the format of the path's suffix; the same figure gives the same bytes."""
+    with look():
+        figure.savefig(path, metadata={"CreationDate": None} if path.suffix == ".pdf" else None)

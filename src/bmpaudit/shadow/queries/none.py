@@ -1,7 +1,6 @@
 """No edges."""
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +14,4 @@ class NoEdges:
     def graph(self, graph: Graph) -> Graph:
         """See `interfaces.Query`."""
         indptr, indices = np.zeros_like(graph.indptr), np.empty(0, dtype=graph.indices.dtype)
-        for array in (indptr, indices):
-            array.setflags(write=False)
-        return dataclasses.replace(graph, indptr=indptr, indices=indices)
+        return replace(graph, indptr=indptr, indices=indices, cleaning=replace(graph.cleaning, num_edges=0))
