@@ -337,14 +337,14 @@ def test_prior_against_epsilon_without_flagged_nodes() -> None:
     assert both.axes[0].get_ylim() == both.axes[1].get_ylim()
 
 
-def test_nodes_without_a_finite_value_are_told() -> None:
+def test_nodes_without_a_finite_value_are_counted() -> None:
     low, high = LOW.copy(), HIGH.copy()
     low[3], high[4] = -np.inf, np.inf
     (axes,) = figures.prior_against_epsilon(PRIOR, MEDIAN, low, high).axes
     assert len(points(scatters(axes)[0])) == K - 2
-    assert [text.get_text() for text in axes.texts] == ["without a finite value, not shown: 2"]
+    assert [text.get_text() for text in axes.texts] == ["not shown: 2 nodes without a finite value"]
     (axes,) = figures.leakage_by(low, PRIOR, group_label="prior").axes
-    assert [text.get_text() for text in axes.texts] == ["without a finite value, not shown: 1"]
+    assert [text.get_text() for text in axes.texts] == ["not shown: 1 node without a finite value"]
 
 
 def test_equal_priors_are_drawn_apart_above_a_level_floor() -> None:

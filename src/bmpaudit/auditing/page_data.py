@@ -118,7 +118,7 @@ def _finite(value: Any) -> Any:
 
 def _headline_row(audit: Audit, row: HeadlineRow) -> dict[str, Any]:
     definition = audit.estimates.posteriors[audit.plan.main_variant.name][row.definition].definition
-    floor = {"floor_is_exact": audit.priors.is_exact, "floor_level": None}
+    floor = {"floor_is_exact": audit.priors.is_exact or not definition.uses_prior, "floor_level": None}
     return {**dataclasses.asdict(row), **floor, "multiplies_odds": not definition.uses_prior}
 
 

@@ -40,7 +40,7 @@ class AuditPlots:
         rows, found = self._audit.headline, self._audit.estimates.posteriors[self._main]
         row = rows[0]
         return figures.posteriors(
-            {f"{row.name} ({row.definition})": found[row.definition]},
+            {row.definition: found[row.definition]},
             row.parameter,
             floor=row.floor if np.isfinite(row.floor) else None,
             lower_bound=row.proven,

@@ -77,12 +77,12 @@ def comparison(
     """Posteriors of several audits, their difference to the first one, and the nodes of each against the first's.
 
     Args:
-        posteriors: By label, in order.
-        differences: By the labels of all but the first.
-        nodes: By the labels of those whose nodes are the first's.
-        parameter: Of the posteriors.
-        node_symbol: What the nodes' values are.
-        panels: Which to draw, from left to right; `nodes` is left out where there are none.
+        posteriors: Posteriors by label, in order.
+        differences: Differences from the first, by the labels of the others.
+        nodes: Nodes of those audits that share them with the first, by label.
+        parameter: Parameter of the posteriors to draw.
+        node_symbol: Symbol of the nodes' values.
+        panels: Panels to draw, from left to right; `nodes` is left out if there are none.
         width: One or two columns.
 
     Raises:

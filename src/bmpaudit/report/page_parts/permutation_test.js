@@ -1,17 +1,17 @@
 // The attack on the real memberships beside attacks after shuffling memberships between models.
 import {addChart, axis, layoutOf, SELECTED_COLOUR} from './charts.js';
 import {byId, withSubscripts} from './dom.js';
-import {formatCounted, formatFixed, formatSignificant, isNumber} from './format.js';
+import {formatCounted, formatFixed, formatInterval, isNumber} from './format.js';
 import {data} from './state.js';
 import {largest, smallest} from './statistics.js';
 
 function sentenceOf(test) {
   const shuffled = test.shuffled_statistics;
-  const range = `${formatSignificant(smallest(shuffled), 2)} to ${formatSignificant(largest(shuffled), 2)}`;
+  const range = formatInterval(smallest(shuffled), largest(shuffled), 3);
   const verdict = test.is_leakage_found
     ? 'The real score is above all of these, so the attack found leakage.'
     : 'The real score is not above all of these, so the attack found no leakage.';
-  return `The attack scores ${formatSignificant(test.statistic, 2)} on the real memberships, and ${range} after shuffling memberships between models (${formatCounted(shuffled.length, 'time')}). ${verdict} p = ${formatFixed(test.p_value)}.`;
+  return `The attack scores ${formatFixed(test.statistic, 3)} on the real memberships, and ${range} after shuffling memberships between models (${formatCounted(shuffled.length, 'time')}). ${verdict} p = ${formatFixed(test.p_value)}.`;
 }
 
 function strip(title, real, shuffled) {
