@@ -21,9 +21,11 @@ from matplotlib.text import Text
 from bmpaudit.attack import ErrorCounts
 from bmpaudit.errors import InputError
 from bmpaudit.estimation import NormalPrior, Posterior, estimate
+from bmpaudit.estimation.difference import DifferenceMarginal
 from bmpaudit.privacy import Region
 from bmpaudit.report import figures
 from bmpaudit.report.figures import style
+from bmpaudit.report.figures.comparison import ComparedNodes, comparison
 
 INCHES = {"one": 3.35, "two": 6.9}
 WIDTHS: list[figures.Width] = ["one", "two"]
@@ -254,6 +256,17 @@ def test_posteriors_share_a_prior_where_it_is_the_same(posterior: Posterior, oth
 def test_different_parameters_share_an_axis_called_epsilon(posterior: Posterior) -> None:
     figure = figures.posteriors({"BMP-R": posterior, "MP": make_posterior(definition="mp")})
     assert figure.axes[0].get_xlabel() == r"$\varepsilon$ [nats]"
+
+
+def test_a_comparison_names_its_axes(posterior: Posterior, other: Posterior) -> None:
+    difference = DifferenceMarginal(posterior.marginal(), other.marginal())
+    nodes = {"b": ComparedNodes(MEDIAN, HIGH, FLAGGED)}
+    figure = comparison({"a": posterior, "b": other}, {"b": difference}, nodes, "epsilon_right")
+    assert [axes.get_xlabel() for axes in figure.axes] == [
+        r"$\varepsilon_R$ [nats]",
+        r"$\varepsilon_R$ minus that of the first [nats]",
+        "$e_R$ in a",
+    ]
 
 
 def test_either_parameter_of_a_joint_posterior() -> None:

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from bmpaudit.arrays import Flags, Floats
+from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
 from bmpaudit.files import atomic_write
 from bmpaudit.report.words import count
@@ -212,13 +212,13 @@ def note(axes: Axes, text: str) -> None:
     )
 
 
-def not_shown(is_finite: Flags) -> str:
+def not_shown(is_finite: npt.ArrayLike) -> str:
     """A remark on nodes that a picture leaves out.
 
-    >>> not_shown(np.array([True, False]))
+    >>> not_shown([True, False])
     'not shown: 1 node without a finite value'
     """
-    return f"not shown: {count(int(np.count_nonzero(~is_finite)), 'node')} without a finite value"
+    return f"not shown: {count(int(np.count_nonzero(np.logical_not(is_finite))), 'node')} without a finite value"
 
 
 def limits(values: npt.ArrayLike, share: float = 0.04) -> tuple[float, float]:
