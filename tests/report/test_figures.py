@@ -519,7 +519,7 @@ def assert_inside(axes: Axes, x: Any, y: Any) -> None:
         (lambda: figures.leakage_by([1.0], [1, 2], group_label=""), r"groups must have shape \(1,\)"),
         (lambda: figures.leakage_by([1.0], ["a"], group_label="", categorical=False), "groups must be numbers"),
         (lambda: figures.roc({"a": ([0, 1, 0.5], [0, 1, 1])}), "fpr of 'a' must be ascending"),
-        (lambda: figures.permutation_test(math.nan, [0.1]), "shuffled_statistics must be finite"),
+        (lambda: figures.permutation_test(math.nan, [0.1]), "null_statistics must be finite"),
         (lambda: figures.save_figure(Figure(), "figure.pdf"), "must not end in .pdf or .png"),
     ],
 )

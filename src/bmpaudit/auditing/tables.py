@@ -23,7 +23,7 @@ def markdown_table(plan: AuditPlan, posteriors: Posteriors) -> str:
 def latex_table(plan: AuditPlan, posteriors: Posteriors) -> str:
     """The same as a LaTeX `tabular`."""
     columns = _columns(posteriors)
-    head = ["attack", *(f"{definition} ${parameter.latex.strip('$')}$" for definition, parameter in columns)]
+    head = ["attack", *(f"{definition} ${parameter.latex}$" for definition, parameter in columns)]
     lines = [r"\begin{tabular}{l" + "c" * len(columns) + "}", r"\hline", " & ".join(head) + r" \\", r"\hline"]
     lines += [" & ".join(row) + r" \\" for row in _rows(plan, posteriors, columns)]
     return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"

@@ -165,20 +165,11 @@ def dashes(number: int) -> Any:
     return DASHES[number // len(SERIES) % len(DASHES)]
 
 
-def formula(symbol: str) -> str:
-    r"""A symbol in LaTeX as a formula.
-
-    >>> formula(r"\varepsilon_R")
-    '$\\varepsilon_R$'
-    """
-    return f"${symbol.strip('$')}$"
-
-
 def parameter_label(posterior: Posterior, name: str) -> str:
     """The label of an axis that shows a parameter of a posterior."""
     for parameter in posterior.definition.parameters:
         if parameter.name == name:
-            return f"{formula(parameter.latex)} [nats]"
+            return f"${parameter.latex}$ [nats]"
     return NUISANCE_PARAMETERS.get(name, plain(name))
 
 

@@ -6,7 +6,7 @@ import {data} from './state.js';
 import {largest, smallest} from './statistics.js';
 
 function sentenceOf(test) {
-  const shuffled = test.shuffled_statistics;
+  const shuffled = test.null_statistics;
   const range = formatInterval(smallest(shuffled), largest(shuffled), 3);
   const verdict = test.is_leakage_found
     ? 'The real score is above all of these, so the attack found leakage.'
@@ -53,13 +53,9 @@ export function show() {
   }
   sentence.classList.toggle('notice', !test.is_leakage_found);
   addChart('chart-permutation-statistic', 'Score of the attack on real and on shuffled memberships', () =>
-    strip(
-      'score: mean over nodes of |A/n<sub>0</sub> + B/n<sub>1</sub> − 1|',
-      test.statistic,
-      test.shuffled_statistics,
-    ),
+    strip('score: mean over nodes of |A/n<sub>0</sub> + B/n<sub>1</sub> − 1|', test.statistic, test.null_statistics),
   );
   addChart('chart-permutation-median', 'Estimate of ε from real and from shuffled memberships', () =>
-    strip('posterior median of ε', test.median, test.shuffled_medians),
+    strip('posterior median of ε', test.median, test.null_medians),
   );
 }
