@@ -124,9 +124,9 @@ def page_data(
             "is_leakage_found": True,
             "p_value": 0.05,
             "statistic": 0.21,
-            "shuffled_statistics": _rounded(rng.normal(0.05, 0.008, 19)),
+            "null_statistics": _rounded(rng.normal(0.05, 0.008, 19)),
             "median": 4.8,
-            "shuffled_medians": _rounded(rng.normal(1.2, 0.2, 19)),
+            "null_medians": _rounded(rng.normal(1.2, 0.2, 19)),
         },
         "is_not": [
             "The posterior is calibrated under its own model, in which error rates are uniform on the region; it is no "

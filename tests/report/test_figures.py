@@ -21,9 +21,11 @@ from matplotlib.text import Text
 from bmpaudit.attack import ErrorCounts
 from bmpaudit.errors import InputError
 from bmpaudit.estimation import NormalPrior, Posterior, estimate
+from bmpaudit.estimation.difference import DifferenceMarginal
 from bmpaudit.privacy import Region
 from bmpaudit.report import figures
 from bmpaudit.report.figures import style
+from bmpaudit.report.figures.comparison import ComparedNodes, comparison
 
 INCHES = {"one": 3.35, "two": 6.9}
 WIDTHS: list[figures.Width] = ["one", "two"]
@@ -256,6 +258,17 @@ def test_different_parameters_share_an_axis_called_epsilon(posterior: Posterior)
     assert figure.axes[0].get_xlabel() == r"$\varepsilon$ [nats]"
 
 
+def test_a_comparison_names_its_axes(posterior: Posterior, other: Posterior) -> None:
+    difference = DifferenceMarginal(posterior.marginal(), other.marginal())
+    nodes = {"b": ComparedNodes(MEDIAN, HIGH, FLAGGED)}
+    figure = comparison({"a": posterior, "b": other}, {"b": difference}, nodes, "epsilon_right")
+    assert [axes.get_xlabel() for axes in figure.axes] == [
+        r"$\varepsilon_R$ [nats]",
+        r"$\varepsilon_R$ minus that of the first [nats]",
+        "$e_R$ in a",
+    ]
+
+
 def test_either_parameter_of_a_joint_posterior() -> None:
     joint = make_posterior(definition="bmp")
     (axes,) = figures.posteriors({"BMP": joint}, "epsilon_left").axes
@@ -337,14 +350,14 @@ def test_prior_against_epsilon_without_flagged_nodes() -> None:
     assert both.axes[0].get_ylim() == both.axes[1].get_ylim()
 
 
-def test_nodes_without_a_finite_value_are_told() -> None:
+def test_nodes_without_a_finite_value_are_counted() -> None:
     low, high = LOW.copy(), HIGH.copy()
     low[3], high[4] = -np.inf, np.inf
     (axes,) = figures.prior_against_epsilon(PRIOR, MEDIAN, low, high).axes
     assert len(points(scatters(axes)[0])) == K - 2
-    assert [text.get_text() for text in axes.texts] == ["without a finite value, not shown: 2"]
+    assert [text.get_text() for text in axes.texts] == ["not shown: 2 nodes without a finite value"]
     (axes,) = figures.leakage_by(low, PRIOR, group_label="prior").axes
-    assert [text.get_text() for text in axes.texts] == ["without a finite value, not shown: 1"]
+    assert [text.get_text() for text in axes.texts] == ["not shown: 1 node without a finite value"]
 
 
 def test_equal_priors_are_drawn_apart_above_a_level_floor() -> None:
@@ -506,7 +519,7 @@ def assert_inside(axes: Axes, x: Any, y: Any) -> None:
         (lambda: figures.leakage_by([1.0], [1, 2], group_label=""), r"groups must have shape \(1,\)"),
         (lambda: figures.leakage_by([1.0], ["a"], group_label="", categorical=False), "groups must be numbers"),
         (lambda: figures.roc({"a": ([0, 1, 0.5], [0, 1, 1])}), "fpr of 'a' must be ascending"),
-        (lambda: figures.permutation_test(math.nan, [0.1]), "shuffled_statistics must be finite"),
+        (lambda: figures.permutation_test(math.nan, [0.1]), "null_statistics must be finite"),
         (lambda: figures.save_figure(Figure(), "figure.pdf"), "must not end in .pdf or .png"),
     ],
 )

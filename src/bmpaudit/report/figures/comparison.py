@@ -77,12 +77,12 @@ def comparison(
     """Posteriors of several audits, their difference to the first one, and the nodes of each against the first's.
 
     Args:
-        posteriors: By label, in order.
-        differences: By the labels of all but the first.
-        nodes: By the labels of those whose nodes are the first's.
-        parameter: Of the posteriors.
-        node_symbol: What the nodes' values are.
-        panels: Which to draw, from left to right; `nodes` is left out where there are none.
+        posteriors: Posteriors by label, in order.
+        differences: Differences from the first, by the labels of the others.
+        nodes: Nodes of those audits that share them with the first, by label.
+        parameter: Parameter of the posteriors to draw.
+        node_symbol: Symbol of the nodes' values.
+        panels: Panels to draw, from left to right; `nodes` is left out if there are none.
         width: One or two columns.
 
     Raises:
@@ -131,7 +131,7 @@ def to_svg(figure: Figure) -> bytes:
     return written.getvalue()
 
 
-def _draw_posteriors(axes: Axes, posteriors: Mapping[str, Posterior], parameter: str, label: str) -> None:
+def _draw_posteriors(axes: Axes, posteriors: Mapping[str, Posterior], parameter: str, axis_label: str) -> None:
     ends = [posterior.quantile([TAIL, 1 - TAIL], parameter) for posterior in posteriors.values()]
     low, high = limits(np.concatenate(ends))
     x = np.linspace(low, high, POINTS)
@@ -144,7 +144,7 @@ def _draw_posteriors(axes: Axes, posteriors: Mapping[str, Posterior], parameter:
         axes.plot(x, _prior(posterior, parameter, x), color=REFERENCE, linewidth=0.9, linestyle=DASHED, zorder=4)
     # A prior may be much higher than the posterior where it ends.
     axes.set(xlim=(low, high), ylim=(0, 1.05 * highest), ylabel="posterior density [1/nat]")
-    axes.set_xlabel(label)
+    axes.set_xlabel(axis_label)
 
 
 def _prior(posterior: Posterior, parameter: str, x: Floats) -> Floats:
@@ -158,7 +158,7 @@ def _prior(posterior: Posterior, parameter: str, x: Floats) -> Floats:
 
 
 def _draw_differences(
-    axes: Axes, differences: Mapping[str, DifferenceMarginal], label: str, numbers: Mapping[str, int]
+    axes: Axes, differences: Mapping[str, DifferenceMarginal], axis_label: str, numbers: Mapping[str, int]
 ) -> None:
     ends = [each.quantile([TAIL, 1 - TAIL]) for each in differences.values()]
     low, high = limits(np.concatenate([*ends, [0.0]]))
@@ -174,7 +174,7 @@ def _draw_differences(
     axes.axvline(0, color=REFERENCE, linewidth=0.8, linestyle=":")
     top = axes.get_ylim()[1]
     axes.set(xlim=(low, high), ylim=(0, top * (1 + 0.1 * len(differences))), ylabel="density [1/nat]")
-    axes.set_xlabel(f"{label.removesuffix(' [nats]')} minus that of the first [nats]")
+    axes.set_xlabel(f"{axis_label.removesuffix(' [nats]')} minus that of the first [nats]")
     axes.legend(handles=lines, loc="best", fontsize=7, borderaxespad=0.0)
 
 

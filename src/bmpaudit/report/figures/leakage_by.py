@@ -23,6 +23,7 @@ from bmpaudit.report.figures.style import (
     legend_above,
     limits,
     new_figure,
+    not_shown,
     note,
     plain,
     spread,
@@ -108,7 +109,7 @@ def leakage_by(
         axes = figure.axes[0]
         axes.set(ylim=value_limits, xlabel=group_label, ylabel=value_label)
     if not is_finite.all():
-        note(axes, f"without a finite value, not shown: {np.count_nonzero(~is_finite):,}")
+        note(axes, not_shown(is_finite))
     return figure
 
 

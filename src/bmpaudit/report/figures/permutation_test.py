@@ -19,22 +19,22 @@ DOT = 0.09  # inches from one dot of a pile to the next
 
 @styled
 def permutation_test(
-    statistic: float, shuffled_statistics: npt.ArrayLike, *, statistic_label: str = STATISTIC, width: Width = "one"
+    statistic: float, null_statistics: npt.ArrayLike, *, statistic_label: str = STATISTIC, width: Width = "one"
 ) -> Figure:
     """The attack's statistic on the real memberships, and a dot for each shuffling of memberships between models.
 
     Args:
         statistic: The statistic on the real memberships.
-        shuffled_statistics: The statistic after each shuffling, shape (R,).
+        null_statistics: The statistic after each shuffling, shape (R,).
         statistic_label: Label of the axis.
         width: One or two columns.
 
     Raises:
         InputError: if a value is not finite.
     """
-    shuffled = np.sort(vector("shuffled_statistics", shuffled_statistics))
+    shuffled = np.sort(vector("null_statistics", null_statistics))
     if not math.isfinite(statistic) or not np.isfinite(shuffled).all():
-        raise InputError("statistic and shuffled_statistics must be finite")
+        raise InputError("statistic and null_statistics must be finite")
     ends = limits([statistic, *shuffled], share=0.06)
     figure = new_figure(width, 1.0)
     share = (shuffled - ends[0]) / (ends[1] - ends[0])

@@ -1,4 +1,4 @@
-"""Do the nodes that leak most have small priors?"""
+"""Prior probability and leakage of each node."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from bmpaudit.report.figures.style import (
     legend_above,
     limits,
     new_figure,
+    not_shown,
     note,
     spread,
     styled,
@@ -52,10 +53,10 @@ def prior_against_epsilon(
 
     Args:
         prior_prob: γ(1) of each node, shape (K,).
-        median: Of e_R, shape (K,).
-        low: Lower end of its interval.
+        median: Posterior median of e_R, shape (K,).
+        low: Lower end of its credible interval.
         high: Upper end.
-        is_flagged: Nodes not to be trusted, such as those about which the decision never varies.
+        is_flagged: Nodes to be read with care, such as those about which the decision never varies.
         flagged: `marked`, `left-out`, or `both` in two panels.
         width: One or two columns.
 
@@ -93,9 +94,9 @@ def prior_against_epsilon(
             _draw_nodes(axes, table[is_finite & marked], VERMILLION, "^", "flagged")
         axes.plot(floor_x, floor_y, color=REFERENCE, linewidth=1.0, gid="floor")
         if is_same:
-            note(axes, f"all priors are {prior[0]:.3g}; nodes drawn apart for sight")
+            note(axes, f"all priors are {prior[0]:.3g}; nodes spread sideways")
         if not is_finite.all():
-            note(axes, f"without a finite value, not shown: {np.count_nonzero(~is_finite):,}")
+            note(axes, not_shown(is_finite))
     grid[-1].set(xlim=x_limits, ylim=limits(table[shown, 1:]))
     for axes in grid[-1:] if rows == 2 else grid:
         axes.set_xlabel(r"prior probability of membership, $\gamma$")

@@ -1,4 +1,4 @@
-"""The error rates that BMP allows an attack on a node, and those that were observed."""
+"""The error rates that an attack on a node can have under BMP, and those that were observed."""
 
 from __future__ import annotations
 

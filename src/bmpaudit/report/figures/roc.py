@@ -1,4 +1,4 @@
-"""True against false positives of an attack, with the low end enlarged."""
+"""ROC curves of an attack."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOWEST = 1e-5  # rate that the logarithmic axes go down to, at most
 def roc(curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]], *, width: Width = "one") -> Figure:
     """ROC curves on linear and on logarithmic axes.
 
-    The area under a curve is told where the curve is whole, from (0, 0) to (1, 1).
+    The legend has the area under each curve that runs from (0, 0) to (1, 1).
 
     Args:
         curves: False and true positive rates by label, ascending, each of shape (n,).

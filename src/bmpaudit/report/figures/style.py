@@ -21,6 +21,7 @@ from matplotlib.ticker import FixedLocator
 from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
 from bmpaudit.files import atomic_write
+from bmpaudit.report.words import count
 
 if TYPE_CHECKING:
     from bmpaudit.estimation.posterior import Posterior
@@ -150,7 +151,7 @@ class PaperFigure(Figure):
 
 
 def new_figure(width: Width, height: float) -> Figure:
-    """An empty figure as wide as one or two columns."""
+    """An empty figure, one or two columns wide."""
     return PaperFigure(figsize=(inches(width), height), layout="constrained")
 
 
@@ -164,25 +165,16 @@ def dashes(number: int) -> Any:
     return DASHES[number // len(SERIES) % len(DASHES)]
 
 
-def formula(symbol: str) -> str:
-    r"""A symbol in LaTeX as a formula.
-
-    >>> formula(r"\varepsilon_R")
-    '$\\varepsilon_R$'
-    """
-    return f"${symbol.strip('$')}$"
-
-
 def parameter_label(posterior: Posterior, name: str) -> str:
     """The label of an axis that shows a parameter of a posterior."""
     for parameter in posterior.definition.parameters:
         if parameter.name == name:
-            return f"{formula(parameter.latex)} [nats]"
+            return f"${parameter.latex}$ [nats]"
     return NUISANCE_PARAMETERS.get(name, plain(name))
 
 
 def plain(text: object, most: int = 36) -> str:
-    r"""A text of the user's as it is: no part of it becomes a formula, and it is cut if too long.
+    r"""Text from the user, of which no part becomes a formula, cut if it is too long.
 
     >>> plain("US$ and A$"), plain("a" * 50, most=5)
     ('US\\$ and A\\$', 'aaaa…')
@@ -209,6 +201,15 @@ def note(axes: Axes, text: str) -> None:
     axes.annotate(
         text, (1, 1), xycoords="axes fraction", xytext=(0, 2), textcoords="offset points", fontsize=7, ha="right"
     )
+
+
+def not_shown(is_finite: npt.ArrayLike) -> str:
+    """A remark on nodes that a picture leaves out.
+
+    >>> not_shown([True, False])
+    'not shown: 1 node without a finite value'
+    """
+    return f"not shown: {count(int(np.count_nonzero(np.logical_not(is_finite))), 'node')} without a finite value"
 
 
 def limits(values: npt.ArrayLike, share: float = 0.04) -> tuple[float, float]:

@@ -81,7 +81,9 @@ export function show() {
       'Attack variant',
       'AUC',
       'Accuracy',
-      ...levels.map((level) => `TPR at FPR ${formatPercent(Number(level), Number(level) < 0.01 ? 1 : 0)}`),
+      ...levels.map(
+        (level) => `TPR at FPR ${formatPercent(Number(level), Number(level) < 0.01 ? 1 : 0).replace(' ', '\u00a0')}`,
+      ),
     ]),
     element('tbody', {}, ...rows),
   );

@@ -109,8 +109,9 @@ export function show() {
             marker: {
               color: order.map((position) => (isFlagged(position) ? OKABE_ITO[3] : OKABE_ITO[0])),
               symbol: order.map((position) => (isFlagged(position) ? 'x-thin-open' : 'circle')),
-              size: 4,
-              opacity: 0.35,
+              size: order.map((position) => (isFlagged(position) ? 6 : 4)),
+              line: {width: order.map((position) => (isFlagged(position) ? 1.4 : 0))},
+              opacity: order.map((position) => (isFlagged(position) ? 0.8 : 0.35)),
             },
           },
           ...groups.map((group, index) => boxTrace(index, boxOf(group.members.map((position) => measure[position])))),

@@ -55,7 +55,7 @@ export function show() {
         margin: {l: 60, r: 34, t: 40, b: 50},
         legend: {orientation: 'h', y: 1.02, yanchor: 'bottom', x: 0},
         title: {
-          text: forPlotly(shorten(nodes.name[position], 40)),
+          text: `node ${forPlotly(shorten(nodes.name[position], 40))}`,
           x: 0.01,
           xanchor: 'left',
           y: 0.99,

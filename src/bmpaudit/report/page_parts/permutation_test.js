@@ -1,17 +1,17 @@
 // The attack on the real memberships beside attacks after shuffling memberships between models.
 import {addChart, axis, layoutOf, SELECTED_COLOUR} from './charts.js';
 import {byId, withSubscripts} from './dom.js';
-import {formatCounted, formatFixed, formatSignificant, isNumber} from './format.js';
+import {formatCounted, formatFixed, formatInterval, isNumber} from './format.js';
 import {data} from './state.js';
 import {largest, smallest} from './statistics.js';
 
 function sentenceOf(test) {
-  const shuffled = test.shuffled_statistics;
-  const range = `${formatSignificant(smallest(shuffled), 2)} to ${formatSignificant(largest(shuffled), 2)}`;
+  const shuffled = test.null_statistics;
+  const range = formatInterval(smallest(shuffled), largest(shuffled), 3);
   const verdict = test.is_leakage_found
     ? 'The real score is above all of these, so the attack found leakage.'
     : 'The real score is not above all of these, so the attack found no leakage.';
-  return `The attack scores ${formatSignificant(test.statistic, 2)} on the real memberships, and ${range} after shuffling memberships between models (${formatCounted(shuffled.length, 'time')}). ${verdict} p = ${formatFixed(test.p_value)}.`;
+  return `The attack scores ${formatFixed(test.statistic, 3)} on the real memberships, and ${range} after shuffling memberships between models (${formatCounted(shuffled.length, 'time')}). ${verdict} p = ${formatFixed(test.p_value)}.`;
 }
 
 function strip(title, real, shuffled) {
@@ -53,13 +53,9 @@ export function show() {
   }
   sentence.classList.toggle('notice', !test.is_leakage_found);
   addChart('chart-permutation-statistic', 'Score of the attack on real and on shuffled memberships', () =>
-    strip(
-      'score: mean over nodes of |A/n<sub>0</sub> + B/n<sub>1</sub> − 1|',
-      test.statistic,
-      test.shuffled_statistics,
-    ),
+    strip('score: mean over nodes of |A/n<sub>0</sub> + B/n<sub>1</sub> − 1|', test.statistic, test.null_statistics),
   );
   addChart('chart-permutation-median', 'Estimate of ε from real and from shuffled memberships', () =>
-    strip('posterior median of ε', test.median, test.shuffled_medians),
+    strip('posterior median of ε', test.median, test.null_medians),
   );
 }

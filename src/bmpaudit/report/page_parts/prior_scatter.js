@@ -71,12 +71,9 @@ export function show() {
         ],
         layout: layoutOf({
           showlegend: true,
-          xaxis: axis(
-            select.value === 'odds' ? 'log prior odds log η' : 'prior probability γ of being in the training graph',
-            {
-              nticks: 8,
-            },
-          ),
+          xaxis: axis(select.value === 'odds' ? 'log prior odds log η' : 'prior probability γ', {
+            nticks: 8,
+          }),
           yaxis: axis('e<sub>R</sub> (log odds)', {
             range: [bottom - 0.05 * (top - bottom), top + 0.05 * (top - bottom)],
           }),

@@ -12,13 +12,7 @@ import {
 } from './format.js';
 import {data} from './state.js';
 
-const COLUMNS = [
-  'Proven',
-  'Sampling alone (floor)',
-  'Estimate (median)',
-  '90 % credible interval',
-  'Upper tail set by the prior',
-];
+const COLUMNS = ['Proven', 'Sampling alone (floor)', 'Estimate (median)', '90 % credible interval', 'Prior’s share'];
 
 const small = (text) => element('span', {class: 'odds'}, text);
 
