@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -113,6 +114,11 @@ class Evidence:
         """Ids of the nodes to score, shape (K,)."""
         return np.arange(self.num_nodes) if self.targets is None else self.targets
 
+    @cached_property
+    def num_in(self) -> Ints:
+        """Number of models trained with each of the nodes to score, shape (K,)."""
+        return self.at_targets(self.memberships).sum(axis=0, dtype=np.int64)
+
     @property
     def only_statistic(self) -> Floats32:
         """The statistic of the single query, shape (J, N).
@@ -165,7 +171,7 @@ class Evidence:
 
     def without_memberships(self) -> Evidence:
         """The same models as an attack gets them to score: reading their memberships raises `InputError`."""
-        withheld = copy(self)
+        withheld = self._with()
         vars(withheld).pop("memberships", None)
         return withheld
 
@@ -185,8 +191,9 @@ class Evidence:
         return f"{self.num_models:,} models of {self.num_nodes:,} nodes, queries {', '.join(self.queries)}"
 
     def _with(self, **changes: Any) -> Evidence:
-        """Parts of what was validated need not be validated again."""
+        """A changed copy: parts of what was validated need not be validated again."""
         changed = copy(self)
+        vars(changed).pop("num_in", None)
         for name, value in changes.items():
             object.__setattr__(changed, name, value)
         return changed
