@@ -199,13 +199,13 @@ class Evidence:
         return changed
 
     def _checked(self, query: str) -> Floats32:
-        given = np.asarray(self.statistics[query])
-        if given.shape != self.memberships.shape:
+        array = np.asarray(self.statistics[query])
+        if array.shape != self.memberships.shape:
             raise InputError(
-                f"query {query}: statistics must have shape {self.memberships.shape} as memberships, got {given.shape}"
+                f"query {query}: statistics must have shape {self.memberships.shape} as memberships, got {array.shape}"
             )
         with np.errstate(over="ignore"):  # a number too large becomes infinite, which is refused
-            values = np.ascontiguousarray(given, dtype=np.float32)
+            values = np.ascontiguousarray(array, dtype=np.float32)
         is_finite = np.isfinite(values)
         if not is_finite.all():
             model, node = np.unravel_index(int(is_finite.argmin()), values.shape)
@@ -218,16 +218,16 @@ class Evidence:
     def _as_targets(self, targets: npt.ArrayLike | None) -> Ints | None:
         if targets is None:
             return None
-        given, num_nodes = np.asarray(targets), self.num_nodes
-        if given.dtype == np.bool_ and given.shape == (num_nodes,):
-            given = np.flatnonzero(given)
-        if given.ndim != 1 or len(given) == 0 or given.dtype.kind not in "iu":
+        ids, num_nodes = np.asarray(targets), self.num_nodes
+        if ids.dtype == np.bool_ and ids.shape == (num_nodes,):
+            ids = np.flatnonzero(ids)
+        if ids.ndim != 1 or len(ids) == 0 or ids.dtype.kind not in "iu":
             raise InputError(
-                f"targets must be a list of node ids, at least one, got {given.dtype} of shape {given.shape}"
+                f"targets must be a list of node ids, at least one, got {ids.dtype} of shape {ids.shape}"
             )
-        is_outside = (given < 0) | (given >= num_nodes)
+        is_outside = (ids < 0) | (ids >= num_nodes)
         if is_outside.any():
-            raise InputError(f"targets must be in [0, {num_nodes}), got {given[is_outside.argmax()]}")
-        if len(np.unique(given)) != len(given):
+            raise InputError(f"targets must be in [0, {num_nodes}), got {ids[is_outside.argmax()]}")
+        if len(np.unique(ids)) != len(ids):
             raise InputError("targets must be distinct")
-        return given.astype(np.int64)
+        return ids.astype(np.int64)
