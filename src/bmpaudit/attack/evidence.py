@@ -222,9 +222,7 @@ class Evidence:
         if ids.dtype == np.bool_ and ids.shape == (num_nodes,):
             ids = np.flatnonzero(ids)
         if ids.ndim != 1 or len(ids) == 0 or ids.dtype.kind not in "iu":
-            raise InputError(
-                f"targets must be a list of node ids, at least one, got {ids.dtype} of shape {ids.shape}"
-            )
+            raise InputError(f"targets must be a list of node ids, at least one, got {ids.dtype} of shape {ids.shape}")
         is_outside = (ids < 0) | (ids >= num_nodes)
         if is_outside.any():
             raise InputError(f"targets must be in [0, {num_nodes}), got {ids[is_outside.argmax()]}")
