@@ -3,7 +3,7 @@
 python benchmarks/attack.py [--models 1000] [--nodes 2708] [--graph cora]
 
 The loop is measured on a few nodes and scaled up. With a graph (which must have been downloaded), the time to train the
-shadow models is estimated too, by training a few.
+shadow models is also estimated, by training a few.
 """
 
 import argparse
@@ -13,27 +13,47 @@ import time
 import numpy as np
 
 from bmpaudit import datasets
-from bmpaudit.attack import ErrorCounts, challenge_models, challenge_scores, null_control
+from bmpaudit.attack import (
+    ErrorCounts,
+    Evidence,
+    Gaussian,
+    Strong,
+    Weak,
+    attack_performance,
+    challenge,
+    permutation_test,
+)
+from bmpaudit.interfaces import DecisionRule
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import GCN, ShadowPlan, ShadowRuns, Training, estimate_cost
+from bmpaudit.shadow import GCN, ShadowPlan, Training, estimate_cost
 
-VIEWS = ("full_clean", "full_noisy", "none_clean", "none_noisy")
+RELEASES, QUERIES = ("clean", "noisy"), ("full", "none")
+VIEWS = tuple((release, query) for release in RELEASES for query in QUERIES)
+RULES: dict[str, DecisionRule] = {"weak": Weak(), "strong": Strong()}
 REPEATS = 7
 NAIVE_NODES = 4
 
 
-def random_runs(num_models: int, num_nodes: int) -> ShadowRuns:
-    """Members of a quarter of the samples score a little higher, in four views."""
+class ScoreWeak(Weak):
+    """Not the built-in class, so that errors are counted from scores, as they are for a rule of one's own."""
+
+
+def random_models(num_models: int, num_nodes: int) -> list[Evidence]:
+    """Members of a quarter of the samples score a little higher; one for each view."""
     rng = np.random.default_rng(0)
     members = rng.random((num_models, num_nodes)) < 0.25
-    views = {view: rng.normal(size=members.shape) + 0.7 * members for view in VIEWS}
-    return ShadowRuns.from_arrays(members, views, np.zeros(num_nodes))
+    return [
+        Evidence(
+            {query: (rng.normal(size=members.shape) + 0.7 * members).astype(np.float32)}, members, np.arange(num_models)
+        )
+        for _, query in VIEWS
+    ]
 
 
-def all_variants(runs: ShadowRuns, prior_prob: np.ndarray) -> list[ErrorCounts]:
-    """Weak and strong decisions for each of the four views."""
-    challenges = [challenge_models(runs, view, prior_prob) for view in VIEWS]
-    return [made.error_counts(decision) for made in challenges for decision in ("weak", "strong")]
+def all_variants(views: list[Evidence], prior_prob: np.ndarray) -> list[dict[str, ErrorCounts]]:
+    """Errors of the weak and the strong rule for each view."""
+    challenges = [challenge(Gaussian(), models, prior_prob, RULES) for models in views]
+    return [{rule: made.error_counts(rule) for rule in RULES} for made in challenges]
 
 
 def naive_node(z: np.ndarray, member: np.ndarray, prior_prob: float) -> list[int]:
@@ -60,32 +80,40 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=2_708)
     parser.add_argument("--graph", help="estimate the time to train its shadow models too")
     arguments = parser.parse_args()
-    runs, prior_prob = random_runs(arguments.models, arguments.nodes), np.full(arguments.nodes, 0.25)
-    all_variants(runs, prior_prob)
+    views, prior_prob = random_models(arguments.models, arguments.nodes), np.full(arguments.nodes, 0.25)
+    all_variants(views, prior_prob)
     native_times, processor_times, naive_times = [], [], []
     for repeat in range(REPEATS):  # in turn, so that both meet the same machine
         start, processor_start = time.perf_counter(), time.process_time()
-        counts = all_variants(runs, prior_prob)
+        counts = all_variants(views, prior_prob)
         native_times.append(time.perf_counter() - start)
         processor_times.append(time.process_time() - processor_start)
-        node, member = repeat % NAIVE_NODES, runs.memberships[:, repeat % NAIVE_NODES]
+        node = repeat % NAIVE_NODES
+        member = views[0].memberships[:, node]
         start = time.perf_counter()
-        errors = [naive_node(runs.statistics[view][:, node].astype(np.float64), member, 0.25) for view in VIEWS]
+        errors = [naive_node(models.only_statistic[:, node].astype(np.float64), member, 0.25) for models in views]
         naive_times.append((time.perf_counter() - start) * arguments.nodes)
-        for view in range(len(VIEWS)):
-            weak, strong = counts[2 * view], counts[2 * view + 1]
-            kernel = [made[node] for c in (weak, strong) for made in (c.false_positives, c.false_negatives)]
-            assert errors[view] == kernel, f"node {node}, {VIEWS[view]}: {errors[view]} and {kernel}"  # noqa: S101
+        for view, made, expected in zip(VIEWS, counts, errors, strict=True):
+            both = (made["weak"], made["strong"])
+            kernel = [errors_of[node] for c in both for errors_of in (c.false_positives, c.false_negatives)]
+            assert expected == kernel, f"node {node}, {view}: {expected} and {kernel}"  # noqa: S101
     native, naive = statistics.median(native_times), statistics.median(naive_times)
-    print(f"{arguments.models:,} models, {arguments.nodes:,} nodes, {len(VIEWS)} views, weak and strong decisions")
+    print(f"{arguments.models:,} models, {arguments.nodes:,} nodes, {len(VIEWS)} views, weak and strong rule")
     print(f"native: {native * 1e3:.0f} ms ({statistics.median(processor_times) * 1e3:.0f} ms of processor time)")
     print(f"NumPy loop, scaled up: {naive:,.0f} s; native is {naive / native:,.0f} times faster")
     start = time.perf_counter()
-    null_control(runs, VIEWS[0], prior_prob)
-    print(f"null control, one view, 19 permutations: {(time.perf_counter() - start) * 1e3:.0f} ms")
+    challenge(Gaussian(), views[0], prior_prob, {"weak": ScoreWeak()})
+    print(f"errors counted from scores, one view, one rule: {(time.perf_counter() - start) * 1e3:.0f} ms")
     start = time.perf_counter()
-    challenge_scores(runs, VIEWS[0], prior_prob)
+    permutation_test(Gaussian(), views[0], prior_prob)
+    print(f"permutation test, one view, 19 permutations: {(time.perf_counter() - start) * 1e3:.0f} ms")
+    start = time.perf_counter()
+    scores = challenge(Gaussian(), views[0], prior_prob, RULES, with_scores=True).scores
     print(f"scores of all challenges, one view: {(time.perf_counter() - start) * 1e3:.0f} ms")
+    if scores is not None:
+        start = time.perf_counter()
+        attack_performance(scores)
+        print(f"accuracy, AUC, TPR at FPR and ROC, one view: {(time.perf_counter() - start) * 1e3:.0f} ms")
     if arguments.graph:
         plan = ShadowPlan(Uniform(0.25), GCN(), Training())
         cost = estimate_cost(datasets.load(arguments.graph), plan, arguments.models)

@@ -60,11 +60,13 @@ def plain_models(num_models: int, num_nodes: int = 40, seed: int = 2) -> Evidenc
 
 
 def graph_models(num_models: int = 30) -> Evidence:
+    """Models on a ring, under two queries; a member raises its own statistic and those of its neighbours."""
     rng, members = np.random.default_rng(3), random_memberships(num_models, 25, seed=3)
     ring = [[i, (i + 1) % 25] for i in range(25)]
     graph = Graph.from_edges(ring, np.eye(25), np.arange(25) % 2)
     statistics: dict[str, Any] = {
-        query: (rng.normal(size=members.shape) + members).astype(np.float32) for query in ("full", "none")
+        query: (rng.normal(size=members.shape) + members + members @ graph.adjacency).astype(np.float32)
+        for query in ("full", "none")
     }
     return Evidence(statistics, members, np.arange(num_models), graph)
 
@@ -194,12 +196,13 @@ def test_memberships_of_scored_models_are_withheld() -> None:
 
 
 def test_queries_and_neighbours_of_one_release_are_fused(monkeypatch: pytest.MonkeyPatch) -> None:
-    models = graph_models()
+    models = graph_models(100)
     whole = challenge(WithNeighbours(), models, "shadow-frequency", RULES, with_scores=True)
     assert whole.scores is not None
     for query, statistics in models.statistics.items():
         alone = Evidence({query: statistics}, models.memberships, models.indices)
-        assert attack_performance(whole.scores).auc > attack_performance(scores_of(alone, "shadow-frequency")).auc
+        by_one_query = attack_performance(scores_of(alone, "shadow-frequency")).auc
+        assert attack_performance(whole.scores).auc > by_one_query + 0.05
     # Blocks and targets change nothing: neighbours outside of them stay visible.
     monkeypatch.setattr(scoring, "MAX_BLOCK", 20)
     blocks = challenge(WithNeighbours(), models, "shadow-frequency", RULES, with_scores=True)

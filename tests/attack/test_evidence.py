@@ -96,8 +96,17 @@ def test_all_statistics_stay_visible_when_some_nodes_are_asked_about() -> None:
     assert MODELS.about(np.arange(5) > 2).nodes.tolist() == [3, 4]
 
 
+def test_models_with_a_node_are_counted() -> None:
+    assert np.array_equal(MODELS.num_in, MEMBERS.sum(axis=0))
+    assert np.array_equal(MODELS.about([3, 1]).num_in, MEMBERS.sum(axis=0)[[3, 1]])
+    assert np.array_equal(MODELS.take([2]).num_in, MEMBERS[2])
+
+
 def test_memberships_can_be_withheld() -> None:
+    assert MODELS.num_in.sum() == MEMBERS.sum()  # known by now, and withheld all the same
     withheld = MODELS.without_memberships()
+    with pytest.raises(InputError, match=r"^memberships of the models to score are withheld from the attack$"):
+        _ = withheld.num_in
     with pytest.raises(InputError, match=r"^memberships of the models to score are withheld from the attack$"):
         _ = withheld.memberships
     with pytest.raises(InputError, match=r"^memberships of the models to score are withheld from the attack$"):

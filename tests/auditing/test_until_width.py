@@ -88,7 +88,7 @@ def test_it_stops_at_once_where_endless_models_would_not_do(tmp_path: Path, monk
     separated = ErrorCounts.from_arrays(
         num_out=[24] * 48, num_in=16, false_positives=0, false_negatives=0, prior_prob=0.4
     )
-    monkeypatch.setattr(until_width, "challenge_models", lambda *_, **__: Stub(separated))
+    monkeypatch.setattr(until_width, "node_mia", lambda *_, **__: separated)
     reached = run(small_subject(tmp_path, **WEAK), 0.5)
     assert not reached.is_reached
     assert reached.num_shadows == 40
@@ -98,14 +98,6 @@ def test_it_stops_at_once_where_endless_models_would_not_do(tmp_path: Path, monk
     )
     scaled = replace(separated, num_out=separated.num_out * 10_000, num_in=separated.num_in * 10_000)
     assert reached.endless_width == estimate(scaled, "mp").interval(0.9).width > 0.5
-
-
-class Stub:
-    def __init__(self, counts: ErrorCounts) -> None:
-        self.counts = counts
-
-    def error_counts(self, _: str) -> ErrorCounts:
-        return self.counts
 
 
 @pytest.mark.parametrize("width", [0.0, -1.0, np.inf, np.nan])

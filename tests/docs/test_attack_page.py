@@ -1,12 +1,16 @@
 """docs/attack.md tells the truth: its example runs, its tables are complete."""
 
+import dataclasses
 import inspect
 import re
+import textwrap
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from bmpaudit.attack import node_mia
+from bmpaudit.attack import DecisionSettings, Evidence, Gaussian, Scores, node_mia
 from bmpaudit.attack.counts_check import COLUMNS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "attack.md").read_text(encoding="utf-8")
@@ -24,13 +28,26 @@ def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(code, "attack.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "\n  false positives " in printed
-    assert "leakage found: mean |A/n0 + B/n1 - 1| is " in printed
+    assert "): mean |A/n0 + B/n1 - 1| is " in printed
     assert " at FPR 0.001" in printed
 
 
+def test_the_attack_of_ones_own_works() -> None:
+    (code,) = re.findall(r"^    class MeanDifference:\n(?:(?:     .*)?\n)+", TEXT, flags=re.MULTILINE)
+    names = {"Scores": Scores}
+    exec(compile(textwrap.dedent(code), "attack.md", "exec"), names)
+    rng = np.random.default_rng(0)
+    members = rng.random((60, 30)) < 0.5
+    statistics = (rng.normal(size=members.shape) + 3 * members).astype(np.float32)
+    models = Evidence({"full": statistics}, members, np.arange(60))
+    attack: Any = names["MeanDifference"]
+    assert node_mia(models, np.full(30, 0.5), attack=attack(), rule="weak").accuracy.mean() > 0.85
+
+
 def test_every_option_is_explained() -> None:
-    parameters = set(inspect.signature(node_mia).parameters) - {"runs", "view", "num_threads"}
-    assert set(first_column("What is decided")) == parameters
+    options = set(inspect.signature(node_mia).parameters) - {"models", "num_threads"}
+    options |= {each.name for kind in (Gaussian, DecisionSettings) for each in dataclasses.fields(kind)}
+    assert set(first_column("Options")) == options
 
 
 def test_columns_are_those_of_the_table() -> None:

@@ -21,9 +21,7 @@ def all_counts(tmp_path_factory: pytest.TempPathFactory) -> ErrorCounts:
     graph, sampler = datasets.load("demo"), Snowball(0.25)
     plan = ShadowPlan(sampler, GCN(), Training(epochs=60), seed=4)
     runs = train_shadows(graph, plan, 80, tmp_path_factory.mktemp("shadows"))
-    return node_mia(
-        Evidence.of_runs(runs, "clean", ["full"]), prior_probabilities(graph, sampler).prob, rule="weak"
-    )
+    return node_mia(Evidence.of_runs(runs, "clean", ["full"]), prior_probabilities(graph, sampler).prob, rule="weak")
 
 
 def some_nodes(counts: ErrorCounts, num_nodes: int) -> ErrorCounts:

@@ -108,7 +108,7 @@ def challenge(
     if fitting is not None:
         check_fitting_models(fitting, models)
         fitting = fitting.about(models.targets)
-    nodes, memberships = models.nodes, models.at_targets(models.memberships)
+    nodes = models.nodes
     prior = prior_probs(prior_prob, models if fitting is None else fitting)[nodes]
     log_odds = log_prior_odds(prior)
     log_odds[np.isinf(log_odds)] = 0.0  # nothing to decide there, see below
@@ -122,15 +122,14 @@ def challenge(
         num_threads=thread_count(num_threads),
         keep_scores=with_scores,
     )
-    num_in = memberships.sum(axis=0, dtype=np.int64)
     reasons = with_certain_priors(scored.not_auditable, nodes, prior, models.node_names)
     is_scored = can_be_attacked(nodes, reasons)
     is_counted = is_scored | (settings.unfittable == "non-member")
     challenges = Challenges(
         node=nodes,
-        num_out=models.num_models - num_in,
-        num_in=num_in,
-        errors={name: _where_scored(errors, is_scored, num_in) for name, errors in scored.errors.items()},
+        num_out=models.num_models - models.num_in,
+        num_in=models.num_in,
+        errors={name: _where_scored(errors, is_scored, models.num_in) for name, errors in scored.errors.items()},
         prior_prob=prior,
         is_counted=is_counted,
         not_auditable=reasons,
@@ -139,7 +138,7 @@ def challenge(
         return challenges
     if not is_counted.any():
         challenges.error_counts(next(iter(rules)))  # raises, and says why
-    values = scored.log_likelihood_ratio
+    values, memberships = scored.log_likelihood_ratio, models.at_targets(models.memberships)
     values[:, ~is_scored] = -np.inf
     if not is_counted.all():
         values, memberships = values[:, is_counted], memberships[:, is_counted]

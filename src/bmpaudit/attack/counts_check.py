@@ -9,12 +9,12 @@ import numpy.typing as npt
 COUNT_COLUMNS = ("num_out", "num_in", "false_positives", "false_negatives")
 COLUMNS = ("node", *COUNT_COLUMNS, "prior_prob")
 
-# Beyond this a float, which is what a table may hold, does not tell whole numbers apart.
+# Beyond this, a float (which a table may hold) cannot tell whole numbers apart.
 MAX_COUNT = 2**53
 
 
 class WrongRow(NamedTuple):
-    """The first row that cannot be, and what is wrong with it."""
+    """The first impossible row, and what is wrong with it."""
 
     row: int
     problem: str
@@ -56,5 +56,5 @@ def _find_wrong_node(nodes: npt.NDArray[Any]) -> WrongRow | None:
 
 
 def _shown(number: float) -> str:
-    """Whole numbers without a point, though they may come from a column of floats."""
+    """Whole numbers without a decimal point, even from a column of floats."""
     return str(number).removesuffix(".0")

@@ -25,11 +25,11 @@ _NODE_NUMBER = re.compile(r"0|[1-9]\d{0,17}")
 def read_counts(path: Path) -> ErrorCounts:
     """See `ErrorCounts.from_table`."""
     table = _read(path)
-    found = [str(column) for column in table.columns]
+    names = [str(column) for column in table.columns]
     for column in COLUMNS:
-        if column not in found:
-            raise DataError(f"{path}: column {column!r} is missing; found {', '.join(found[:8]) or 'none'}")
-    for column in found:
+        if column not in names:
+            raise DataError(f"{path}: column {column!r} is missing; found {', '.join(names[:8]) or 'none'}")
+    for column in names:
         if column not in COLUMNS:
             raise DataError(f"{path}: unknown column {column!r}; the columns are {', '.join(COLUMNS)}")
     if table.empty:
@@ -75,7 +75,7 @@ def _read(path: Path) -> pd.DataFrame:
             return pyarrow.parquet.read_table(path).to_pandas(ignore_metadata=True)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            # All as text: what is no number can then be shown as it stands, and no digit of a number is lost.
+            # All as text: a value that is not a number can then be shown as it is, and no digit of a number is lost.
             return pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""], index_col=False)
     # pandas' and pyarrow's parsing errors are ValueErrors or OSErrors
     except (ValueError, OSError, pd.errors.ParserWarning) as damage:
@@ -103,5 +103,5 @@ def _as_nodes(column: "pd.Series[Any]", *, may_be_numbers: bool) -> npt.NDArray[
 
 
 def _place(path: Path, row: int) -> str:
-    """Where to look: editors count lines from 1, and the first is the header; Parquet has rows only."""
+    """Where to look: editors count lines from 1, and the first is the header; Parquet only has rows."""
     return f"{path}: line {row + 2}" if path.suffix == ".csv" else f"{path}: row {row}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -113,6 +114,11 @@ class Evidence:
         """Ids of the nodes to score, shape (K,)."""
         return np.arange(self.num_nodes) if self.targets is None else self.targets
 
+    @cached_property
+    def num_in(self) -> Ints:
+        """Number of models trained with each of the nodes to score, shape (K,)."""
+        return self.at_targets(self.memberships).sum(axis=0, dtype=np.int64)
+
     @property
     def only_statistic(self) -> Floats32:
         """The statistic of the single query, shape (J, N).
@@ -165,7 +171,7 @@ class Evidence:
 
     def without_memberships(self) -> Evidence:
         """The same models as an attack gets them to score: reading their memberships raises `InputError`."""
-        withheld = copy(self)
+        withheld = self._with()
         vars(withheld).pop("memberships", None)
         return withheld
 
@@ -185,20 +191,21 @@ class Evidence:
         return f"{self.num_models:,} models of {self.num_nodes:,} nodes, queries {', '.join(self.queries)}"
 
     def _with(self, **changes: Any) -> Evidence:
-        """Parts of what was validated need not be validated again."""
+        """A changed copy: parts of what was validated need not be validated again."""
         changed = copy(self)
+        vars(changed).pop("num_in", None)
         for name, value in changes.items():
             object.__setattr__(changed, name, value)
         return changed
 
     def _checked(self, query: str) -> Floats32:
-        given = np.asarray(self.statistics[query])
-        if given.shape != self.memberships.shape:
+        array = np.asarray(self.statistics[query])
+        if array.shape != self.memberships.shape:
             raise InputError(
-                f"query {query}: statistics must have shape {self.memberships.shape} as memberships, got {given.shape}"
+                f"query {query}: statistics must have shape {self.memberships.shape} as memberships, got {array.shape}"
             )
         with np.errstate(over="ignore"):  # a number too large becomes infinite, which is refused
-            values = np.ascontiguousarray(given, dtype=np.float32)
+            values = np.ascontiguousarray(array, dtype=np.float32)
         is_finite = np.isfinite(values)
         if not is_finite.all():
             model, node = np.unravel_index(int(is_finite.argmin()), values.shape)
@@ -211,16 +218,14 @@ class Evidence:
     def _as_targets(self, targets: npt.ArrayLike | None) -> Ints | None:
         if targets is None:
             return None
-        given, num_nodes = np.asarray(targets), self.num_nodes
-        if given.dtype == np.bool_ and given.shape == (num_nodes,):
-            given = np.flatnonzero(given)
-        if given.ndim != 1 or len(given) == 0 or given.dtype.kind not in "iu":
-            raise InputError(
-                f"targets must be a list of node ids, at least one, got {given.dtype} of shape {given.shape}"
-            )
-        is_outside = (given < 0) | (given >= num_nodes)
+        ids, num_nodes = np.asarray(targets), self.num_nodes
+        if ids.dtype == np.bool_ and ids.shape == (num_nodes,):
+            ids = np.flatnonzero(ids)
+        if ids.ndim != 1 or len(ids) == 0 or ids.dtype.kind not in "iu":
+            raise InputError(f"targets must be a list of node ids, at least one, got {ids.dtype} of shape {ids.shape}")
+        is_outside = (ids < 0) | (ids >= num_nodes)
         if is_outside.any():
-            raise InputError(f"targets must be in [0, {num_nodes}), got {given[is_outside.argmax()]}")
-        if len(np.unique(given)) != len(given):
+            raise InputError(f"targets must be in [0, {num_nodes}), got {ids[is_outside.argmax()]}")
+        if len(np.unique(ids)) != len(ids):
             raise InputError("targets must be distinct")
-        return given.astype(np.int64)
+        return ids.astype(np.int64)

@@ -96,8 +96,8 @@ class Gaussian:
     def _find_not_auditable(self, models: Evidence, fitting: Evidence | None) -> tuple[NotAuditable, ...]:
         needed = self.min_models + (1 if fitting is None else 0)  # one is left out
         fitted = models if fitting is None else fitting
-        num_in = fitted.at_targets(fitted.memberships).sum(axis=0, dtype=np.int64)
-        return too_few_models(models.nodes, fitted.num_models - num_in, num_in, needed, models.node_names)
+        num_out = fitted.num_models - fitted.num_in
+        return too_few_models(models.nodes, num_out, fitted.num_in, needed, models.node_names)
 
     def _challenge(
         self,
