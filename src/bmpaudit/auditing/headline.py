@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bmpaudit import registry
 from bmpaudit.attack import PermutationTest
 from bmpaudit.auditing.attack_step import Attacks
 from bmpaudit.auditing.estimate_step import SIDES, Estimates, headline_parameters
@@ -14,7 +15,9 @@ from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.estimation import Posterior
 from bmpaudit.estimation.definitions import StoredDefinition
 from bmpaudit.estimation.definitions.curve import smallest_values
-from bmpaudit.report.words import factor, number, odds, percent
+from bmpaudit.interfaces import Definition
+from bmpaudit.registry import DEFINITION, ENTRIES
+from bmpaudit.report.words import count, factor, number, odds, percent
 from bmpaudit.samplers import Priors
 
 IS_NOT = (
@@ -77,7 +80,7 @@ def headline(plan: AuditPlan, priors: Priors, attacks: Attacks, estimates: Estim
         p5, p50, p95 = (float(value) for value in posterior.quantile([0.05, 0.5, 0.95], parameter_name))
         rows.append(
             HeadlineRow(
-                name=parameter.symbol if parameter_name in SIDES else f"{name.upper()} {parameter.symbol}",
+                name=parameter.symbol if parameter_name in SIDES else f"{_short_title(definition)} {parameter.symbol}",
                 meaning=parameter.meaning,
                 definition=name,
                 parameter=parameter_name,
@@ -94,6 +97,11 @@ def headline(plan: AuditPlan, priors: Priors, attacks: Attacks, estimates: Estim
             )
         )
     return tuple(rows)
+
+
+def _short_title(definition: Definition) -> str:
+    name = registry.name_of(DEFINITION, definition)
+    return name.upper() if name in ENTRIES[DEFINITION] else name.rpartition(":")[2]
 
 
 def floor_of(posterior: Posterior, parameter: str, priors: Priors) -> float:
@@ -143,13 +151,13 @@ def cautions(attacks: Attacks, estimates: Estimates, rows: tuple[HeadlineRow, ..
     if counts.not_auditable:
         fate = "counted as non-members" if counts.is_kept.any() else "left out"
         messages.append(
-            f"{len(counts.not_auditable):,} nodes could not be audited and are {fate}, "
-            f"such as {counts.not_auditable[0]}."
+            f"{count(len(counts.not_auditable), 'node')} could not be audited and "
+            f"{'is' if len(counts.not_auditable) == 1 else 'are'} {fate}, such as {counts.not_auditable[0]}."
         )
     num_constant = int(np.count_nonzero(counts.is_constant))
     if num_constant:
         messages.append(
-            f"The decision about {num_constant:,} nodes is the same for every model: the attack says nothing there."
+            f"The decision about {count(num_constant, 'node')} is the same for every model: the attack says nothing there."
         )
     messages += [
         f"{definition}: {posterior.status}."

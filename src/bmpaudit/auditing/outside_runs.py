@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from bmpaudit import registry, shadow
-from bmpaudit.auditing.subject import Subject
+from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.plan_file import format_plan
+from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.stored import OWN_GRAPH
+from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.graph import Graph
@@ -21,22 +23,33 @@ from bmpaudit.registry import ENTRIES, QUERY, RELEASE
 from bmpaudit.shadow import ShadowRuns, TrainedElsewhere
 
 
-def import_runs(subject: Subject, workspace: Workspace, path: Path) -> Subject:
+def import_runs(
+    subject: Subject, workspace: Workspace, path: Path, runtime: Runtime, *, allow_misfit: bool = False
+) -> Subject:
     """Puts models that were trained elsewhere into an audit folder; later steps find them there.
+
+    Args:
+        subject: The graph, and the sampler that the models are said to have been trained with.
+        workspace: The folder.
+        path: An archive as `read_runs_file` takes it.
+        runtime: Threads and progress.
+        allow_misfit: Whether to go on if the memberships do not fit the sampler.
 
     Returns:
         The subject with the plan that says so.
 
     Raises:
         DataError: if the file is missing or damaged, or has an unknown view.
-        InputError: if shapes do not fit, or the folder has shadow models of its own.
+        InputError: if shapes or memberships do not fit, or the folder has other shadow models.
     """
     runs = read_runs_file(path, subject.graph)
-    plan = outside_plan(subject.plan, runs)
+    imported = Subject(subject.graph, subject.source, outside_plan(subject.plan, runs))
+    pipeline = Pipeline(imported, workspace, runtime, may_run=("attack",), allow_misfit=allow_misfit)
     with workspace.locked():
-        shadow.import_runs(workspace.path, subject.graph, plan.shadow_plan, runs)
-        workspace.write_plan(format_plan(plan, subject.source or OWN_GRAPH))
-    return Subject(subject.graph, subject.source, plan)
+        pipeline.check_fit(runs)  # before anything is stored
+        shadow.import_runs(subject.graph, imported.plan.shadow_plan, runs, workspace.path)
+        workspace.write_plan(format_plan(imported.plan, subject.source or OWN_GRAPH))
+    return imported
 
 
 def outside_plan(plan: AuditPlan, runs: ShadowRuns) -> AuditPlan:

@@ -202,30 +202,35 @@ class Pipeline:
                 report=self.runtime.notice,
             )
 
+    def check_fit(self, runs: ShadowRuns) -> tuple[str, ...]:
+        """Checks that memberships from elsewhere can have come from the sampler.
+
+        Returns:
+            A note if they do not, and that was allowed.
+
+        Raises:
+            InputError: if they do not.
+        """
+        fit = check_memberships(
+            runs.memberships,
+            self.graph,
+            self.plan.sampler,
+            self.priors,
+            seed=self.plan.seed,
+            num_threads=self.runtime.num_threads,
+        )
+        if fit.fits:
+            return ()
+        message = f"he memberships do not fit the sampler (p = {fit.p_value:.2g}): {fit.message}"
+        if not self.allow_misfit:
+            raise InputError(f"t{message}; --allow-misfit audits them all the same")
+        return (f"T{message}. If so, the priors are wrong, and with them every ε.",)
+
     def _attack(self) -> Attacks:
-        notes = []
-        if self.plan.shadow_plan.is_trained_elsewhere:
-            fit = check_memberships(
-                self.runs.memberships,
-                self.graph,
-                self.plan.sampler,
-                self.priors,
-                seed=self.plan.seed,
-                num_threads=self.runtime.num_threads,
-            )
-            if not fit.fits and not self.allow_misfit:
-                raise InputError(
-                    f"the memberships do not fit the sampler (p = {fit.p_value:.2g}): {fit.message}; --allow-misfit audits "
-                    "them all the same"
-                )
-            if not fit.fits:
-                notes.append(
-                    f"The memberships do not fit the sampler (p = {fit.p_value:.2g}): {fit.message}. If so, the priors are "
-                    "wrong, and with them every ε."
-                )
+        notes = self.check_fit(self.runs) if self.plan.shadow_plan.is_trained_elsewhere else ()
         with self._timed("attack"):
             attacks = run_attacks(self.plan, self.graph, self.runs, self.priors, self.runtime)
-        return replace(attacks, notes=tuple(notes))
+        return replace(attacks, notes=notes)
 
     def _estimate(self) -> Audit:
         with self._timed("estimation"):

@@ -164,13 +164,11 @@ def attack(
     from bmpaudit.auditing.workspace import Workspace
     from bmpaudit.plain import to_json
 
-    workspace = Workspace(folder)
+    workspace, runtime = Workspace(folder), make_runtime(threads, quiet)
     subject = stored_subject(workspace, trust_code=trust_code)
     if runs_path is not None:
-        subject = import_runs(subject, workspace, runs_path)
-    pipeline = Pipeline(
-        subject, workspace, make_runtime(threads, quiet), may_run=("attack",), allow_misfit=allow_misfit
-    )
+        subject = import_runs(subject, workspace, runs_path, runtime, allow_misfit=allow_misfit)
+    pipeline = Pipeline(subject, workspace, runtime, may_run=("attack",), allow_misfit=allow_misfit)
     with pipeline.prepared():
         attacks = pipeline.attacks
     if as_json:
