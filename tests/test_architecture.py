@@ -15,7 +15,19 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 
 # From first to last; modules of one line may import each other.
 STAGES = (
-    ("errors", "checks", "arrays", "plain", "settings", "registry", "streams", "files", "progress", "interfaces", "_native"),
+    (
+        "errors",
+        "checks",
+        "arrays",
+        "plain",
+        "settings",
+        "registry",
+        "streams",
+        "files",
+        "progress",
+        "interfaces",
+        "_native",
+    ),
     ("graph",),
     ("datasets",),
     ("samplers",),
@@ -213,7 +225,19 @@ def test_what_keeps_the_rule_passes(module: str, source: str) -> None:
 
 
 def test_import_is_light() -> None:
-    heavy = ["torch", "torch_geometric", "dask", "distributed", "arviz", "matplotlib", "zarr", "networkx", "pandas", "pydantic", "scipy"]
+    heavy = [
+        "torch",
+        "torch_geometric",
+        "dask",
+        "distributed",
+        "arviz",
+        "matplotlib",
+        "zarr",
+        "networkx",
+        "pandas",
+        "pydantic",
+        "scipy",
+    ]
     program = f"import sys, {PACKAGE}; print(*sorted(set({heavy}) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

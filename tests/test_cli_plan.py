@@ -51,7 +51,9 @@ def test_init_does_not_need_the_graph_and_does_not_write_over_a_file(command: Co
 def test_init_from_another_plan(command: Command, tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text('graph = "demo"\nshadows = 9\n')
     command.well("plan", "init", "b.toml", "--plan", "a.toml", "--sampler", "random-walk")
-    assert read_plan(tmp_path / "b.toml") == PlanFile("demo", AuditPlan(sampler=RandomWalk(num_roots=83), num_shadows=9))
+    assert read_plan(tmp_path / "b.toml") == PlanFile(
+        "demo", AuditPlan(sampler=RandomWalk(num_roots=83), num_shadows=9)
+    )
 
 
 @pytest.mark.parametrize(

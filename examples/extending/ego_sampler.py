@@ -1,6 +1,6 @@
 """A sampler of your own: the neighbourhoods of a few nodes drawn at random.
 
-    bmpaudit audit demo --sampler ego_sampler:EgoNetworks --set sampler.num_egos=60 --out ego-audit
+bmpaudit audit demo --sampler ego_sampler:EgoNetworks --set sampler.num_egos=60 --out ego-audit
 """
 
 from dataclasses import dataclass

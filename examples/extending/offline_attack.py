@@ -1,6 +1,6 @@
 """An attack of your own: only models trained without the node are needed to fit it (the offline attack of LiRA).
 
-    bmpaudit audit demo --attack offline_attack:Offline --out offline-audit
+bmpaudit audit demo --attack offline_attack:Offline --out offline-audit
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """A definition of your own: learning that somebody was not in is half as bad as learning that they were.
 
-    bmpaudit audit demo --definition ratio_definition:RatioBMP --out ratio-audit
+bmpaudit audit demo --definition ratio_definition:RatioBMP --out ratio-audit
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """A release of your own: a defence that gives out rounded probabilities instead of logits.
 
-    bmpaudit audit demo --release clean --release rounded_release:Rounded --out rounded-audit
+bmpaudit audit demo --release clean --release rounded_release:Rounded --out rounded-audit
 """
 
 from dataclasses import dataclass

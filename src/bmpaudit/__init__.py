@@ -17,9 +17,22 @@ if TYPE_CHECKING:
 __version__ = version("bmpaudit")
 
 # Loaded when first asked for: pandas, Zarr, pydantic and SciPy take long to import.
-_PACKAGES = ("attack", "auditing", "datasets", "estimation", "graph", "paper", "privacy", "report", "samplers", "shadow")
+_PACKAGES = (
+    "attack",
+    "auditing",
+    "datasets",
+    "estimation",
+    "graph",
+    "paper",
+    "privacy",
+    "report",
+    "samplers",
+    "shadow",
+)
 _NAMES = {
-    **dict.fromkeys(("Audit", "AuditPlan", "Pipeline", "Runtime", "Subject", "Workspace", "audit", "compare"), "auditing"),
+    **dict.fromkeys(
+        ("Audit", "AuditPlan", "Pipeline", "Runtime", "Subject", "Workspace", "audit", "compare"), "auditing"
+    ),
     "ErrorCounts": "attack",
     **dict.fromkeys(("Posterior", "estimate", "lower_bound", "node_leakage"), "estimation"),
     **dict.fromkeys(("Graph", "GraphCleanedWarning"), "graph"),

@@ -69,7 +69,9 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         ("full", "full:FullEdges", "asked with all edges of the graph"),
         ("none", "none:NoEdges", "asked without edges, each node by itself"),
     ),
-    STATISTIC: _entries("shadow", ("margin", "margin:label_margin", "true label's logit minus the others' log-sum-exp")),
+    STATISTIC: _entries(
+        "shadow", ("margin", "margin:label_margin", "true label's logit minus the others' log-sum-exp")
+    ),
     ATTACK: _entries("attack", ("gaussian", "gaussian:Gaussian", "one normal fit a node and hypothesis (Algorithm 2)")),
     RULE: _entries(
         "attack",

@@ -117,7 +117,8 @@ def test_nothing_is_written_or_removed_through_a_link(workspace: Workspace, tmp_
 
 
 @pytest.mark.parametrize(
-    "name", ["../outside.txt", "/etc/passwd", "counts/../../outside.txt", "thesis.tex", "counts/deep/a.parquet", "counts"]
+    "name",
+    ["../outside.txt", "/etc/passwd", "counts/../../outside.txt", "thesis.tex", "counts/deep/a.parquet", "counts"],
 )
 def test_a_manifest_that_lists_files_of_others_is_refused(workspace: Workspace, tmp_path: Path, name: str) -> None:
     (tmp_path / "outside.txt").write_text("mine")

@@ -19,7 +19,17 @@ import zarr
 
 from bmpaudit import DataError, Graph, InputError, datasets
 from bmpaudit.samplers import Snowball, Uniform, draw_memberships
-from bmpaudit.shadow import GAT, GCN, Clean, NoisyLastLayer, ShadowPlan, ShadowRuns, ShadowStore, Training, train_shadows
+from bmpaudit.shadow import (
+    GAT,
+    GCN,
+    Clean,
+    NoisyLastLayer,
+    ShadowPlan,
+    ShadowRuns,
+    ShadowStore,
+    Training,
+    train_shadows,
+)
 from bmpaudit.shadow.batch import ShadowBatch
 
 PLAN = ShadowPlan(Snowball(0.25), GCN(), Training(epochs=40), seed=6)

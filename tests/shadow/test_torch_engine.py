@@ -138,5 +138,8 @@ def test_a_users_model_is_stored_and_resumed(tmp_path: Any) -> None:
         train_shadows(graph, plan, 5, tmp_path).statistics["full_clean"][:3].tobytes()
         == first.statistics["full_clean"].tobytes()
     )
-    with pytest.raises(InputError, match=r"holds shadow models with model test_torch_engine:Sage, no version; this plan has version='2'"):
+    with pytest.raises(
+        InputError,
+        match=r"holds shadow models with model test_torch_engine:Sage, no version; this plan has version='2'",
+    ):
         train_shadows(graph, replace(plan, model=TorchModel(Sage, version="2")), 5, tmp_path)

@@ -99,7 +99,9 @@ def run_attacks(plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors,
             evidence = Evidence.of_runs(runs, release, queries, graph)
             halves = split_models(evidence)
             whole = challenge(plan.attack, evidence, prior, plan.rules_by_name, **options)
-            other = challenge(plan.attack, halves.challenged, prior, plan.rules_by_name, fitting=halves.fitting, **options)
+            other = challenge(
+                plan.attack, halves.challenged, prior, plan.rules_by_name, fitting=halves.fitting, **options
+            )
             scored = challenge(
                 plan.attack, evidence, prior, plan.rules_by_name, targets=thinned, with_scores=True, **options
             ).scores
@@ -173,9 +175,7 @@ def read_attacks(workspace: Workspace) -> Attacks:
     content = workspace.read_json("attack.json")
     try:
         not_auditable = tuple(NotAuditable(**row) for row in content["not_auditable"])
-        all_variants = tuple(
-            Variant(row["release"], tuple(row["queries"]), row["rule"]) for row in content["variants"]
-        )
+        all_variants = tuple(Variant(row["release"], tuple(row["queries"]), row["rule"]) for row in content["variants"])
         names = [variant.name for variant in all_variants]
         files = set(workspace.files("attack"))
 

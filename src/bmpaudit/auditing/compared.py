@@ -21,9 +21,7 @@ ABOVE = 0.5  # the upper half of a posterior
 DOMINATED = 0.8
 
 # Settings that leave the compared posterior as it is, or change nothing but chance.
-BESIDE = frozenset(
-    ("seed", "permutations", "estimation.definitions", "estimation.level", "estimation.proof_level")
-)
+BESIDE = frozenset(("seed", "permutations", "estimation.definitions", "estimation.level", "estimation.proof_level"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -161,7 +161,12 @@ def _save(posterior: Posterior, path: Path) -> None:
 
 
 def read_estimates(
-    workspace: Workspace, plan: AuditPlan, attacks: Attacks, priors: Priors, summary: Mapping[str, Any], runtime: Runtime
+    workspace: Workspace,
+    plan: AuditPlan,
+    attacks: Attacks,
+    priors: Priors,
+    summary: Mapping[str, Any],
+    runtime: Runtime,
 ) -> Estimates:
     """Reads what the step left; the workspace has checked that it is whole."""
     posteriors = {

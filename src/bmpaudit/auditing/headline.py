@@ -41,7 +41,7 @@ class HeadlineRow:
         meaning: In words.
         definition: The definition it is a parameter of.
         parameter: Which of the definition's parameters.
-        uses_prior: Whether ε bounds posterior odds; if not, it bounds by how much the odds change.
+        multiplies_odds: Whether ε bounds by how much the odds change, as in MP, and not the odds themselves.
         p5: 5th percentile of the posterior.
         p50: Median of the posterior.
         p95: 95th percentile of the posterior.
@@ -57,7 +57,7 @@ class HeadlineRow:
     meaning: str
     definition: str
     parameter: str
-    uses_prior: bool
+    multiplies_odds: bool
     p5: float
     p50: float
     p95: float
@@ -84,7 +84,7 @@ def headline(plan: AuditPlan, priors: Priors, attacks: Attacks, estimates: Estim
                 meaning=parameter.meaning,
                 definition=name,
                 parameter=parameter_name,
-                uses_prior=definition.uses_prior,
+                multiplies_odds=not definition.uses_prior,
                 p5=p5,
                 p50=p50,
                 p95=p95,
@@ -120,7 +120,7 @@ def verdict(rows: tuple[HeadlineRow, ...], test: PermutationTest) -> str:
     row = rows[0]
     state = "was not in" if row.parameter == "epsilon_left" else "was in"
     interval = f"({row.name} = {number(row.p50, 1)}, 90 % interval {number(row.p5, 1)} to {number(row.p95, 1)})"
-    if row.uses_prior:
+    if not row.multiplies_odds:
         is_more = row.proven is not None and row.proven > row.floor
         proven = f"at least {odds(row.proven or 0.0)} is proven" if is_more else "nothing beyond that is proven"
         message = (

@@ -57,7 +57,9 @@ def outside_plan(plan: AuditPlan, runs: ShadowRuns) -> AuditPlan:
     views = list(runs.statistics)
     queries = [name for name in ENTRIES[QUERY] if any(view.startswith(f"{name}_") for view in views)]
     releases = [name for name in ENTRIES[RELEASE] if any(view.endswith(f"_{name}") for view in views)]
-    missing = [f"{query}_{release}" for query, release in product(queries, releases) if f"{query}_{release}" not in views]
+    missing = [
+        f"{query}_{release}" for query, release in product(queries, releases) if f"{query}_{release}" not in views
+    ]
     if missing:
         raise InputError(f"every release must be asked with every query: {', '.join(missing)} is missing")
     kept = {registry.label(RELEASE, release): release for release in plan.releases}

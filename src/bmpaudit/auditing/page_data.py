@@ -57,13 +57,12 @@ def page_data(audit: Audit) -> dict[str, Any]:
             "headline": [dataclasses.asdict(row) for row in audit.headline],
             "cautions": audit.summary["cautions"],
             "permutation_test": {
-                "sentence": f"{str(test)[:1].upper()}{str(test)[1:]} (weak decisions).",
                 "is_leakage_found": test.is_leakage_found,
                 "p_value": test.p_value,
                 "statistic": test.statistic,
                 "null_statistics": test.null_statistics,
-                "real_p50": audit.estimates.control_median,
-                "null_p50": audit.estimates.null_medians,
+                "median": audit.estimates.control_median,
+                "null_medians": audit.estimates.null_medians,
             },
             "is_not": IS_NOT,
             "variants": [_variant(audit, variant.name, variant.label) for variant in audit.attacks.variants],
@@ -223,7 +222,8 @@ def _diagnostics(audit: Audit) -> list[tuple[str, str]]:
     for row in audit.headline:
         drivers = audit.summary["drivers"].get(f"{row.definition} {row.parameter}", [])[:3]
         nodes = ", ".join(
-            f"node {node['node']} ({node['shift']:+.2f}{', constant' if node['is_constant'] else ''})" for node in drivers
+            f"node {node['node']} ({node['shift']:+.2f}{', constant' if node['is_constant'] else ''})"
+            for node in drivers
         )
         rows.append((f"nodes that move {row.name} ({row.definition}) most", nodes))
     return rows

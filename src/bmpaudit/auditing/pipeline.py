@@ -74,7 +74,9 @@ class Pipeline:
     def priors(self) -> Priors:
         """The prior of every node, by formula or from many draws, whichever of them the attack is to use."""
         stamp = self._stamp(plan_hash(self.plan, only=("sampler", "seed", "prior_draws")))
-        return self._stage("priors", stamp, self._draw_priors, priors_files, lambda w: read_priors(w, self.plan.sampler))
+        return self._stage(
+            "priors", stamp, self._draw_priors, priors_files, lambda w: read_priors(w, self.plan.sampler)
+        )
 
     @cached_property
     def runs(self) -> ShadowRuns:

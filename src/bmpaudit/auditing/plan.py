@@ -92,7 +92,9 @@ class AuditPlan(pydantic.BaseModel):
 
     model_config = STRICT
 
-    shadows: Annotated[int, PlanKey(), Field(ge=FEWEST_SHADOWS, description="Number of shadow models; can be raised later")] = 1_000
+    shadows: Annotated[
+        int, PlanKey(), Field(ge=FEWEST_SHADOWS, description="Number of shadow models; can be raised later")
+    ] = 1_000
     seed: Annotated[int, PlanKey(), Field(ge=0, lt=2**63, description="Random seed")] = 0
     engine: Annotated[str, PlanKey(kind=ENGINE), Field(description="What trains the models")] = "native"
     permutations: Annotated[
@@ -166,7 +168,9 @@ class AuditPlan(pydantic.BaseModel):
     prior_mean: Annotated[
         float, PlanKey("estimation"), Field(allow_inf_nan=False, description="Mean of the normal prior of ε")
     ] = 0.0
-    prior_variance: Annotated[Positive, PlanKey("estimation"), Field(description="Variance of the normal prior of ε")] = 10.0
+    prior_variance: Annotated[
+        Positive, PlanKey("estimation"), Field(description="Variance of the normal prior of ε")
+    ] = 10.0
     strength: Annotated[
         float, PlanKey("estimation"), Field(ge=0, lt=1, description="Assumed attack strength s, in [0, 1)")
     ] = 0.0

@@ -123,6 +123,8 @@ def plan_table(plan: AuditPlan, graph: str) -> dict[str, Any]:
     """The nested values of a plan file, from which `parse_plan` makes the same plan again."""
     table: dict[str, Any] = {"graph": graph}
     for name, key in plan_keys().items():
+        if name == "training" and plan.shadow_plan.training is None:
+            continue  # the model brings its own, or was trained elsewhere: nothing is claimed about how
         value = plain_value(key, getattr(plan, name))
         if key.section in ("", name):
             table[name] = value

@@ -44,7 +44,9 @@ class AuditPlots:
         name = next(name for name, each in self._main_posteriors().items() if len(each.definition.parameters) == 1)
         labels = {variant.name: variant.short_label for variant in self._audit.attacks.variants}
         return figures.posteriors(
-            {labels[variant]: posteriors[name] for variant, posteriors in self._audit.estimates.posteriors.items()}, panels=True, width=width
+            {labels[variant]: posteriors[name] for variant, posteriors in self._audit.estimates.posteriors.items()},
+            panels=True,
+            width=width,
         )
 
     def joint_samples(self, width: Width = "one") -> Figure:

@@ -61,7 +61,8 @@ def plan_hash(plan: AuditPlan, *, only: Collection[str] = (), without_section: s
     chosen = {
         name: plain_value(key, getattr(plan, name))
         for name, key in plan_keys().items()
-        if (name in only if only else key.section != without_section or not without_section)
+        if (name in only if only else not without_section or key.section != without_section)
+        and not (name == "training" and plan.shadow_plan.training is None)
     }
     return hashlib.sha256(json.dumps(plain(chosen), sort_keys=True).encode()).hexdigest()
 

@@ -85,6 +85,10 @@ def read_runs(workspace: Workspace, graph: Graph, plan: AuditPlan) -> ShadowRuns
         raise DataError(f"{workspace.path} has no shadow models yet: run bmpaudit train")
     runs = ShadowStore(workspace.path, graph, plan.shadow_plan, read_only=True).read(plan.shadows)
     num_there = runs.num_models + len(runs.failed)
+    if num_there < plan.shadows and plan.shadow_plan.is_trained_elsewhere:
+        raise DataError(
+            f"{workspace.path} holds {num_there:,} models trained elsewhere; bmpaudit cannot train more of them"
+        )
     if num_there < plan.shadows:
         raise DataError(f"{workspace.path} has {num_there:,} of {plan.shadows:,} shadow models: run bmpaudit train")
     return runs
@@ -159,7 +163,9 @@ def read_summary(workspace: Workspace) -> dict[str, Any]:
     """The summary of an audit folder whose estimates were checked."""
     summary = workspace.read_json("summary.json")
     if summary.get("format") != FORMAT:
-        raise DataError(f"{workspace.path / 'summary.json'}: format {summary.get('format')}; this version reads {FORMAT}")
+        raise DataError(
+            f"{workspace.path / 'summary.json'}: format {summary.get('format')}; this version reads {FORMAT}"
+        )
     return summary
 
 

@@ -233,7 +233,9 @@ class Workspace:
             entries = {}
             for stage, entry in content["stages"].items():
                 stamp = None if entry["stamp"] is None else Stamp(**entry["stamp"])
-                entries[stage] = _Entry(stamp, {_checked_name(stage, name): str(s) for name, s in entry["files"].items()})
+                entries[stage] = _Entry(
+                    stamp, {_checked_name(stage, name): str(s) for name, s in entry["files"].items()}
+                )
         except DataError:
             raise
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as damage:

@@ -63,7 +63,11 @@ def audit(
     from bmpaudit.auditing.until_width import audit_until_width
     from bmpaudit.auditing.workspace import Workspace
 
-    subject, workspace, runtime = make_subject(graph, plan_path, settings, out), Workspace(out), make_runtime(threads, quiet)
+    subject, workspace, runtime = (
+        make_subject(graph, plan_path, settings, out),
+        Workspace(out),
+        make_runtime(threads, quiet),
+    )
     if until_width is None:
         pipeline = Pipeline(subject, workspace, runtime)
         with pipeline.prepared():
@@ -139,7 +143,9 @@ def sample(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Import models trained elsewhere: .npz with memberships and, by view, logits, probabilities or margins.",
 )
-@click.option("--allow-misfit", is_flag=True, help="Audit imported models even if their memberships do not fit the sampler.")
+@click.option(
+    "--allow-misfit", is_flag=True, help="Audit imported models even if their memberships do not fit the sampler."
+)
 @trust_option
 @threads_option
 @quiet_option

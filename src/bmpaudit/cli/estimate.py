@@ -54,7 +54,9 @@ Examples:
     "--method", type=click.Choice(["exact", "mhaar"]), default="exact", show_default=True, help="mhaar: Algorithm 3."
 )
 @click.option("--prior-mean", type=float, default=0.0, show_default=True, help="Mean of the normal prior of ε.")
-@click.option("--prior-variance", type=float, default=10.0, show_default=True, help="Variance of the normal prior of ε.")
+@click.option(
+    "--prior-variance", type=float, default=10.0, show_default=True, help="Variance of the normal prior of ε."
+)
 @click.option("--strength", type=float, help="Attack strength s, in [0, 1) [0].")
 @click.option(
     "--strength-prior", type=float, nargs=2, metavar="A B", help="Estimate s too, with the prior Beta(A, B); not bmp."

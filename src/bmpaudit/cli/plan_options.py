@@ -73,7 +73,9 @@ def _plan_setting(name: str, key: PlanKey) -> PlanOption:
         about = f"{info.description}: {', '.join(ENTRIES[key.kind])}, or module:Name"
         default = " ".join(info.default) if key.is_list else info.default
         text = f"{about}{'; can be repeated' if key.is_list else ''}"
-        return PlanOption(option, place, _option(option, str, f"{text} [{default}].", multiple=key.is_list), key.is_list)
+        return PlanOption(
+            option, place, _option(option, str, f"{text} [{default}].", multiple=key.is_list), key.is_list
+        )
     text = f"{info.description} [{info.default}]."
     return PlanOption(option, place, _option(option, info.annotation, text))
 
@@ -97,12 +99,16 @@ def _part_settings(section: str, classes: Mapping[str, Any]) -> list[PlanOption]
         prefix = "" if len(names) == len(classes) else f"{', '.join(names)}: "
         text = f"{prefix}{about} [{_default_text(defaults[name])}]."
         is_list = typing.get_origin(annotation) is tuple
-        options.append(PlanOption(name, (section, name), _option(name, annotation, text, multiple=is_list), is_list, names))
+        options.append(
+            PlanOption(name, (section, name), _option(name, annotation, text, multiple=is_list), is_list, names)
+        )
     return options
 
 
 def _default_text(defaults: Mapping[str, Any]) -> str:
-    shown = {part: " ".join(map(str, value)) if isinstance(value, tuple) else str(value) for part, value in defaults.items()}
+    shown = {
+        part: " ".join(map(str, value)) if isinstance(value, tuple) else str(value) for part, value in defaults.items()
+    }
     common = max(shown.values(), key=list(shown.values()).count)
     others = [f"{part} {value}" for part, value in shown.items() if value != common]
     return "; ".join([{"None": "automatic", "False": "off"}.get(common, common), *others])
@@ -163,7 +169,9 @@ def setting_options(section: str) -> Callable[[Command], Command]:
     """Adds the options for the settings of one kind of part, such as those of all samplers."""
 
     def decorate(command: Command) -> Command:
-        for option in reversed([each for each in plan_option_table().values() if each.place[0] == section and each.owners]):
+        for option in reversed(
+            [each for each in plan_option_table().values() if each.place[0] == section and each.owners]
+        ):
             command = option.click_option(command)
         return command
 
@@ -199,7 +207,9 @@ def make_subject(
         home = Workspace(base.parent)
         loaded = stored_graph(home, source, trust_code=trust_code)
         is_own = folder is not None and base.parent.resolve() == folder.resolve()
-        return Subject(loaded, source if is_own or source != OWN_GRAPH else str((base.parent / OWN_GRAPH).resolve()), plan)
+        return Subject(
+            loaded, source if is_own or source != OWN_GRAPH else str((base.parent / OWN_GRAPH).resolve()), plan
+        )
     return Subject(datasets.load(source, trust_code=trust_code or not is_from_file), source_name(source), plan)
 
 

@@ -64,7 +64,9 @@ def priors(
     loaded = datasets.load(graph)
     rows = []
     for name in names or SHOWN_BY_DEFAULT:
-        sampler = registry.build(SAMPLER, {"name": name, **given_settings("sampler", name, settings, strict=bool(names))})
+        sampler = registry.build(
+            SAMPLER, {"name": name, **given_settings("sampler", name, settings, strict=bool(names))}
+        )
         with progress_bar(f"{name} samples", draws, quiet=quiet) as progress:
             drawn = prior_probabilities(
                 loaded, sampler, num_draws=draws, seed=seed, progress=progress, num_threads=threads

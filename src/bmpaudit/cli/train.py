@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 @out_option
 @plan_options(without=("attack", "decision", "estimation", "permutations"))
 @click.option("--keep-logits", is_flag=True, help="Keep the logits beside the statistics.")
-@click.option("--cost", "only_cost", is_flag=True, help="Only estimate how long it will take and how much disk it needs.")
+@click.option(
+    "--cost", "only_cost", is_flag=True, help="Only estimate how long it will take and how much disk it needs."
+)
 @threads_option
 @quiet_option
 @json_option
@@ -56,7 +58,9 @@ def train(
     subject = make_subject(graph, plan_path, settings, out)
     plan = subject.plan
     if only_cost:
-        cost = estimate_cost(subject.graph, plan.shadow_plan, plan.shadows, num_threads=threads, keep_logits=keep_logits)
+        cost = estimate_cost(
+            subject.graph, plan.shadow_plan, plan.shadows, num_threads=threads, keep_logits=keep_logits
+        )
         click.echo(to_json(vars(cost)) if as_json else cost)
         return
     pipeline = Pipeline(subject, Workspace(out), make_runtime(threads, quiet), keep_logits=keep_logits)

@@ -61,7 +61,9 @@ class Configuration:
 
     def plan(self, seed: int) -> ShadowPlan:
         """The shadow models, with the settings inferred for all cells alike (docs/reproduction.md)."""
-        return ShadowPlan(self.sampler, _MODELS[self.model](), Training(), (Clean(), NoisyLastLayer(NOISE_STD)), seed=seed)
+        return ShadowPlan(
+            self.sampler, _MODELS[self.model](), Training(), (Clean(), NoisyLastLayer(NOISE_STD)), seed=seed
+        )
 
 
 @dataclass(frozen=True, order=True)

@@ -149,7 +149,9 @@ def _as_flags(memberships: npt.ArrayLike, graph: Graph) -> Flags:
 
 def _sizes(rows: Flags, references: Flags, name: str) -> FitTest:
     ours, theirs = rows.mean(axis=1), references.mean(axis=1)
-    message = f"samples hold {100 * ours.mean():.1f} % of the nodes on average; {name} draws {100 * theirs.mean():.1f} %"
+    message = (
+        f"samples hold {100 * ours.mean():.1f} % of the nodes on average; {name} draws {100 * theirs.mean():.1f} %"
+    )
     if abs(ours.mean() - theirs.mean()) < 0.0005:
         message = (
             f"samples hold between {rows.sum(axis=1).min():,} and {rows.sum(axis=1).max():,} nodes; "
