@@ -25,12 +25,12 @@ def check_at_least_one(**settings: int) -> None:
 
 
 def thread_count(num_threads: int | None) -> int:
-    """Number of threads to use: all cores if not given; more than cores is allowed, and no faster.
+    """The number of threads to use: as many as there are processors if `num_threads` is None.
 
     Raises:
-        InputError: unless it is at least 1.
+        InputError: if `num_threads` is not a whole number of at least 1.
     """
     if num_threads is None:
         return os.cpu_count() or 1
     check_at_least_one(num_threads=num_threads)
-    return num_threads
+    return int(num_threads)

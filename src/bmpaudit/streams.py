@@ -21,7 +21,7 @@ class Purpose(IntEnum):
     NULL_CONTROL = 6
     MHAAR = 7
     POSTERIOR = 8
-    RELEASE = 9
+    RELEASE = 10
 
 
 def check_seed(seed: int) -> int:

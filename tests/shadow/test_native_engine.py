@@ -136,7 +136,7 @@ def test_margins_and_logits_of_every_view_are_those_of_the_trained_model(model: 
     graph = random_graph(num_classes=4, kind=kind)
     plan = ShadowPlan(Uniform(0.5), model, Training(epochs=10), seed=8)
     batch = fill(NativeEngine(graph, plan), graph, plan, [2], keep_logits=True)
-    kernel = make_kernel(graph, model, plan.training)
+    kernel = make_kernel(graph, model, Training(epochs=10))
     trained = kernel.trained_parameters(kernel.initial_parameters(8, 2), batch.memberships[0].view(np.uint8))
     data = graph.to_pyg()
     assert batch.logits is not None
