@@ -111,7 +111,7 @@ def test_models_that_do_not_fit_are_refused_and_leave_no_folder(graph: Graph, ru
     nobody = runs.memberships.copy()
     nobody[3] = False
     small = ShadowRuns.from_arrays(np.eye(3), np.zeros((3, 3)), np.zeros(3))
-    for plan, given, message in (
+    for plan, imported, message in (
         (replace(PLAN, model=GCN()), runs, r"the model TrainedElsewhere\(\), got GCN"),
         (PLAN, small, "must be of the graph's 1,000 nodes, got 3"),
         (replace(PLAN, queries=(FullEdges(),)), runs, "queries and releases: full_clean, got none_clean, full_clean"),
@@ -123,5 +123,5 @@ def test_models_that_do_not_fit_are_refused_and_leave_no_folder(graph: Graph, ru
         (PLAN, replace(runs, memberships=nobody), "at least one member, got none for model 3"),
     ):
         with pytest.raises(InputError, match=message):
-            import_runs(graph, plan, given, tmp_path / "audit")
+            import_runs(graph, plan, imported, tmp_path / "audit")
     assert not (tmp_path / "audit").exists()

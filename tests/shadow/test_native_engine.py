@@ -233,9 +233,9 @@ def test_dropout_of_real_features_keeps_their_values(num_features: int, dropout:
 
     keep_prob = round((1 - dropout) * 65536) / 65536
     kept = (moved != 0).any(axis=1)
-    given = features[0] != 0
-    assert not kept[~given].any()
-    assert abs(kept.sum() - keep_prob * given.sum()) < 5 * np.sqrt(given.sum() * dropout * (1 - dropout))
+    present = features[0] != 0
+    assert not kept[~present].any()
+    assert abs(kept.sum() - keep_prob * present.sum()) < 5 * np.sqrt(present.sum() * dropout * (1 - dropout))
     x = features[0] * kept / keep_prob
     z = x @ weight
     logits = np.where(z > 0, z, np.expm1(z)) @ last.T

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from helpers import fill, random_graph
 from own_parts import ConstantEngine, NoisyOutputs, Rounded, SomeEdges, first_class
 
@@ -96,27 +95,54 @@ def test_models_are_the_same_on_any_threads_when_releases_are_applied_in_python(
     assert backwards.statistics.tobytes() == one.statistics[:, [39, 3]].tobytes()
 
 
-def test_noise_levels_do_not_add_up() -> None:
+def test_noise_levels_do_not_add_up(engine: Any) -> None:
     plan = replace(PLAN, releases=(NoisyLastLayer(0.5), NoisyLastLayer(0.1), Clean()))
-    batch = filled(ENGINES[1], plan, [1])
+    batch = filled(engine, plan, [1])
     for number, release in enumerate(plan.releases):
-        alone = filled(ENGINES[1], replace(plan, releases=(release,)), [1])
+        alone = filled(engine, replace(plan, releases=(release,)), [1])
         assert alone.statistics[0].tobytes() == batch.statistics[number].tobytes()
         assert alone.statistics[1].tobytes() == batch.statistics[3 + number].tobytes()
 
 
-def test_a_query_shows_its_own_edges() -> None:
+def test_noise_of_several_levels_is_one_draw_at_several_scales() -> None:
+    plan = replace(PLAN, releases=(Clean(), NoisyLastLayer(0.125), NoisyLastLayer(0.5)))
+    batch = filled(ENGINES[0], plan, [1], keep_logits=True)
+    clean, little, much = (batch.logits[number, 0].astype(np.float64) for number in range(3))
+    assert much - clean == pytest.approx(4 * (little - clean), abs=1e-4)
+    assert np.abs(little - clean).max() > 0.01
+
+
+def test_a_query_shows_its_own_edges(engine: Any) -> None:
     graph = random_graph()
-    plan = replace(PLAN, releases=(Clean(),), queries=(FullEdges(), SomeEdges(20), NoEdges()), engine="torch")
-    batch = fill(TorchEngine(graph, plan), graph, plan, [0], keep_logits=True)
-    assert batch.logits is not None
-    full, some, none = batch.logits[:, 0]
+    plan = replace(PLAN, releases=(Clean(), NoisyLastLayer()), queries=(FullEdges(), SomeEdges(20), NoEdges()))
+    batch = filled(engine, plan, [0], keep_logits=True)
+    full, some, none = batch.logits[::2, 0]
     assert not np.array_equal(some, full)
     shown = SomeEdges(20).graph(graph)
-    alone = np.flatnonzero(shown.degrees == 0)
+    assert 0 < shown.num_edges < graph.num_edges
+    alone = shown.degrees == 0
     assert np.allclose(some[alone], none[alone], atol=1e-6)
-    engine = TorchEngine(graph, plan)
-    assert torch.equal(engine.edge_indices[1], shown.to_pyg().edge_index)
+    assert not np.allclose(some[~alone], none[~alone], atol=1e-6)
+    without = filled(engine, replace(plan, queries=(FullEdges(), NoEdges())), [0], keep_logits=True)
+    assert without.statistics.tobytes() == batch.statistics[[0, 1, 4, 5]].tobytes()
+    assert np.array_equal(without.train_accuracy, batch.train_accuracy)
+
+
+def test_both_engines_agree_on_queries_and_noise_levels() -> None:
+    plan = replace(
+        PLAN, releases=(NoisyLastLayer(0.5), Rounded(1), NoisyLastLayer(0.1)), queries=(SomeEdges(20), NoEdges())
+    )
+    native, other = (filled(engine, plan, [0, 3], keep_logits=True) for engine in ENGINES)
+    for number, view in enumerate(plan.views):
+        apart = 0.11 if view.release_name == "rounded-1" else 1e-3  # a digit that rounds the other way
+        assert native.logits[number] == pytest.approx(other.logits[number], abs=apart)
+
+
+def test_accuracy_is_asked_with_full_edges_whatever_the_queries(engine: Any) -> None:
+    full = filled(engine, PLAN, [0, 1])
+    none = filled(engine, replace(PLAN, queries=(NoEdges(),)), [0, 1])
+    assert np.array_equal(full.train_accuracy, none.train_accuracy)
+    assert np.array_equal(full.held_out_accuracy, none.held_out_accuracy)
 
 
 @dataclass(frozen=True)

@@ -84,17 +84,12 @@ class NativeEngine:
 
     def _ask(self, batch: ShadowBatch, questions: list[Question], num_threads: int, progress: Progress) -> None:
         """Trains the models of a batch and asks them; statistics are label margins of each question's answer."""
-        noise = {question.noise_std for question in questions} - {0.0}
-        if len(noise) > 1:
-            raise InputError(f"the compiled engine has one noise level, got {sorted(noise)}")
-        if any(shown is not self.graph and len(shown.indices) > 0 for shown in self.shown):
-            raise InputError("the compiled engine asks with all edges or none")
         self.kernel.run(
             member=batch.memberships.view(np.uint8),
             indices=batch.indices,
             seed=self.plan.seed,
-            views=[(self.shown[number] is self.graph, noise_std > 0) for number, noise_std in questions],
-            noise_std=next(iter(noise), 0.0),
+            queries=[(shown.indptr, shown.indices) for shown in self.shown],
+            views=[(question.query, question.noise_std) for question in questions],
             num_threads=num_threads,
             statistics=batch.statistics,
             logits=batch.logits,
@@ -124,18 +119,8 @@ def make_kernel(graph: Graph, model: NativeModel, training: Training) -> _native
         num_features=graph.num_features,
         labels=graph.labels.astype(np.int32),
         num_classes=graph.num_classes,
-        model=_model_settings(model),
-        training=_training_settings(training),
+        model=_native.ModelSettings(**model.native_settings()),
+        training=_native.TrainingSettings(
+            training.epochs, training.learning_rate, training.weight_decay, training.optimizer
+        ),
     )
-
-
-def _model_settings(model: NativeModel) -> _native.ModelSettings:
-    settings = model.native_settings()
-    settings["architecture"] = getattr(_native.Architecture, settings["architecture"])
-    settings["activation"] = getattr(_native.Activation, settings["activation"])
-    return _native.ModelSettings(**settings)
-
-
-def _training_settings(training: Training) -> _native.TrainingSettings:
-    optimizer = getattr(_native.Optimizer, training.optimizer)
-    return _native.TrainingSettings(training.epochs, training.learning_rate, training.weight_decay, optimizer)
