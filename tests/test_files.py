@@ -1,10 +1,12 @@
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bmpaudit.files import atomic_write
+from bmpaudit.errors import InputError
+from bmpaudit.files import atomic_write, folder_lock, remove_leftovers
 
 
 def test_the_file_is_there_when_the_block_ends(tmp_path: Path) -> None:
@@ -96,3 +98,39 @@ def test_two_writers_at_once_do_not_share_a_temporary_file(tmp_path: Path) -> No
         other.write_text("other")
     assert path.read_text() == "one"  # whose block ended last
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_lock_can_be_taken_again_by_its_holder_and_by_nobody_else(tmp_path: Path) -> None:
+    refused: list[str] = []
+
+    def try_it() -> None:
+        try:
+            with folder_lock(tmp_path):
+                refused.append("")
+        except InputError as refusal:
+            refused.append(str(refusal))
+
+    with folder_lock(tmp_path):
+        with folder_lock(tmp_path / "." / "new" / ".."):
+            pass
+        thread = threading.Thread(target=try_it)
+        thread.start()
+        thread.join()
+    try_it()
+    assert refused == [f"{tmp_path} is in use by another process", ""]
+
+
+def test_leftovers_are_removed_and_links_are_not_followed(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    for place in (folder / "deep", outside):
+        place.mkdir(parents=True)
+        (place / "a.1234.partial").write_text("half")
+    (folder / "link").symlink_to(outside)
+    (folder / "linked.partial").symlink_to(outside / "a.1234.partial")
+    (folder / ".plan-abcd1234.toml").write_text("half")
+    (folder / ".plan-mine.toml").write_text("mine")
+    remove_leftovers(folder)
+    remove_leftovers(folder, "plan.toml")
+    remove_leftovers(folder / "missing")
+    names = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if not path.is_dir())
+    assert names == ["folder/.plan-mine.toml", "folder/linked.partial", "outside/a.1234.partial"]
