@@ -305,8 +305,13 @@ class Chain {
 
     // Draws M - 1 new points a node, beside its current one, and counts those in R(ε) and in R(ε').
     template <bool kRing> void draw_points() {
-        for (int64_t block = 0; block < num_blocks_; ++block) {
-            if (block % kBlocksBetweenCheckpoints == 0) worker_.checkpoint();
+        for (int64_t first = 0; first < num_blocks_; first += kBlocksBetweenCheckpoints) {
+            worker_.checkpoint();
+            draw_points_of_blocks<kRing>(first, std::min(num_blocks_, first + kBlocksBetweenCheckpoints));
+        }
+    }
+    template <bool kRing> void draw_points_of_blocks(int64_t first, int64_t end) {
+        for (int64_t block = first; block < end; ++block) {
             PointLanes *points = &points_[block * settings_.num_auxiliary];
             const auto edges = regions_.edges[block], proposed_edges = proposed_regions_.edges[block];
             IntLanes count = -inside<kRing>(points[0], edges), proposed_count = -inside<kRing>(points[0], proposed_edges);
