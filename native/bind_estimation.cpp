@@ -170,7 +170,7 @@ void bind_estimation(nb::module_ &module) {
     module.def("run_mhaar", &mhaar, "counts"_a, "log_prior_odds"_a, "bounds_left"_a, "bounds_right"_a, "is_joint"_a,
                "prior_mean"_a, "prior_variance"_a, "strength"_a, "strength_prior"_a.none(), "tau_variance"_a.none(),
                "num_auxiliary"_a, "num_iterations"_a, "burn_in"_a, "seed"_a, "purpose"_a, "num_threads"_a, "draws"_a,
-               "acceptance"_a, "progress"_a,
+               "acceptance"_a, "progress"_a.none(),
                "Algorithm 3: fills draws (num_chains, num_kept, num_parameters) and the acceptance rate of each chain.");
 }
 
