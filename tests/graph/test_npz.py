@@ -105,7 +105,7 @@ def test_cleaning_is_told(tmp_path: Path) -> None:
         ({"y": np.array([0, 0, 0, 0])}, "labels must name at least two classes, got only class 0"),
         ({"x": DENSE[:3]}, "features must have one row for each of 4 labels, got 3 rows"),
         ({"x": np.where(DENSE == 0, np.nan, DENSE)}, "features must be finite, got nan at node 3, feature column 0"),
-        ({"x": np.array([["a"]] * 4)}, "features must be numbers: "),
+        ({"x": np.array([["a"]] * 4)}, "features must be numbers, got 'a' at node 0, feature column 0"),
         ({"edges": np.array([(0, 4)])}, "edge 0 joins nodes 0 and 4, but node ids must be in [0, 4)"),
         ({"edges": np.array([(0.0, 1.0)])}, "edges must be whole numbers, got float64"),
         ({"node_names": np.array("one")}, "node_names must have one name for each of 4 nodes, got 1"),
