@@ -52,7 +52,7 @@ def test_storage_follows_the_share_of_non_zeros(features: np.ndarray, storage: A
     assert isinstance(graph.features, np.ndarray) == (np.mean(features != 0) >= 0.25)
 
 
-# What was changed is told.
+# What was changed is reported.
 
 
 def test_cleaning_is_reported_and_warned_about() -> None:
