@@ -215,7 +215,7 @@ def _write_broken_archive(folder: Path) -> Path:
         ("priors coar", "no data set, archive or folder 'coar'; at hand: cora, citeseer, pubmed, demo"),
         ("graph nowhere.npz", "nowhere.npz: no such file"),
         ("data get coar", "no such data set 'coar'; there are cora, citeseer, pubmed, demo"),
-        ("data get demo", "demo is embedded and needs no download"),
+        ("data get demo", "demo is built in and needs no download"),
         ("priors demo --train-fraction 1.5", "train_fraction must be in (0, 1), got train_fraction=1.5"),
         ("priors demo --train-fraction 0", "train_fraction must be in (0, 1), got train_fraction=0.0"),
         ("priors demo --train-fraction nan", "train_fraction must be in (0, 1), got train_fraction=nan"),
