@@ -60,6 +60,10 @@ def test_node_intervals_hold_the_epsilon_of_mechanisms(num_out: int, num_in: int
             assert scipy.stats.binomtest(outside, size, (1 - level) / 2).pvalue > FALSE_ALARM
 
 
+def exceeds(bound: float | None, truth: float) -> bool:
+    return bound is not None and bound > truth + 1e-12
+
+
 @pytest.mark.parametrize("num_trials", [(12, 12), (20, 4)])
 def test_the_bound_fails_no_more_often_than_it_says(num_trials: tuple[int, int]) -> None:
     """The probability that it lies above the truth, by summing over all outcomes: no chance, for any mechanism."""
@@ -75,10 +79,10 @@ def test_the_bound_fails_no_more_often_than_it_says(num_trials: tuple[int, int])
             law_out, law_in = scipy.stats.binom(num_out, alpha), scipy.stats.binom(num_in, beta)
             probability = np.outer(law_out.pmf(range(num_out + 1)), law_in.pmf(range(num_in + 1))).ravel()
             is_wrong = [
-                found.right.bound > truth.bmp.right + 1e-12
-                or found.left.bound > truth.bmp.left + 1e-12
-                or found.mp.bound > truth.mp + 1e-12
-                for found in bounds
+                exceeds(bound.right.bound, truth.bmp.right)
+                or exceeds(bound.left.bound, truth.bmp.left)
+                or exceeds(bound.mp.bound, truth.mp)
+                for bound in bounds
             ]
             largest = max(largest, float(probability @ is_wrong))
     assert 0 < largest <= 1 - level
@@ -106,8 +110,12 @@ def test_several_nodes_are_bounded_together() -> None:
             rng.binomial(50, [pair.beta for pair in errors]),
             mechanism.prior_prob,
         )
-        found = lower_bound(counts, level)
-        wrong += found.right.bound > truth.bmp.right or found.left.bound > truth.bmp.left or found.mp.bound > truth.mp
+        bound = lower_bound(counts, level)
+        wrong += (
+            exceeds(bound.right.bound, truth.bmp.right)
+            or exceeds(bound.left.bound, truth.bmp.left)
+            or exceeds(bound.mp.bound, truth.mp)
+        )
     assert wrong <= scipy.stats.binom.isf(FALSE_ALARM, audits, 1 - level)
 
 
