@@ -5,19 +5,14 @@ Not asserted, as it is not promised: that the hierarchical posterior's interval 
 mechanism; the latter is so on average over mechanisms whose error rates are uniform.
 """
 
-from typing import Literal
-
 import numpy as np
-import numpy.typing as npt
 import pytest
 import scipy.stats
 
+from bmpaudit.arrays import Floats
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import estimate, lower_bound, node_leakage
 from bmpaudit.privacy import FiniteMechanism, bayes_decision, independent_memberships, privacy_levels
-
-Floats = npt.NDArray[np.float64]
-Name = Literal["mp", "bmp-r", "bmp-l", "bmp-s"]
 
 FALSE_ALARM = 1e-5
 
@@ -127,7 +122,7 @@ RATES = {  # (α, β) of each node, log η of each
 }
 
 
-def largest_implied(name: Name, alpha: Floats, beta: Floats, log_odds: Floats) -> Floats:
+def largest_implied(name: str, alpha: Floats, beta: Floats, log_odds: Floats) -> Floats:
     """max_k e_k, over the last axis."""
     right = log_odds + np.log(np.maximum((1 - beta) / alpha, beta / (1 - alpha)))
     left = -log_odds + np.log(np.maximum((1 - alpha) / beta, alpha / (1 - beta)))
@@ -135,7 +130,7 @@ def largest_implied(name: Name, alpha: Floats, beta: Floats, log_odds: Floats) -
     return np.asarray(implied.max(axis=-1))
 
 
-def unbounded_density(name: Name, epsilon: Floats, log_odds: Floats) -> Floats:
+def unbounded_density(name: str, epsilon: Floats, log_odds: Floats) -> Floats:
     """Prior × Π|R_k|⁻¹, not normalised; |R| = (1 - 1/a)(1 - b)/(1 - b/a)."""
     inverse_a = np.exp(-epsilon[:, None] - log_odds) * (name != "bmp-r")
     b = np.exp(log_odds - epsilon[:, None]) * (name != "bmp-l")
@@ -146,7 +141,7 @@ def unbounded_density(name: Name, epsilon: Floats, log_odds: Floats) -> Floats:
 
 @pytest.mark.parametrize("name", ["mp", "bmp-r", "bmp-l", "bmp-s"])
 @pytest.mark.parametrize("case", RATES)
-def test_posterior_of_many_trials(name: Name, case: str) -> None:
+def test_posterior_of_many_trials(name: str, case: str) -> None:
     """It tends to prior × Π|R_k|⁻¹ on ε ≥ max_k e_k, with an error of at most order 1/√n.
 
     The posterior is g·Pr(T ≤ ε) up to a factor, with g = prior × Π|R_k|⁻¹ and T the largest implied e under the Beta
