@@ -53,9 +53,9 @@ def test_confidence_bounds_hold_for_all_nodes_together(cora: Graph) -> None:
     assert exact.confidence_bounds() == (exact.prob, exact.prob)
     misses = 0
     for seed in range(40):
-        low, high = prior_probabilities(cora, RandomWalk(0.25), num_draws=300, seed=seed, exact=False).confidence_bounds(
-            0.9
-        )
+        low, high = prior_probabilities(
+            cora, RandomWalk(0.25), num_draws=300, seed=seed, exact=False
+        ).confidence_bounds(0.9)
         misses += bool(((exact.prob < low) | (exact.prob > high)).any())
     assert misses <= scipy.stats.binom.isf(1e-6, 40, 0.1)
 
@@ -96,7 +96,9 @@ def test_a_damaged_table_raises(change: object, message: str) -> None:
 
 def test_priors_print_where_they_come_from() -> None:
     graph = datasets.load("demo")
-    assert repr(prior_probabilities(graph, Uniform(0.25))) == "Priors(sampler=uniform, 1,000 nodes, 0.25 to 0.25, exact)"
+    assert (
+        repr(prior_probabilities(graph, Uniform(0.25))) == "Priors(sampler=uniform, 1,000 nodes, 0.25 to 0.25, exact)"
+    )
     text = repr(prior_probabilities(graph, Snowball(0.25), num_draws=2_000))
     assert text.startswith("Priors(sampler=snowball, 1,000 nodes, 0.0")
     assert ", from 2,000 draws, standard error up to 0.011)" in text

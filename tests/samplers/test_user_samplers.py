@@ -34,7 +34,9 @@ def test_any_function_is_a_sampler(demo: Graph) -> None:
 
 
 def test_the_registry_builds_a_function_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, demo: Graph) -> None:
-    (tmp_path / "their_samplers.py").write_text("def last_ten(graph, rng):\n    return range(graph.num_nodes - 10, graph.num_nodes)\n")
+    (tmp_path / "their_samplers.py").write_text(
+        "def last_ten(graph, rng):\n    return range(graph.num_nodes - 10, graph.num_nodes)\n"
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "their_samplers", raising=False)
     sampler = registry.build(registry.SAMPLER, "their_samplers:last_ten")
@@ -82,7 +84,9 @@ def test_a_time_budget_draws_a_few_hundred_samples_at_least(demo: Graph) -> None
 
 def test_a_time_budget_does_not_exceed_the_number_of_draws(demo: Graph) -> None:
     clock = FakeClock()
-    assert prior_probabilities(demo, slow_sampler(clock, 0.001), seconds=10, clock=clock, num_draws=700).num_draws == 700
+    assert (
+        prior_probabilities(demo, slow_sampler(clock, 0.001), seconds=10, clock=clock, num_draws=700).num_draws == 700
+    )
 
 
 def test_built_in_samplers_draw_all_samples_whatever_the_time(demo: Graph) -> None:
