@@ -75,15 +75,14 @@ def time_others(graph: Graph, num_samples: int) -> None:
 
 
 def measure_floor(graph: Graph) -> None:
-    """Prints the floor of snowball sampling as bounded from 100,000 draws, and the biased extreme of the frequencies."""
+    """Prints the floor of snowball sampling as bounded from 100,000 draws, and the plain extreme."""
     start = time.perf_counter()
     priors = prior_probabilities(graph, Snowball(0.25), num_threads=1)
     seconds = time.perf_counter() - start
     bound, extreme = priors.floor, priors.floor_estimate
     print(f"snowball 25 %, priors from {priors.num_draws:,} draws: {seconds:.2f} s")
-    print(
-        f"  floor at 95 %: ε_L {bound.left:.2f}, ε_R {bound.right:.2f}; extreme: {extreme.left:.2f}, {extreme.right:.2f}"
-    )
+    print(f"  bound at 95 %: ε_L ≥ {bound.left:.2f}, ε_R ≥ {bound.right:.2f}")
+    print(f"  plain extreme: ε_L {extreme.left:.2f}, ε_R {extreme.right:.2f}")
 
 
 def time_check(graph: Graph, num_samples: int) -> None:

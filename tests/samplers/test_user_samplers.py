@@ -139,7 +139,7 @@ def test_an_impossible_sample_raises_and_names_the_sampler(returned: Any, messag
 def test_a_sampler_that_raises_is_named_in_one_line(demo: Graph) -> None:
     @dataclass(frozen=True)
     class Fragile:
-        def sample(self, graph: Graph, rng: np.random.Generator) -> Any:
+        def sample(self, _graph: Graph, _rng: np.random.Generator) -> Any:
             raise KeyError("first line\nsecond line")
 
     with pytest.raises(InputError, match=r"^sampler .*Fragile failed: KeyError: .*first line.*second line'$"):
@@ -149,7 +149,7 @@ def test_a_sampler_that_raises_is_named_in_one_line(demo: Graph) -> None:
 def test_randomness_must_come_from_the_generator(demo: Graph) -> None:
     hidden = np.random.default_rng(0)
 
-    def forgetful(graph: Graph, rng: np.random.Generator) -> Any:
+    def forgetful(graph: Graph, _rng: np.random.Generator) -> Any:
         return hidden.choice(graph.num_nodes, 5, replace=False)
 
     with pytest.raises(InputError, match="forgetful must take all its randomness from rng, got two different samples"):
@@ -184,10 +184,10 @@ def test_code_that_is_not_trusted_is_not_run(demo: Graph) -> None:
 def test_a_broken_formula_raises(prob: Any, message: str, demo: Graph) -> None:
     @dataclass(frozen=True)
     class Formula:
-        def sample(self, graph: Graph, rng: np.random.Generator) -> Any:
+        def sample(self, _graph: Graph, _rng: np.random.Generator) -> Any:
             return [0]
 
-        def exact_priors(self, graph: Graph) -> Any:
+        def exact_priors(self, _graph: Graph) -> Any:
             return prob
 
     with pytest.raises(InputError, match=message):
@@ -198,7 +198,7 @@ def test_a_broken_formula_names_the_node() -> None:
     graph = Graph.from_edges([(0, 1)], np.ones((2, 1)), [0, 1], node_names=["Ann", "Bob"])
 
     class Formula(Uniform):
-        def exact_priors(self, graph: Graph) -> Any:
+        def exact_priors(self, graph: Graph) -> Any:  # noqa: ARG002
             return [0.5, -0.1]
 
     with pytest.raises(InputError, match=r"got -0\.1 for node 'Bob'"):

@@ -90,9 +90,9 @@ def check_memberships(
       Small deviations of many nodes add up here, and samples that depend on each other show.
     - *Repeated samples*: the nodes in identical pairs of rows, against relabelling rows and references at random.
 
-    Each test keeps its level for any sampler and number of rows, hence so does their Bonferroni combination: memberships
-    that are right are refused with probability `false_alarm_prob` at most. Memberships that pass may still be wrong
-    in ways that these statistics do not show, or by too little to show in this number of rows.
+    Each test keeps its level for any sampler and number of rows, and so does their Bonferroni combination: right
+    memberships are refused with probability `false_alarm_prob` at most. Memberships that pass may still be wrong in
+    ways that these statistics do not show, or by too little to show in this number of rows.
 
     Args:
         memberships: Whether each node is in each sample, shape (num_samples, num_nodes).
