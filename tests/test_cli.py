@@ -221,7 +221,7 @@ def _write_broken_archive(folder: Path) -> Path:
         ("priors demo --train-fraction nan", "train_fraction must be in (0, 1), got train_fraction=nan"),
         ("priors demo --train-fraction 0.0001", "train_fraction=0.0001 of 1000 nodes is less than one node"),
         ("priors demo --fan-out 0", "fan_out must be a whole number of at least 1, got fan_out=0"),
-        ("priors demo --draws 0", "num_samples must be a whole number of at least 1, got num_samples=0"),
+        ("priors demo --draws 0", "num_draws must be a whole number of at least 1, got num_draws=0"),
         ("priors demo --seed -1", "seed must be a whole number in [0, 2**63), got seed=-1"),
         ("priors demo --sampler random-walk --walk-length -1", "walk_length must be a whole number of at least 1"),
         ("priors demo --sampler random-walk --walk-length 0", "walk_length must be a whole number of at least 1"),
