@@ -77,12 +77,8 @@ def make_kernel(graph: Graph, model: BuiltInModel, training: Training) -> _nativ
 
 
 def _model_settings(model: BuiltInModel) -> _native.ModelSettings:
-    if isinstance(model, GAT):
-        architecture = "gat"
-    else:
-        architecture = "gcn" if isinstance(model, GCN) else "mlp"
     return _native.ModelSettings(
-        architecture=architecture,
+        architecture="gat" if isinstance(model, GAT) else "gcn" if isinstance(model, GCN) else "mlp",
         hidden=model.hidden,
         heads=model.heads if isinstance(model, GAT) else 1,
         layers=model.layers,
