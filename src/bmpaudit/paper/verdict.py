@@ -25,9 +25,9 @@ def judge(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
         ours: A row per cell and seed, with the same columns and `seed`.
 
     Returns:
-        A row per cell, in the order of `published`: `KEY`; `published_p5`, …; the lowest, median and highest p50 of our seeds (`lowest`, `median`,
-        `highest`) and the medians of p5 and p95; `num_seeds`; `agrees`; and `miss`, how far the published p50 lies
-        outside the widened range: positive where ours is too high, 0 where it agrees.
+        A row per cell, in the order of `published`: `KEY`; `published_p5`, …; the lowest, median and highest p50 of our
+        seeds (`lowest`, `median`, `highest`) and the medians of p5 and p95; `num_seeds`; `agrees`; and `miss`, how far
+        the published p50 lies outside the widened range: positive where ours is too high, 0 where it agrees.
     """
     grouped = ours.groupby(list(KEY))
     spread = grouped.agg(
