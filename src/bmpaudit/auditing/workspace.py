@@ -102,7 +102,9 @@ class Workspace:
         """
         if self.path.is_file():
             raise InputError(f"{self.path} is a file, not a folder")
-        if self.path.exists() and any(self.path.iterdir()) and not any((self.path / name).exists() for name in SIGNS):
+        # A process that was killed early leaves nothing but a lock and temporary files, whose names begin with a dot.
+        names = [path.name for path in self.path.iterdir()] if self.path.exists() else []
+        if any(not name.startswith(".") for name in names) and not set(names) & set(SIGNS):
             raise InputError(f"{self.path} holds files that are not an audit's; use a new folder")
         # Nothing of ours is a link: somebody else put it there, and it may lead anywhere.
         for name in (*SIGNS, *FOLDERS, "shadows"):
