@@ -137,8 +137,8 @@ def import_target(target: str, *, is_built_in: bool = False) -> Any:
 
     Args:
         target: `module:Name`.
-        is_built_in: Whether it is a part of bmpaudit. Then the current folder is not searched: a file there that is named
-            like a library, such as `torch.py`, must not run in its place.
+        is_built_in: Whether it is a part of bmpaudit. Then the current folder is not searched: a file there that is
+            named like a library, such as `torch.py`, must not run in its place.
 
     Raises:
         InputError: if there is no such thing; whatever the module raises is told.

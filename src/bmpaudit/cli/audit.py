@@ -111,7 +111,6 @@ def demo(out: Path, threads: int | None, quiet: bool, as_json: bool) -> None:
     """
     from bmpaudit.auditing.run import audit as run_audit
 
-    result = run_audit(
-        "demo", sampler="snowball", shadows=DEMO_SHADOWS, folder=out, runtime=make_runtime(threads, quiet)
-    )
+    runtime = make_runtime(threads, quiet)
+    result = run_audit("demo", sampler="snowball", shadows=DEMO_SHADOWS, folder=out, runtime=runtime)
     show_summary(result.summary, out / "report.html", as_json)

@@ -69,10 +69,8 @@ class LazyGroup(click.Group):
         name = args[0]
         if name not in ENTRIES and not name.startswith("-"):
             similar = difflib.get_close_matches(name, ENTRIES)
-            hint = (
-                f" Did you mean {' or '.join(map(repr, similar))}?" if similar else f" There are {', '.join(ENTRIES)}."
-            )
-            raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
+            hint = f"Did you mean {' or '.join(map(repr, similar))}?" if similar else f"There are {', '.join(ENTRIES)}."
+            raise click.UsageError(f"No such command {name!r}. {hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -50,7 +50,15 @@ if TYPE_CHECKING:
     default_text="the main one of each audit",
     help="Variant of the attack, such as none_clean_weak.",
 )
-@click.option("--top", type=click.IntRange(min=0), default=10, show_default=True, help="Number of nodes to show.")
+@click.option(
+    "--top",
+    metavar="INTEGER",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    cls=SectionOption,
+    help="Number of nodes to show.",
+)
 @json_option
 def compare(
     folders: tuple[Path, ...],

@@ -89,6 +89,7 @@ Examples:
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the chains (mhaar).")
 @click.option(
     "--level",
+    metavar="FLOAT",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=DEFAULT_LEVEL,
     show_default=True,
@@ -144,7 +145,7 @@ def _estimate_folder(folder: Path, trust_code: bool, threads: int | None, as_jso
         is_given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if is_given and parameter.name not in ("counts", "trust_code", "threads", "as_json", "quiet"):
             raise click.UsageError(
-                f"{parameter.opts[0]} is for a table of errors; for {folder}, set it in its plan with bmpaudit audit --out"
+                f"{parameter.opts[0]} is for a table of errors; {folder} has a plan, see bmpaudit audit"
             )
     workspace = Workspace(folder)
     pipeline = Pipeline(

@@ -9,6 +9,7 @@ import click
 
 from bmpaudit.cli.options import folder_argument, json_option
 from bmpaudit.cli.root import cli
+from bmpaudit.cli.sections import SectionOption
 from bmpaudit.cli.terminal import console, echo
 
 if TYPE_CHECKING:
@@ -21,7 +22,15 @@ LONGEST_NAME = 32
 
 @cli.command()
 @folder_argument
-@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Number of nodes to show.")
+@click.option(
+    "--top",
+    metavar="INTEGER",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    cls=SectionOption,
+    help="Number of nodes to show.",
+)
 @click.option("--node", "wanted", multiple=True, help="Show this node, by name or number; can be repeated.")
 @click.option("--class", "class_name", help="Show only nodes of this class.")
 @click.option(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 threads_option = click.option(
     "--threads",
+    metavar="INTEGER",
     type=click.IntRange(min=1),
     cls=SectionOption,
     section=RUN,

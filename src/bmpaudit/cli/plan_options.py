@@ -103,13 +103,13 @@ def _part_settings(section: str, classes: Mapping[str, Any]) -> list[PlanOption]
             fields.setdefault(field.name, (hints[field.name], about.get(field.name, "")))
             defaults.setdefault(field.name, {})[part] = field.default
     options = []
-    for name, (annotation, about) in fields.items():
+    for name, (annotation, text) in fields.items():
         names, place = tuple(owners[name]), (section, name)
         is_list = typing.get_origin(annotation) is tuple
         notes = ["can be repeated"] if is_list else []
         if len(names) < len(classes):
             notes.insert(0, ", ".join(names))
-        text = f"{about} ({'; '.join(notes)})." if notes else f"{about}."
+        text += f" ({'; '.join(notes)})." if notes else "."
         click_option = _option(name, place, annotation, text, _common_default(defaults[name]), multiple=is_list)
         options.append(PlanOption(name, place, click_option, is_list, names))
     return options
@@ -190,7 +190,9 @@ def plan_options(*, without: Iterable[str] = ()) -> Callable[[Command], Command]
 
     def decorate(command: Command) -> Command:
         chosen = [option for option in plan_option_table().values() if option.place[0] not in left_out]
-        for add in reversed([plan_path_option, *(option.click_option for option in chosen), set_option, trust_option]):
+        options = [plan_path_option, *(option.click_option for option in chosen), set_option, trust_option]
+        add: Callable[[Command], Command]
+        for add in reversed(options):
             command = add(command)
         return command
 

@@ -95,7 +95,7 @@ def _single_parts() -> Iterator[str]:
 
 
 def _refuse_code(table: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Refuses code that a file names, whatever kind of part it is, unless the command line puts another in its place."""
+    """Refuses code that a file names, whatever kind of part it is, unless the command line overrides it."""
     for name, key in plan_keys().items():
         if not key.kind:
             continue
@@ -170,7 +170,7 @@ def _toml_value(text: str) -> Any:
 
 
 def _set_in_list(table: dict[str, Any], name: str, values: Mapping[str, Any]) -> None:
-    """Puts settings of parts that a plan lists, such as --noise-std of releases, into every listed part that has them."""
+    """Gives a setting of listed parts, such as --noise-std of releases, to every listed part that has it."""
     key = plan_keys()[name]
     listed = table.setdefault(key.section, {})
     parts = listed.get(name, list(AuditPlan.model_fields[name].default))

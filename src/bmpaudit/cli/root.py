@@ -61,7 +61,12 @@ def _explain(failure: Exception) -> int:
     if isinstance(failure, MemoryError):
         tell("not enough memory for this")
         return 1
-    tell(failure.format_message() if isinstance(failure, click.ClickException) else str(failure))
+    if isinstance(failure, click.ClickException):
+        tell(failure.format_message())
+    elif isinstance(failure, OSError) and failure.strerror and failure.filename is not None:
+        tell(f"{failure.filename}: {failure.strerror}")
+    else:
+        tell(str(failure))
     return 1 if isinstance(failure, (DownloadError, OSError)) else 2
 
 

@@ -31,8 +31,8 @@ def sample(
 ) -> None:
     """Draw the training samples, for models that you train elsewhere.
 
-    Writes the plan, the prior probability of every node and which node is in which sample. GRAPH is the name of a data set,
-    an .npz archive, a folder with nodes and edges tables, or module:function.
+    Writes the plan, the prior probability of every node, and which node is in which sample. GRAPH is the name of a data
+    set, an .npz archive, a folder with nodes and edges tables, or module:function.
 
     \b
     bmpaudit sample cora --sampler snowball --shadows 1000 --out cora-own

@@ -10,7 +10,7 @@ from click.types import OptionHelpExtra
 FIRST = "Options"
 SAMPLER = "Sampler"
 MODEL = "Model and training"
-VIEWS = "Views: what is released, and how it is queried"
+VIEWS = "Views (what is released, and how it is queried)"
 ATTACK = "Attack and decision"
 ESTIMATION = "Estimation"
 RUN = "Run"
@@ -35,6 +35,8 @@ class SectionOption(click.Option):
         extra.pop("range", None)
         if self.default_text:
             extra["default"] = self.default_text
+        elif "default" in extra and type(self.default) is int:
+            extra["default"] = f"{self.default:,}"
         return extra
 
 

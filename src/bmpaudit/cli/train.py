@@ -54,8 +54,8 @@ def train(
 ) -> None:
     """Train shadow models, or resume training.
 
-    GRAPH is the name of a data set, an .npz archive, a folder with nodes and edges tables, or module:function. Without it,
-    the plan of the audit folder is used.
+    GRAPH is the name of a data set, an .npz archive, a folder with nodes and edges tables, or module:function. Without
+    it, the plan of the audit folder is used.
 
     \b
     bmpaudit train cora --sampler snowball --model gat --shadows 1000 --out cora-gat
