@@ -16,6 +16,8 @@ test: $(VENV)/test-tools $(VENV)/installed
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	npm ci --silent
+	npm run --silent lint
 	$(BIN)/pytest --numprocesses auto --dist loadfile bmpaudit tests
 
 bench: $(VENV)/test-tools $(VENV)/installed

@@ -14,7 +14,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kTargetAcceptance = 0.23;
 constexpr int kMostParameters = 5;
-constexpr int64_t kBlocksBetweenCheckpoints = 16;
+constexpr int64_t kPointsBetweenCheckpoints = 1024;
 
 // Error rates (α, β) as the region sees them: low = min{α/(1-β), (1-α)/β} and inverse_high = 1/max of the same two, both
 // in [0, 1]. (α, β) ∈ R iff low ≥ b and inverse_high ≥ 1/a.
@@ -50,7 +50,8 @@ class Chain {
     Chain(const CountsTable &counts, const MhaarSettings &settings, uint64_t index, Worker &worker)
         : counts_(counts), settings_(settings), worker_(worker), random_(settings.seed, settings.purpose, index), normals_(random_),
           lanes_(random_), has_ring_(settings.estimates_strength || settings.strength > 0),
-          num_blocks_((counts.num_nodes + kLanes - 1) / kLanes), laws_(num_blocks_),
+          num_blocks_((counts.num_nodes + kLanes - 1) / kLanes),
+          blocks_between_checkpoints_(std::max<int64_t>(1, kPointsBetweenCheckpoints / settings.num_auxiliary)), laws_(num_blocks_),
           points_(num_blocks_ * settings.num_auxiliary), odds_(counts.num_nodes), inverse_odds_(counts.num_nodes),
           count_(num_blocks_), proposed_count_(num_blocks_) {
         for (int64_t k = 0; k < num_blocks_ * kLanes; ++k) {
@@ -141,6 +142,10 @@ class Chain {
     }
 
   private:
+    void checkpoint_at(int64_t node) const {
+        if (node % (kLanes * blocks_between_checkpoints_) == 0) worker_.checkpoint();
+    }
+
     // s walks on the logit scale.
     double strength(const double *parameters) const {
         return settings_.estimates_strength ? 1 / (1 + std::exp(-parameters[1 + settings_.is_joint])) : settings_.strength;
@@ -305,8 +310,13 @@ class Chain {
 
     // Draws M - 1 new points a node, beside its current one, and counts those in R(ε) and in R(ε').
     template <bool kRing> void draw_points() {
-        for (int64_t block = 0; block < num_blocks_; ++block) {
-            if (block % kBlocksBetweenCheckpoints == 0) worker_.checkpoint();
+        for (int64_t first = 0; first < num_blocks_; first += blocks_between_checkpoints_) {
+            worker_.checkpoint();
+            draw_points_of_blocks<kRing>(first, std::min(num_blocks_, first + blocks_between_checkpoints_));
+        }
+    }
+    template <bool kRing> void draw_points_of_blocks(int64_t first, int64_t end) {
+        for (int64_t block = first; block < end; ++block) {
             PointLanes *points = &points_[block * settings_.num_auxiliary];
             const auto edges = regions_.edges[block], proposed_edges = proposed_regions_.edges[block];
             IntLanes count = -inside<kRing>(points[0], edges), proposed_count = -inside<kRing>(points[0], proposed_edges);
@@ -419,21 +429,24 @@ class Chain {
     template <bool kRing> double correlated_log_ratio(const double *proposed) {
         double sum = 0;
         for (int64_t k = 0; k < counts_.num_nodes; ++k) {
-            if (k % (kLanes * kBlocksBetweenCheckpoints) == 0) worker_.checkpoint();
+            checkpoint_at(k);
             sum += set_node_weights<kRing>(k, proposed, proposed_regions_, proposed_log_weight_.data());
             sum -= set_node_weights<kRing>(k, parameters_, regions_, log_weight_.data());
         }
         return sum;
     }
     void set_weights_of_state() {
-        for (int64_t k = 0; k < counts_.num_nodes; ++k)
+        for (int64_t k = 0; k < counts_.num_nodes; ++k) {
+            checkpoint_at(k);
             has_ring_ ? set_node_weights<true>(k, parameters_, regions_, log_weight_.data())
                       : set_node_weights<false>(k, parameters_, regions_, log_weight_.data());
+        }
     }
 
     void choose_weighted() {
         const int num_auxiliary = settings_.num_auxiliary;
         for (int64_t k = 0; k < counts_.num_nodes; ++k) {
+            checkpoint_at(k);
             const double *log_weight = &log_weight_[k * num_auxiliary];
             const double largest = *std::max_element(log_weight, log_weight + num_auxiliary);
             double sum = 0;
@@ -460,7 +473,7 @@ class Chain {
     Normals normals_;
     LaneBits lanes_;
     const bool has_ring_;
-    const int64_t num_blocks_;
+    const int64_t num_blocks_, blocks_between_checkpoints_;
     std::vector<FourGammas> laws_;
     std::vector<PointLanes> points_;  // M for each block of nodes; the first is the current one
     std::vector<double> odds_, inverse_odds_;

@@ -1,4 +1,4 @@
-"""A progress bar with rate and time left: on stderr in a terminal, below the cell in a notebook, else silent."""
+"""Progress bars with the rate: on stderr in a terminal, below the cell in a notebook, silent otherwise."""
 
 from __future__ import annotations
 

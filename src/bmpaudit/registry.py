@@ -152,7 +152,7 @@ def import_target(target: str, *, is_built_in: bool = False) -> Any:
         found: Any = importlib.import_module(module_name)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except Exception as failure:  # the user's code may raise anything
+    except (Exception, SystemExit) as failure:  # the user's code may raise anything
         raise InputError(f"{target}: {type(failure).__name__}: {failure}") from failure
     finally:
         if is_new:
