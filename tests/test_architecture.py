@@ -91,7 +91,8 @@ def _is_type_checking(node: ast.AST) -> bool:
 
 def _called_imports(module: str, call: ast.Call) -> Iterator[str]:
     called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    if called in HIDDEN_IMPORTS and _stage(module) not in MAY_HIDE:
+    is_method = isinstance(call.func, ast.Attribute)  # a module of PyTorch has a method eval
+    if called in HIDDEN_IMPORTS and not (is_method and called in ("exec", "eval")) and _stage(module) not in MAY_HIDE:
         yield f"hidden.{called}"
     elif called in ("load", "build") and isinstance(call.func, ast.Attribute) and call.args:
         if getattr(call.func.value, "id", "") == "registry":
