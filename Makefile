@@ -2,13 +2,14 @@
 PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
+DEMO ?= bmpaudit-demo
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find src native -type f -not -path '*/__pycache__/*')
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test lint bench clean
 
 demo: $(VENV)/installed
-	@$(BIN)/bmpaudit demo
+	@$(BIN)/bmpaudit demo --out $(DEMO)
 
 test: $(VENV)/test-tools $(VENV)/installed
 	bash scripts/install_browser.sh
@@ -16,6 +17,8 @@ test: $(VENV)/test-tools $(VENV)/installed
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	npm ci --silent
+	npm run --silent lint
 	$(BIN)/pytest --numprocesses auto --dist loadfile bmpaudit tests
 
 bench: $(VENV)/test-tools $(VENV)/installed

@@ -22,15 +22,8 @@ from attack import naive_node
 from estimation import PlainMhaar, table_of
 from shadow_training import PlainGAT, PlainGCN, plain_model
 
-from bmpaudit import datasets
+from bmpaudit import AuditPlan, audit, datasets
 from bmpaudit.auditing.estimate_step import estimation_tasks
-from bmpaudit.auditing.folder import AuditFolder
-from bmpaudit.auditing.steps import Subject, run_audit
-from bmpaudit.estimation.definition import DEFINITIONS
-from bmpaudit.interfaces import Sampler
-from bmpaudit.plan import AuditPlan, Runtime
-from bmpaudit.plan.plan_file import MODELS
-from bmpaudit.samplers import Snowball, Uniform
 
 MODELS_MEASURED = 5
 NODES_MEASURED = 5
@@ -53,16 +46,14 @@ def main() -> None:
     parser.add_argument("--model", choices=("gcn", "gat"), default="gat")
     parser.add_argument("--shadows", type=int, default=1_000)
     arguments = parser.parse_args()
-    sampler: Sampler = Snowball(0.25) if arguments.sampler == "snowball" else Uniform(0.25)
-    plan = AuditPlan(sampler=sampler, model=MODELS[arguments.model](), num_shadows=arguments.shadows)
+    plan = AuditPlan(sampler=arguments.sampler, model=arguments.model, shadows=arguments.shadows)
     graph = datasets.load(arguments.graph)
     with tempfile.TemporaryDirectory() as folder:
-        subject = Subject(graph, arguments.graph, plan, AuditFolder(Path(folder) / "audit"))
-        whole = seconds(lambda: run_audit(subject, Runtime()))
-        timings = subject.folder.read_summary()["timings"]
-        runs = subject.folder.read_runs(graph, plan)
-        counts = subject.folder.read_attacks(plan).counts[plan.main_variant.name]
-        page = subject.folder.report_path.stat().st_size
+        start = time.perf_counter()
+        result = audit(arguments.graph, plan, folder=folder)
+        whole = time.perf_counter() - start
+        page = (Path(folder) / "report.html").stat().st_size
+    timings, runs, counts = result.timings, result.runs, result.attacks.main_counts
     steps = ", ".join(f"{name} {spent:.1f} s" for name, spent in timings.items())
     print(f"bmpaudit audit, {arguments.graph}, {plan.title}, {runs.num_models:,} models: {whole:.1f} s ({steps})")
     print(f"page: {page / 1e6:.1f} MB")
@@ -72,24 +63,25 @@ def main() -> None:
     a_model = statistics.median(
         seconds(lambda: plain_model(data, kind, graph.num_classes, 0.25)) for _ in range(MODELS_MEASURED)
     )
-    view = plan.main_variant.view.name
+    view = plan.views[0].name
     a_node = statistics.median(
         seconds(lambda k=k: naive_node(runs.statistics[view][:, k].astype(np.float64), runs.memberships[:, k], 0.25))  # type: ignore[misc]
         for k in counts.node[:NODES_MEASURED].tolist()
     )
     chain = PlainMhaar(table_of(counts), 50, epsilon=8.0, rng=np.random.default_rng(1))
     an_iteration = statistics.median(seconds(chain.step) for _ in range(ITERATIONS_MEASURED))
-    tasks = estimation_tasks(plan)
-    iterations = sum(PAPER_ITERATIONS[DEFINITIONS[definition].is_joint] for _, definition in tasks)
+    tasks = estimation_tasks(plan, result.attacks.counts)
+    definitions = plan.definitions_by_name
+    iterations = sum(PAPER_ITERATIONS[len(definitions[definition].parameters) > 1] for _, definition in tasks)
     cores = os.cpu_count() or 1
     pieces = {
         "training": a_model * arguments.shadows,
-        "attack": a_node * counts.num_nodes * len(plan.views) * (1 + plan.null_permutations),
+        "attack": a_node * counts.num_nodes * len(plan.views) * (1 + plan.permutations),
         "estimation": an_iteration * iterations,
     }
     plain = sum(pieces.values()) / cores
-    told = ", ".join(f"{name} {spent / cores:,.0f} s" for name, spent in pieces.items())
-    print(f"plain PyTorch Geometric and NumPy, {cores} cores: {plain:,.0f} s ({told})")
+    parts = ", ".join(f"{name} {spent / cores:,.0f} s" for name, spent in pieces.items())
+    print(f"plain PyTorch Geometric and NumPy, {cores} cores: {plain:,.0f} s ({parts})")
     print(
         f"  a model {a_model * 1e3:.0f} ms, a node and view {a_node * 1e3:.0f} ms, "
         f"an iteration {an_iteration * 1e3:.1f} ms x {iterations:,}"

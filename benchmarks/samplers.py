@@ -1,4 +1,4 @@
-"""Time to draw training samples: native against plain Python, side by side, on one thread.
+"""Time to draw training samples, in C++ and in plain Python side by side, and to check memberships; on one thread.
 
 python benchmarks/samplers.py [--graph cora] [--samples 1000]
 """
@@ -12,22 +12,24 @@ from collections.abc import Callable
 from functools import partial
 
 from bmpaudit import Graph, datasets
+from bmpaudit.interfaces import Sampler
 from bmpaudit.samplers import (
     Bernoulli,
     DegreeWeighted,
     RandomWalk,
-    Sampler,
     Snowball,
     Stratified,
     Uniform,
+    check_memberships,
     draw_memberships,
+    prior_probabilities,
 )
 
 REPEATS = 5
 
 
 def plain_snowball(neighbors: list[list[int]], target: int, fan_out: int, rng: random.Random) -> list[int]:
-    """The snowball as one would write it in Python."""
+    """Snowball sampling as one would write it in Python."""
     seed = rng.randrange(len(neighbors))
     members, queue = {seed}, deque([seed])
     while queue and len(members) < target:
@@ -50,7 +52,7 @@ def median_seconds(work: Callable[[], object]) -> float:
 
 
 def compare_snowball(graph: Graph, num_samples: int) -> None:
-    """Prints native and plain snowball times, taken in turn, and their ratio."""
+    """Prints the times of snowball sampling in C++ and in Python, and their ratio."""
     sampler, target = Snowball(0.25), graph.num_nodes // 4
     neighbors = [graph.indices[graph.indptr[v] : graph.indptr[v + 1]].tolist() for v in range(graph.num_nodes)]
     plain_count = max(1, num_samples // 10)
@@ -65,11 +67,31 @@ def compare_snowball(graph: Graph, num_samples: int) -> None:
 
 
 def time_others(graph: Graph, num_samples: int) -> None:
-    """Prints the time of a sample for the other samplers."""
-    by_fraction: list[Sampler] = [Uniform(0.25), Bernoulli(0.25), Stratified(0.25), DegreeWeighted(0.25)]
-    for sampler in [*by_fraction, RandomWalk(graph.num_nodes // 12)]:
+    """Prints the time per sample of the other samplers."""
+    samplers: list[Sampler] = [Uniform(), Bernoulli(), Stratified(), DegreeWeighted(), RandomWalk()]
+    for sampler in samplers:
         draw = partial(draw_memberships, graph, sampler, num_samples, seed=0, num_threads=1)
         print(f"{sampler}: {median_seconds(draw) / num_samples * 1e6:.1f} µs each")
+
+
+def measure_floor(graph: Graph) -> None:
+    """Prints the floor of snowball sampling as bounded from 100,000 draws, and the plain extreme."""
+    start = time.perf_counter()
+    priors = prior_probabilities(graph, Snowball(0.25), num_threads=1)
+    seconds = time.perf_counter() - start
+    bound, extreme = priors.floor, priors.floor_estimate
+    print(f"snowball 25 %, priors from {priors.num_draws:,} draws: {seconds:.2f} s")
+    print(f"  bound at 95 %: ε_L ≥ {bound.left:.2f}, ε_R ≥ {bound.right:.2f}")
+    print(f"  plain extreme: ε_L {extreme.left:.2f}, ε_R {extreme.right:.2f}")
+
+
+def time_check(graph: Graph, num_samples: int) -> None:
+    """Prints the time to check memberships against their sampler."""
+    sampler = Snowball(0.25)
+    priors = prior_probabilities(graph, sampler, num_draws=20_000, num_threads=1)
+    memberships = draw_memberships(graph, sampler, num_samples, seed=0, num_threads=1)
+    seconds = median_seconds(lambda: check_memberships(memberships, graph, sampler, priors, num_threads=1))
+    print(f"check of {num_samples:,} snowball memberships: {seconds:.2f} s")
 
 
 def main() -> None:
@@ -82,6 +104,8 @@ def main() -> None:
     print(f"{arguments.graph}: {graph}")
     compare_snowball(graph, arguments.samples)
     time_others(graph, arguments.samples)
+    measure_floor(graph)
+    time_check(graph, arguments.samples)
 
 
 if __name__ == "__main__":

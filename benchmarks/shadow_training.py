@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse
@@ -24,10 +24,20 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv
 
 from bmpaudit import Graph, datasets
+from bmpaudit.arrays import Floats32
 from bmpaudit.samplers import Uniform, draw_memberships
-from bmpaudit.shadow import GAT, GCN, ShadowPlan, Training, train_shadows
+from bmpaudit.shadow import GAT, GCN, Clean, NoisyLastLayer, OutputRelease, ShadowPlan, Training, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.native_engine import NativeEngine
+from bmpaudit.shadow.engines.native import NativeEngine
+
+
+@dataclass(frozen=True)
+class Rounded(OutputRelease):
+    """Logits with one digit."""
+
+    def outputs(self, logits: Floats32, rng: np.random.Generator) -> Floats32:  # noqa: ARG002
+        """See `interfaces.Release`."""
+        return logits.round(1)
 
 
 class PlainGCN(nn.Module):
@@ -121,12 +131,23 @@ def thread_scaling(graph: Graph, count: int) -> None:
     print(f"2 threads against 1, {count} models: {one:.2f} s / {two:.2f} s = {one / two:.2f}x")
 
 
+def cost_of_releases(graph: Graph, count: int) -> None:
+    """Prints what a release in Python costs beside those in C++."""
+    plan = ShadowPlan(Uniform(0.25), releases=(Clean(), NoisyLastLayer()))
+    with_python = replace(plan, releases=(Clean(), Rounded()))
+    native, python = (
+        statistics.median(seconds(lambda p=p: native_models(graph, p, count)) for _ in range(3))  # type: ignore[misc]
+        for p in (plan, with_python)
+    )
+    print(f"a release in Python, {count} models: {python:.2f} s against {native:.2f} s = {python / native:.2f}x")
+
+
 def cost_against_models(graph: Graph) -> None:
     """Prints the time of a whole run for several J."""
     for count in (100, 200, 400):
         with tempfile.TemporaryDirectory() as folder:
             spent = seconds(lambda: train_shadows(graph, ShadowPlan(Uniform(0.25)), count, folder, num_threads=1))  # noqa: B023
-        print(f"J = {count}: {spent:.2f} s, {spent / count * 1e3:.1f} ms a model")
+        print(f"J = {count}: {spent:.2f} s, {spent / count * 1e3:.1f} ms per model")
 
 
 def cost_against_size(names: list[str]) -> None:
@@ -138,7 +159,7 @@ def cost_against_size(names: list[str]) -> None:
         entries = (
             int(np.count_nonzero(graph.features)) if isinstance(graph.features, np.ndarray) else graph.features.nnz
         )
-        print(f"{name}: {graph}, {entries:,} non-zero features: {spent * 1e3:.1f} ms a model")
+        print(f"{name}: {graph}, {entries:,} non-zero features: {spent * 1e3:.1f} ms per model")
 
 
 def share_outside_training(graph: Graph, count: int) -> None:
@@ -166,8 +187,8 @@ from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import ShadowPlan, train_shadows
 
 def peak():
-    told = Path("/proc/self/status").read_text()
-    return int(told.split("VmHWM:")[1].split()[0]) / 1024
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 Path("/proc/self/clear_refs").write_text("5")  # forget the peak of the imports
 before = peak()
@@ -231,6 +252,7 @@ def main() -> None:
     compare("pubmed", 0.25, GCN(), repeats)
     cora = datasets.load("cora")
     thread_scaling(cora, 50 if quick else 200)
+    cost_of_releases(cora, 50 if quick else 200)
     cost_against_models(cora)
     cost_against_size([name for name in ("cora", "pubmed", "coauthor_cs") if name in datasets.at_hand()])
     share_outside_training(cora, 100 if quick else 400)

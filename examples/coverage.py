@@ -1,9 +1,9 @@
-"""How the estimates fare on mechanisms whose ε is known: bias and coverage, as a Markdown table.
+"""Bias and coverage of the estimates on mechanisms whose ε is known, as a Markdown table.
 
-Randomised response tells each node's membership truthfully with probability e^ε/(1+e^ε), memberships being fair coins:
-it is ε-MP, and the best attack believes it. Its error rates are therefore no draw from the uniform law on R, which the
-hierarchical posterior assumes: they sit on the edge of R for every node. The table shows what that does. Counts are
-binomial, as those of Algorithm 4 are.
+Randomised response reports each node's membership truthfully with probability e^ε/(1+e^ε), memberships being fair
+coins: it is ε-MP, and the best attack believes it. Its error rates are therefore not drawn from the uniform
+distribution on R that the hierarchical posterior assumes: they lie on the edge of R for every node. The table shows
+the consequences. Counts are binomial, as those of Algorithm 4 are.
 
     python examples/coverage.py
 """
@@ -26,26 +26,26 @@ BOUND_LEVEL = 0.95
 
 
 def randomised_response(epsilon: float) -> FiniteMechanism:
-    """One node's part of the mechanism; nodes are independent, so each of them has the whole's ε."""
+    """The mechanism of one node; nodes are independent, so each has the ε of the whole."""
     truthful = 1 / (1 + np.exp(-epsilon))
     return FiniteMechanism(independent_memberships([0.5]), [[truthful, 1 - truthful], [1 - truthful, truthful]])
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One line of the table, over repeated audits.
+    """One row of the table, over repeated audits.
 
     Attributes:
-        epsilon: The truth.
-        num_nodes: K.
-        num_trials: On either side of each node.
-        median_bias: Mean of the hierarchical posterior's median, minus the truth.
-        coverage: How often its 90 % credible interval holds the truth.
+        epsilon: True ε.
+        num_nodes: Number of nodes, K.
+        num_trials: Number of trials on either side of each node.
+        median_bias: Mean of the hierarchical posterior's median, minus the true ε.
+        coverage: Share of audits whose 90 % credible interval contains the true ε.
         coverage_error: Standard error of `coverage`.
-        missed_above: How often that interval lies above the truth.
-        node_coverage: The same for the nodes' own 90 % intervals of e_R, mean over nodes.
-        bound: Mean of the bound on MP's ε that is proven with 95 % confidence.
-        bound_holds: How often that bound is at most the truth.
+        missed_above: Share of audits whose interval lies above the true ε.
+        node_coverage: Coverage of the nodes' own 90 % intervals of e_R, averaged over nodes.
+        bound: Mean of the bound on MP's ε proven with 95 % confidence; 0 where nothing is proven.
+        bound_holds: Share of audits whose bound is at most the true ε.
     """
 
     epsilon: float
@@ -73,7 +73,7 @@ def audit(mechanism: FiniteMechanism, num_nodes: int, num_trials: int, rng: np.r
 
 
 def measure(epsilon: float, num_nodes: int, num_trials: int, num_audits: int, seed: int) -> Cell:
-    """Repeats an audit and sums up."""
+    """Repeats an audit and summarises."""
     rng = np.random.default_rng([seed, int(1000 * epsilon), num_nodes, num_trials])
     mechanism = randomised_response(epsilon)
     truth = privacy_levels(mechanism)
@@ -86,7 +86,7 @@ def measure(epsilon: float, num_nodes: int, num_trials: int, num_audits: int, se
         above.append(low > truth.mp)
         right = node_leakage(counts, LEVEL).right
         node_covered.append(np.mean((right.low <= truth.bmp.right) & (truth.bmp.right <= right.high)))
-        bounds.append(lower_bound(counts, BOUND_LEVEL).mp.bound)
+        bounds.append(lower_bound(counts, BOUND_LEVEL).mp.bound or 0.0)
     share = float(np.mean(covered))
     return Cell(
         epsilon=epsilon,
@@ -105,8 +105,8 @@ def measure(epsilon: float, num_nodes: int, num_trials: int, num_audits: int, se
 def markdown(cells: list[Cell]) -> str:
     """The table."""
     lines = [
-        "| ε | nodes | trials a side | bias of the median | 90 % interval holds ε | lies above ε "
-        "| node's 90 % interval holds ε | proven bound (95 %), mean | is at most ε |",
+        "| ε | nodes | trials per side | bias of the median | 90 % interval contains ε | lies above ε "
+        "| node's 90 % interval contains ε | proven bound (95 %), mean | is at most ε |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     lines += [
@@ -121,7 +121,7 @@ def markdown(cells: list[Cell]) -> str:
 def main() -> None:
     """Measures every cell and prints the table."""
     parser = argparse.ArgumentParser(description="Bias and coverage of the estimates for mechanisms of known ε.")
-    parser.add_argument("--audits", type=int, default=200, help="repetitions of each line")
+    parser.add_argument("--audits", type=int, default=200, help="number of audits for each row")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     settings = product(EPSILONS, NUM_NODES, NUM_TRIALS)

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "beta_regions.hpp"
 #include "bindings.hpp"
+#include "likelihood.hpp"
 #include "mhaar.hpp"
 #include "node_leakage.hpp"
 
@@ -16,7 +16,7 @@ using namespace nb::literals;
 
 namespace {
 
-constexpr double kLargestCount = 0x1.0p53;  // beyond it, not every whole number is a double
+constexpr double kLargestCount = 0x1.0p40;  // beyond it, the integrals take too long
 
 Array<const double, 2> counts_of(nb::handle object) {
     const auto counts = array_of<const double, 2>(object, "counts");
@@ -25,8 +25,8 @@ Array<const double, 2> counts_of(nb::handle object) {
         const double *node = counts.data() + 4 * row;
         for (int side = 0; side < 2; ++side)
             if (!(node[2 + side] >= 0 && node[2 + side] <= node[side] && node[side] <= kLargestCount))
-                refuse(PyExc_ValueError, "counts must be rows (n0, n1, A, B) with 0 <= A <= n0 <= 2^53 and "
-                       "0 <= B <= n1 <= 2^53, got (", node[0], ", ", node[1], ", ", node[2], ", ", node[3], ") in row ", row);
+                refuse(PyExc_ValueError, "counts must be rows (n0, n1, A, B) with 0 <= A <= n0 <= 2^40 and "
+                       "0 <= B <= n1 <= 2^40, got (", node[0], ", ", node[1], ", ", node[2], ", ", node[3], ") in row ", row);
     }
     return counts;
 }
@@ -170,7 +170,7 @@ void bind_estimation(nb::module_ &module) {
     module.def("run_mhaar", &mhaar, "counts"_a, "log_prior_odds"_a, "bounds_left"_a, "bounds_right"_a, "is_joint"_a,
                "prior_mean"_a, "prior_variance"_a, "strength"_a, "strength_prior"_a.none(), "tau_variance"_a.none(),
                "num_auxiliary"_a, "num_iterations"_a, "burn_in"_a, "seed"_a, "purpose"_a, "num_threads"_a, "draws"_a,
-               "acceptance"_a, "progress"_a,
+               "acceptance"_a, "progress"_a.none(),
                "Algorithm 3: fills draws (num_chains, num_kept, num_parameters) and the acceptance rate of each chain.");
 }
 

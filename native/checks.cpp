@@ -15,6 +15,16 @@ double physical_memory() {
 
 }  // namespace
 
+std::string described(nb::handle object) {
+    const auto text = [&](const char *attribute) {
+        const nb::object value = object.attr(attribute);
+        return std::string(nb::str(nb::handle(value)).c_str());
+    };
+    if (nb::hasattr(object, "dtype") && nb::hasattr(object, "shape"))
+        return "an array of " + text("dtype") + " of shape " + text("shape");
+    return std::string("an object of type ") + Py_TYPE(object.ptr())->tp_name;
+}
+
 void check_memory(const char *what, double bytes) {
     static const double memory = physical_memory();
     constexpr double kGibibyte = 0x1.0p30;

@@ -39,12 +39,8 @@ template <typename T> const char *type_name() {
     else return "float64";
 }
 
-inline std::string described(nb::handle object) {
-    if (nb::hasattr(object, "dtype") && nb::hasattr(object, "shape"))
-        return std::string("an array of ") + nb::str(object.attr("dtype")).c_str() + " of shape " +
-               nb::str(object.attr("shape")).c_str();
-    return std::string("an object of type ") + Py_TYPE(object.ptr())->tp_name;
-}
+// What something is, for a message.
+std::string described(nb::handle object);
 
 // An array as it is, without a copy; T is const where it is only read.
 template <typename T, size_t N> Array<T, N> array_of(nb::handle object, const char *name) {

@@ -1,8 +1,8 @@
-// The module that Python imports.
+// The module that Python imports, once for each instruction set.
 #include "bindings.hpp"
 
-NB_MODULE(_native, m) {
-    m.doc() = "C++ kernels of bmpaudit.";
+NB_MODULE(BMPAUDIT_INSTRUCTION_SET, m) {
+    m.doc() = "C++ kernels of bmpaudit, compiled for one instruction set.";
     bmpaudit::bind_samplers(m);
     bmpaudit::bind_shadow(m);
     bmpaudit::bind_attack(m);

@@ -57,7 +57,7 @@ def test_cost_trains_nothing_into_the_folder(tmp_path: Path) -> None:
 def test_damage_is_told_on_stderr(tmp_path: Path) -> None:
     settings = ("demo", "--epochs", 2, "--shadows", 9, "--out", tmp_path, "--json")
     before = run(*settings).stdout
-    (tmp_path / "shadows" / "margin_full_clean" / "c" / "0" / "0").write_bytes(b"nonsense")
+    (tmp_path / "shadows" / "statistic_full_clean" / "c" / "0" / "0").write_bytes(b"nonsense")
     after = run(*settings)
     assert after.stdout == before
     assert after.stderr.startswith("bmpaudit: models 0 to 8: damaged")

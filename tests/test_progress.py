@@ -34,16 +34,23 @@ class FakeNotebook:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, kernel: object) -> None:
         self.shown: list[dict[str, str]] = []
-        module = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=kernel) if kernel else SimpleNamespace())
-        monkeypatch.setitem(sys.modules, "IPython", module)  # type: ignore[arg-type]
-        display: Any = SimpleNamespace(display=self.display)
-        monkeypatch.setitem(sys.modules, "IPython.display", display)
+        shell = SimpleNamespace(kernel=kernel) if kernel else SimpleNamespace()
+        modules: dict[str, Any] = {
+            "IPython": SimpleNamespace(get_ipython=lambda: shell),
+            "IPython.display": SimpleNamespace(display=self.display),
+        }
+        for name, module in modules.items():
+            monkeypatch.setitem(sys.modules, name, module)
 
     def display(self, data: dict[str, str], *, raw: bool, display_id: bool) -> Any:
         assert raw
         assert display_id
         self.shown.append(data)
-        return SimpleNamespace(update=lambda data, raw: self.shown.append(data))
+        return SimpleNamespace(update=self.update)
+
+    def update(self, data: dict[str, str], *, raw: bool) -> None:
+        assert raw
+        self.shown.append(data)
 
 
 def test_notebook_shows_a_bar_that_is_updated_in_place_and_cleared(

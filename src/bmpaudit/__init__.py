@@ -9,9 +9,13 @@ from bmpaudit.errors import DataError, InputError, UntrustedCodeError
 if TYPE_CHECKING:
     from bmpaudit import attack, auditing, datasets, estimation, graph, paper, privacy, report, samplers, shadow
     from bmpaudit.attack import ErrorCounts
-    from bmpaudit.auditing import Audit, AuditPlan, Pipeline, Runtime, Subject, Workspace, audit, compare
-    from bmpaudit.estimation import Posterior, estimate, lower_bound, node_leakage
-    from bmpaudit.graph import Graph, GraphCleanedWarning
+    from bmpaudit.auditing import Audit, AuditPlan, Pipeline, Runtime, Subject, Workspace, audit
+    from bmpaudit.auditing.compare import compare
+    from bmpaudit.estimation import Posterior
+    from bmpaudit.estimation.estimate import estimate
+    from bmpaudit.estimation.lower_bound import lower_bound
+    from bmpaudit.estimation.node_leakage import node_leakage
+    from bmpaudit.graph import DataIgnoredWarning, Graph, GraphCleanedWarning
     from bmpaudit.samplers import prior_probabilities
 
 __version__ = version("bmpaudit")
@@ -35,7 +39,7 @@ _NAMES = {
     ),
     "ErrorCounts": "attack",
     **dict.fromkeys(("Posterior", "estimate", "lower_bound", "node_leakage"), "estimation"),
-    **dict.fromkeys(("Graph", "GraphCleanedWarning"), "graph"),
+    **dict.fromkeys(("DataIgnoredWarning", "Graph", "GraphCleanedWarning"), "graph"),
     "prior_probabilities": "samplers",
 }
 
@@ -43,6 +47,7 @@ __all__ = [
     "Audit",
     "AuditPlan",
     "DataError",
+    "DataIgnoredWarning",
     "ErrorCounts",
     "Graph",
     "GraphCleanedWarning",

@@ -1,4 +1,4 @@
-"""A progress bar with rate and time left: on stderr in a terminal, below the cell in a notebook, else silent."""
+"""Progress bars with the rate: on stderr in a terminal, below the cell in a notebook, silent otherwise."""
 
 from __future__ import annotations
 
@@ -81,9 +81,8 @@ def _terminal_bar(what: str, total: int) -> Iterator[Progress]:
 @contextmanager
 def _notebook_bar(what: str, total: int) -> Iterator[Progress]:
     """A display that is updated in place, which every notebook can do; Rich needs ipywidgets for it."""
-    from importlib import import_module
+    from IPython.display import display
 
-    display = import_module("IPython.display").display
     rate, next_refresh = Rate(), 0.0
     handle: Any = display(_notebook_text(what, 0, total, ""), raw=True, display_id=True)
 

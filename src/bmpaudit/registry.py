@@ -134,22 +134,27 @@ def is_code(name: str) -> bool:
     return bool(colon) and bool(attribute) and all(part.isidentifier() for part in (*module.split("."), *names))
 
 
-def import_target(target: str) -> Any:
+def import_target(target: str, *, is_built_in: bool = False) -> Any:
     """What `module:Name` names, looked for as Python does and in the current folder.
+
+    Args:
+        target: `module:Name`.
+        is_built_in: Whether it is a part of bmpaudit. Then the current folder is not searched: a file there that is
+            named like a library, such as `torch.py`, must not run in its place.
 
     Raises:
         InputError: if there is no such thing; whatever the module raises is told.
     """
     module_name, _, attribute = target.partition(":")
     here = str(Path.cwd())
-    is_new = here not in sys.path
+    is_new = here not in sys.path and not is_built_in
     if is_new:
         sys.path.insert(0, here)
     try:
         found: Any = importlib.import_module(module_name)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except Exception as failure:  # the user's code may raise anything
+    except (Exception, SystemExit) as failure:  # the user's code may raise anything
         raise InputError(f"{target}: {type(failure).__name__}: {failure}") from failure
     finally:
         if is_new:
@@ -165,7 +170,7 @@ def load(kind: str, name: str) -> Any:
     """
     entry = ENTRIES[kind].get(name)
     if entry is not None:
-        return import_target(entry.target)
+        return import_target(entry.target, is_built_in=True)
     if is_code(name):
         return import_target(name)
     raise InputError(f"{kind} must be one of {', '.join(ENTRIES[kind])}, or module:Name of your own, got {name!r}")
@@ -194,7 +199,7 @@ def build(kind: str, given: Any, *, trust_code: bool = True) -> Any:
         return UntrustedPart(kind, name, settings)
     target = load(kind, name)
     if kind in WRAPPERS and not dataclasses.is_dataclass(target):
-        return import_target(WRAPPERS[kind])(target, **settings)
+        return import_target(WRAPPERS[kind], is_built_in=True)(target, **settings)
     if not isinstance(target, type):  # a function, or an object that is ready
         if settings:
             raise InputError(f"{kind} {name} is not a class and takes no settings, got {', '.join(settings)}")

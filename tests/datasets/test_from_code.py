@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bmpaudit import DataError, datasets
-from bmpaudit.datasets.from_code import graph_from_function, is_function_name
+from bmpaudit.datasets.from_code import graph_from_function
+from bmpaudit.errors import UntrustedCodeError
 
 CODE = """
 import numpy as np
@@ -19,6 +20,9 @@ def kite():
 
 def fails():
     raise RuntimeError("no\\nluck")
+
+def invalid():
+    return Graph.from_edges([], np.eye(2), [0, 0])
 
 def nothing():
     return None
@@ -53,9 +57,10 @@ def test_modules_of_the_current_folder() -> None:
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
-        ("my_graphs:fails", "my_graphs:fails: RuntimeError: no"),
+        ("my_graphs:fails", "my_graphs:fails: RuntimeError: no luck"),
+        ("my_graphs:invalid", "my_graphs:invalid: InputError: labels must name at least two classes"),
         ("my_graphs:nothing", "my_graphs:nothing must return a bmpaudit.Graph, got NoneType"),
         ("my_graphs:leaves", "my_graphs:leaves: SystemExit: 3"),
         ("my_graphs:missing", "my_graphs:missing: AttributeError: module 'my_graphs' has no attribute 'missing'"),
@@ -64,14 +69,26 @@ def test_modules_of_the_current_folder() -> None:
         ("not_there:kite", "not_there:kite: ModuleNotFoundError: No module named 'not_there'"),
     ],
 )
-def test_what_is_wrong_is_told(name: str, told: str) -> None:
+def test_failures_are_explained_in_one_line(name: str, message: str) -> None:
     before = list(sys.path)
-    with pytest.raises(DataError) as wrong:
+    with pytest.raises(DataError) as failure:
         graph_from_function(name)
-    assert str(wrong.value).startswith(told)
+    assert str(failure.value).startswith(message)
+    assert "\n" not in str(failure.value)
     assert sys.path == before
 
 
-def test_which_texts_are_names_of_functions() -> None:
-    assert all(map(is_function_name, ("a:b", "a.b_c.d:e1")))
-    assert not any(map(is_function_name, ("a", "a:", ":b", "a:b:c", "a/b:c", "a b:c", "a.:b", "C:/x", "a-b:c")))
+def test_code_is_not_run_unless_it_is_trusted(here: Path) -> None:
+    evidence = here / "evidence"
+    (here / "my_payload.py").write_text(f"from pathlib import Path\nPath({str(evidence)!r}).touch()\n")
+    with pytest.raises(UntrustedCodeError, match=r"the graph 'my_payload:run' is code .* the module 'my_payload'"):
+        datasets.load("my_payload:run", trust_code=False)
+    assert not evidence.exists()
+    assert "my_payload" not in sys.modules
+    assert datasets.load("my_graphs:kite", trust_code=True).num_nodes == 4
+
+
+def test_what_is_not_code_needs_no_trust(tmp_path: Path) -> None:
+    demo = datasets.load("demo", trust_code=False)
+    demo.to_npz(tmp_path / "mine.npz")
+    assert datasets.load(tmp_path / "mine.npz", trust_code=False) == demo

@@ -145,7 +145,7 @@ def test_a_damaged_file(part: str, damage: Callable[[Path], None], citeseer_copy
 def test_a_file_that_is_missing_among_the_others(citeseer_copy: Path) -> None:
     (citeseer_copy / "ind.citeseer.graph").unlink()
     with pytest.raises(
-        DataError, match=r"ind\.citeseer\.graph: no such file, though others of its data set are there$"
+        DataError, match=r"ind\.citeseer\.graph: no such file, though other files of the data set are there$"
     ):
         datasets.load("citeseer", citeseer_copy)
 

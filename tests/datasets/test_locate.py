@@ -11,10 +11,10 @@ from bmpaudit.datasets.locate import find_archive, find_files, verify_file
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The three places, in the order in which they are searched."""
-    given, named, cache = (tmp_path / name for name in ("given", "named", "cache"))
+    first, named, cache = (tmp_path / name for name in ("first", "named", "cache"))
     monkeypatch.setenv("BMPAUDIT_DATA", str(named))
     monkeypatch.setattr(platformdirs, "user_cache_dir", lambda *_, **__: str(cache))
-    return [given, named, cache]
+    return [first, named, cache]
 
 
 def _plant(path: Path) -> None:
@@ -23,8 +23,8 @@ def _plant(path: Path) -> None:
 
 
 def test_search_path(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    given, named, cache = folders
-    assert datasets.search_path(given) == [given, named, cache]
+    first, named, cache = folders
+    assert datasets.search_path(first) == [first, named, cache]
     assert datasets.search_path() == [named, cache]
     monkeypatch.setenv("BMPAUDIT_DATA", "")
     assert datasets.search_path() == [cache]
@@ -65,14 +65,14 @@ def test_archives_are_found_in_order(file_name: str, folders: list[Path]) -> Non
 
 
 def test_at_hand(folders: list[Path]) -> None:
-    given, named, cache = folders
+    first, named, cache = folders
     assert datasets.at_hand() == ["demo"]
     _plant(cache / "npz" / "b.npz")
     _plant(named / "a.npz")
     _plant(named / "planetoid" / "ind.pubmed.x")
-    _plant(given / "c.npz")
+    _plant(first / "c.npz")
     assert datasets.at_hand() == ["pubmed", "demo", "a", "b"]
-    assert datasets.at_hand(given) == ["pubmed", "demo", "a", "b", "c"]
+    assert datasets.at_hand(first) == ["pubmed", "demo", "a", "b", "c"]
 
 
 def test_an_archive_that_is_called_like_a_named_data_set_is_not_that_data_set(folders: list[Path]) -> None:
@@ -87,6 +87,6 @@ def test_verify_file(tmp_path: Path) -> None:
     path.write_text("abc")
     verify_file(path, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")  # FIPS 180-2, example B.1
     with pytest.raises(
-        DataError, match=r"abc: not the published file \(SHA-256 ba7816bf8f01… of 3 bytes, wanted 00…\)$"
+        DataError, match=r"abc: not the published file \(SHA-256 must be 00…, got ba7816bf8f01… of 3 bytes\)$"
     ):
         verify_file(path, "00")

@@ -42,7 +42,7 @@ def test_small_files_by_hand(tmp_path: Path) -> None:
     np.testing.assert_array_equal(graph.edges, [(0, 1), (0, 6), (3, 4)])
 
 
-def test_cleaning_is_told(tmp_path: Path) -> None:
+def test_cleaning_is_warned_about(tmp_path: Path) -> None:
     write_small_planetoid(tmp_path)
     with pytest.warns(GraphCleanedWarning, match="1 self-loops and 1 duplicates dropped"):
         read_planetoid(tmp_path, "tiny")

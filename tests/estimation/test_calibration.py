@@ -8,22 +8,20 @@ The law of the simulated data is written out here from the paper's formulas, wit
 that of a test that alarms falsely with probability `FALSE_ALARM`. (MHAAR has its own calibration in test_mhaar.)
 """
 
-from typing import Literal, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 import scipy.stats
 
+from bmpaudit.arrays import Floats
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import Posterior, estimate
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Name = Literal["mp", "bmp-r", "bmp-l", "bmp-s", "bmp"]
-
 FALSE_ALARM = 1e-4
-ONE_PARAMETER: tuple[Name, ...] = ("mp", "bmp-r", "bmp-l", "bmp-s")
+ONE_PARAMETER: tuple[str, ...] = ("mp", "bmp-r", "bmp-l", "bmp-s")
 PRIOR_STD = np.sqrt(10)
 
 
@@ -33,7 +31,7 @@ def from_prior(low: float, size: int, rng: np.random.Generator) -> Floats:
     return np.asarray(law.ppf(rng.uniform(size=size)))
 
 
-def true_epsilons(name: Name, log_odds: Floats, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def true_epsilons(name: str, log_odds: Floats, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Draws of (ε_L, ε_R), ∞ where the definition has no bound."""
     infinite = np.full(size, np.inf)
     low_left, low_right = float((-log_odds).max()), float(log_odds.max())
@@ -58,7 +56,7 @@ def uniform_on_region(log_odds: Floats, left: Floats, right: Floats, rng: np.ran
 
 
 def simulate(
-    name: Name, trials: Ints, log_odds: Floats, size: int, rng: np.random.Generator
+    name: str, trials: Ints, log_odds: Floats, size: int, rng: np.random.Generator
 ) -> tuple[dict[str, Floats], Ints]:
     """True parameters by name, and counts (n0, n1, A, B), shape (size, K, 4)."""
     used = np.zeros_like(log_odds) if name == "mp" else log_odds
@@ -72,7 +70,7 @@ def simulate(
     return {parameter: np.minimum(left, right)}, counts
 
 
-def posterior_of(counts: Ints, log_odds: Floats, name: Name) -> Posterior:
+def posterior_of(counts: Ints, log_odds: Floats, name: str) -> Posterior:
     num_out, num_in, false_positives, false_negatives = counts.T
     prior_prob = 1 / (1 + np.exp(-log_odds))
     return estimate(ErrorCounts.from_arrays(num_out, num_in, false_positives, false_negatives, prior_prob), name)
@@ -97,7 +95,7 @@ def assert_uniform_given_outcome(ranks: Floats, outcome: Ints, num_bins: int = 8
 
 
 def ranks_of_all_outcomes(
-    name: Name, trials: Ints, log_odds: Floats, size: int, seed: int
+    name: str, trials: Ints, log_odds: Floats, size: int, seed: int
 ) -> tuple[dict[str, Floats], Ints]:
     """CDF at the truth of many simulations with few possible outcomes, each of which is estimated once."""
     truth, counts = simulate(name, trials, log_odds, size, np.random.default_rng(seed))
@@ -118,7 +116,7 @@ def ranks_of_all_outcomes(
 
 
 @pytest.mark.parametrize("name", ONE_PARAMETER)
-def test_few_trials_over_every_outcome(name: Name) -> None:
+def test_few_trials_over_every_outcome(name: str) -> None:
     trials = np.array([[4, 2], [2, 3]])
     ranks, outcome = ranks_of_all_outcomes(name, trials, np.array([-0.9, 0.4]), 20_000, seed=1)
     (values,) = ranks.values()
@@ -134,7 +132,7 @@ def test_few_trials_over_every_outcome_of_two_parameters() -> None:
 
 
 @pytest.mark.parametrize("name", ONE_PARAMETER)
-def test_many_trials(name: Name) -> None:
+def test_many_trials(name: str) -> None:
     trials = np.array([[150, 50], [30, 60]])
     log_odds = np.array([-1.1, 0.2])
     truth, counts = simulate(name, trials, log_odds, 100, np.random.default_rng(3))

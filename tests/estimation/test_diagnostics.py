@@ -1,9 +1,9 @@
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
 from bmpaudit.estimation.diagnostics import (
     bulk_ess,
@@ -14,8 +14,6 @@ from bmpaudit.estimation.diagnostics import (
     r_hat,
     tail_ess,
 )
-
-Floats = npt.NDArray[np.float64]
 
 
 def autoregressive_chains(phi: float, num_chains: int, num_draws: int, seed: int) -> Floats:

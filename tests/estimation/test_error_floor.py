@@ -41,7 +41,7 @@ def test_nodes_whose_prior_excludes_the_premise_are_listed() -> None:
     floor = error_floor(with_priors(0.01, 0.5, 0.99), 1.0, 1.0)
     assert floor.node.tolist() == [1]
     assert floor.excluded.tolist() == [0, 2]
-    assert "2 of the priors exclude it" in str(floor)
+    assert "2 of the priors rule this out" in str(floor)
     assert len(floor.to_frame()) == 1
 
 

@@ -1,18 +1,14 @@
 """`mp`, `bmp-r`, `bmp-l` and `bmp-s` as limits and special cases of `bmp`, and the duality of its two sides."""
 
-from typing import Literal
-
 import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy.stats import truncnorm
 
+from bmpaudit.arrays import Floats
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import NormalPrior, Posterior, estimate
 from bmpaudit.estimation.likelihood import Likelihood
-
-Floats = npt.NDArray[np.float64]
-Name = Literal["mp", "bmp-r", "bmp-l", "bmp-s", "bmp"]
 
 PROBS = (0.01, 0.05, 0.5, 0.95, 0.99)
 PRECISION = 1e-5  # of a posterior's percentiles, as promised
@@ -63,7 +59,7 @@ def test_likelihood_tends_to_that_of_the_other_side_alone(free: str) -> None:
 
 
 @pytest.mark.parametrize(("one_sided", "sign"), [("bmp-r", 1.0), ("bmp-l", -1.0)])
-def test_joint_posterior_tends_to_the_one_sided(one_sided: Name, sign: float) -> None:
+def test_joint_posterior_tends_to_the_one_sided(one_sided: str, sign: float) -> None:
     """With η = e^{12} and ε around 12, log a = log η + ε_L is about 24: as good as infinite.
 
     Then ε_R has the posterior of `bmp-r`, and ε_L keeps its prior; with η = e^{-12} the other way round.
@@ -78,7 +74,7 @@ def test_joint_posterior_tends_to_the_one_sided(one_sided: Name, sign: float) ->
 
 
 @pytest.mark.parametrize(("one_sided", "sign"), [("bmp-r", 1.0), ("bmp-l", -1.0)])
-def test_symmetric_definition_tends_to_the_one_sided_for_extreme_priors(one_sided: Name, sign: float) -> None:
+def test_symmetric_definition_tends_to_the_one_sided_for_extreme_priors(one_sided: str, sign: float) -> None:
     """ε ≥ log η makes log a = log η + ε at least 2·log η: where η is large, only the right side binds."""
     prior = NormalPrior(mean=10.0, variance=10.0)
     counts = error_counts(ROWS, 10.0 * sign + LOG_ODDS)
@@ -116,7 +112,7 @@ def test_joint_density_is_the_likelihood_times_both_priors() -> None:
 
 @pytest.mark.parametrize(("name", "sign"), [("bmp-r", 1.0), ("bmp-l", -1.0)])
 @pytest.mark.parametrize("shift", [-3.0, 2.0])
-def test_one_sided_posterior_moves_along_with_the_odds(name: Name, sign: float, shift: float) -> None:
+def test_one_sided_posterior_moves_along_with_the_odds(name: str, sign: float, shift: float) -> None:
     """`bmp-r` depends on ε_R - log η alone, `bmp-l` on ε_L + log η: all odds and the prior's mean move together."""
     here = estimate(error_counts(ROWS, LOG_ODDS), name, prior=NormalPrior(0.0, 4.0))
     there = estimate(error_counts(ROWS, LOG_ODDS + shift), name, prior=NormalPrior(sign * shift, 4.0))
@@ -126,7 +122,7 @@ def test_one_sided_posterior_moves_along_with_the_odds(name: Name, sign: float, 
 @pytest.mark.parametrize(
     ("name", "mirrored"), [("bmp-r", "bmp-l"), ("bmp-l", "bmp-r"), ("mp", "mp"), ("bmp-s", "bmp-s")]
 )
-def test_duality_of_one_parameter(name: Name, mirrored: Name) -> None:
+def test_duality_of_one_parameter(name: str, mirrored: str) -> None:
     counts = error_counts(ROWS, LOG_ODDS)
     assert_same(quantiles(estimate(counts, name)), quantiles(estimate(dual(counts), mirrored)))
 
@@ -140,7 +136,7 @@ def test_duality_of_two_parameters() -> None:
 
 
 @pytest.mark.parametrize("name", ["mp", "bmp-r", "bmp-l", "bmp-s"])
-def test_turning_decisions_round_changes_nothing(name: Name) -> None:
+def test_turning_decisions_round_changes_nothing(name: str) -> None:
     flipped = np.column_stack([ROWS[:, :2], ROWS[:, :2] - ROWS[:, 2:]])
     here, there = (estimate(error_counts(rows, LOG_ODDS), name) for rows in (ROWS, flipped))
     assert_same(quantiles(here), quantiles(there))

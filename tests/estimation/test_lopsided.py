@@ -3,15 +3,14 @@
 import os
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import scipy.special
 
 from bmpaudit import _native
+from bmpaudit.arrays import Floats
 from bmpaudit.estimation.likelihood import Likelihood
 from bmpaudit.privacy import Region
 
-Floats = npt.NDArray[np.float64]
 Counts = tuple[int, int, int, int]
 
 

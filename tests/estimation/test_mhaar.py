@@ -5,17 +5,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from bmpaudit.estimation.definition import DEFINITIONS, Definition
 
+from bmpaudit import registry
+from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
+from bmpaudit.estimation.definitions.curve import epsilons_of
 from bmpaudit.estimation.density import PiecewiseDensity, approximate_density
 from bmpaudit.estimation.likelihood import Likelihood
 from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun, run_mhaar
 from bmpaudit.estimation.prior import NormalPrior, StrengthPrior
+from bmpaudit.estimation.support import support_lows
+from bmpaudit.interfaces import Definition
 from bmpaudit.privacy.region import Region, implied_epsilon
 
-Floats = npt.NDArray[np.float64]
-
+DEFINITIONS: dict[str, Definition] = {
+    name: registry.build(registry.DEFINITION, name) for name in registry.ENTRIES[registry.DEFINITION]
+}
 PRIOR = NormalPrior()
 PROBS = (0.05, 0.25, 0.5, 0.75, 0.95)
 ONE_PARAMETER = ("mp", "bmp-r", "bmp-l", "bmp-s")
@@ -25,15 +30,17 @@ def exact_density(
     counts: Floats, log_odds: Floats, definition: Definition, prior: NormalPrior, strength: float = 0.0
 ) -> PiecewiseDensity:
     likelihood = Likelihood(counts, log_odds)
-    low_left, low_right = definition.support_low(log_odds)
-    low = max(low_left if definition.bounds_left else -np.inf, low_right if definition.bounds_right else -np.inf)
+    (low,) = support_lows(definition, log_odds, prior).values()
 
     def log_density(x: Floats, cutoff: float) -> Floats:
-        free = np.full_like(x, np.inf)
-        left, right = x if definition.bounds_left else free, x if definition.bounds_right else free
+        left, right = epsilons_of(definition, x)
         return likelihood(left, right, strength, cutoff - prior(x)) + prior(x)
 
     return approximate_density(log_density, low, max(low, 0.0) + 50)
+
+
+def odds_for(definition: Definition, log_odds: Floats) -> Floats:
+    return log_odds if definition.uses_prior else np.zeros_like(log_odds)
 
 
 def some_counts(num_nodes: int, seed: int, prior_log_odds: float = -0.8) -> tuple[Floats, Floats]:
@@ -49,9 +56,9 @@ def some_counts(num_nodes: int, seed: int, prior_log_odds: float = -0.8) -> tupl
 
 def assert_quantiles_agree(run: MhaarRun, name: str, expected: Floats, errors: npt.ArrayLike = 0.0) -> None:
     """Within 4 standard errors, those of the expected values included."""
-    found = np.array([run.quantile(name, prob) for prob in PROBS])
-    own = np.array([run.mcse_quantile(name, prob) for prob in PROBS])
-    assert (np.abs(found - expected) < 4 * np.hypot(own, errors)).all(), (name, found, expected, own)
+    quantiles = np.array([run.quantile(name, prob) for prob in PROBS])
+    own_errors = np.array([run.mcse_quantile(name, prob) for prob in PROBS])
+    assert (np.abs(quantiles - expected) < 4 * np.hypot(own_errors, errors)).all(), (name, quantiles, expected)
 
 
 @pytest.mark.parametrize("name", ONE_PARAMETER)
@@ -59,7 +66,7 @@ def assert_quantiles_agree(run: MhaarRun, name: str, expected: Floats, errors: n
 def test_agrees_with_the_exact_posterior(name: str, num_nodes: int) -> None:
     definition = DEFINITIONS[name]
     counts, log_odds = some_counts(num_nodes, seed=num_nodes)
-    log_odds = definition.log_odds(log_odds)
+    log_odds = odds_for(definition, log_odds)
     run = run_mhaar(counts, log_odds, definition, PRIOR, seed=5)
     assert run.status.has_converged, run.status.message
     assert run.draws.shape == (4, 5000, 1)
@@ -131,7 +138,7 @@ def model_draws(
 ) -> ModelDraws:
     rng = np.random.default_rng(seed)
     lowest = {"epsilon_left": -log_odds, "epsilon_right": log_odds}
-    if not definition.is_joint:
+    if len(definition.parameters) == 1:
         lowest = {"epsilon": max(lowest.values())}
     parameters = {name: rng.normal(PRIOR.mean, PRIOR.variance**0.5, size) for name in lowest}
     weight = np.prod([parameters[name] > low for name, low in lowest.items()], axis=0).astype(np.float64)
@@ -179,7 +186,7 @@ def test_fixed_strength() -> None:
     odds = np.array([-0.4, 0.1, -0.9])
     for name in ONE_PARAMETER:
         definition = DEFINITIONS[name]
-        log_odds = definition.log_odds(odds)
+        log_odds = odds_for(definition, odds)
         run = run_mhaar(counts, log_odds, definition, PRIOR, strength=0.3, seed=2)
         exact = exact_density(counts, log_odds, definition, PRIOR, strength=0.3)
         assert_quantiles_agree(run, run.parameter_names[0], exact.quantile(PROBS))
@@ -268,17 +275,14 @@ def test_simulation_based_calibration(name: str) -> None:
     """Ranks of the truth among thinned draws are uniform if truth and counts follow the model (Talts et al. 2018)."""
     definition, num_simulations, num_thinned = DEFINITIONS[name], 150, 19
     rng = np.random.default_rng(11)
-    log_odds = definition.log_odds(np.array([-0.5, 0.2, -1.0]))
-    lowest = definition.support_low(log_odds)
+    log_odds = odds_for(definition, np.array([-0.5, 0.2, -1.0]))
+    lowest = list(support_lows(definition, log_odds, PRIOR).values())
     ranks: list[list[int]] = []
     while len(ranks) < num_simulations:
-        left, right = rng.normal(PRIOR.mean, PRIOR.variance**0.5, 2)
-        if not definition.is_joint:
-            left = right
-        left, right = left if definition.bounds_left else np.inf, right if definition.bounds_right else np.inf
-        if left <= lowest[0] or right <= lowest[1]:
+        truth = rng.normal(PRIOR.mean, PRIOR.variance**0.5, len(lowest))
+        if (truth <= lowest).any():
             continue
-        corners = Region(np.exp(log_odds), left, right).vertices
+        corners = Region(np.exp(log_odds), *epsilons_of(definition, *truth)).vertices
         u, v = rng.random((2, 3, 1))
         place = corners[:, 0] + u * (corners[:, 1] - corners[:, 0]) + v * (corners[:, 3] - corners[:, 0])
         counts = np.column_stack([np.full((3, 2), 40), rng.binomial(40, np.clip(place, 0, 1))]).astype(np.float64)
@@ -286,7 +290,6 @@ def test_simulation_based_calibration(name: str) -> None:
             counts, log_odds, definition, PRIOR, num_chains=1, num_iterations=2500, burn_in=500, seed=len(ranks)
         )
         thinned = run.draws[0, :: 2000 // num_thinned][:num_thinned]
-        truth = (left, right) if definition.is_joint else (min(left, right),)
         ranks.append([int((thinned[:, j] < value).sum()) for j, value in enumerate(truth)])
     for parameter_ranks in np.array(ranks).T:
         observed = np.bincount(parameter_ranks // 2, minlength=10)
@@ -297,9 +300,8 @@ def test_simulation_based_calibration(name: str) -> None:
 def test_start_lies_in_the_support() -> None:
     counts, log_odds = some_counts(50, seed=6)
     run = run_mhaar(counts, log_odds, DEFINITIONS["bmp"], PRIOR, num_iterations=10, burn_in=0)
-    low_left, low_right = DEFINITIONS["bmp"].support_low(log_odds)
-    assert (run.chains("epsilon_left") > low_left).all()
-    assert (run.chains("epsilon_right") > low_right).all()
+    for name, low in support_lows(DEFINITIONS["bmp"], log_odds, PRIOR).items():
+        assert (run.chains(name) > low).all()
 
 
 def test_posterior_is_beyond_what_many_trials_imply() -> None:
@@ -347,7 +349,7 @@ GOOD = {"counts": np.array([[10.0, 10, 2, 3]]), "log_prior_odds": np.zeros(1), "
         ({"counts": np.array([[10.0, 10, -1, 3]])}, "counts must be whole numbers of at least 0"),
         ({"counts": np.array([[10.0, 10, 1.5, 3]])}, "counts must be whole numbers"),
         ({"counts": np.array([[10.0, 10, np.nan, 3]])}, "counts must be whole numbers"),
-        ({"log_prior_odds": np.zeros(2)}, "log_prior_odds must have one value a node"),
+        ({"log_prior_odds": np.zeros(2)}, "log_prior_odds must have one value per node"),
         ({"log_prior_odds": np.array([np.nan])}, "log_prior_odds must not be NaN"),
         ({"log_prior_odds": np.array([np.inf])}, "the support of bmp-r is empty: .* row 0 is certain"),
         ({"log_prior_odds": np.array([-np.inf]), "strength": 0.5}, "with an attack strength the prior odds"),

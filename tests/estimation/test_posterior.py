@@ -1,15 +1,14 @@
-"""What a posterior answers, beside its quantiles; and its file."""
+"""What a posterior answers beside its quantiles."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 
-from bmpaudit import DataError, InputError
+from bmpaudit import InputError
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.estimation import CorrelatedCounts, Posterior, StrengthPrior, estimate, lower_bound
+from bmpaudit.estimation import CorrelatedCounts, StrengthPrior, estimate, lower_bound
 from bmpaudit.estimation.prior import NormalPrior
 
 
@@ -29,17 +28,17 @@ def without(counts: ErrorCounts, is_left_out: np.ndarray) -> ErrorCounts:
 
 
 @pytest.mark.parametrize("definition", ["mp", "bmp-r", "bmp-l", "bmp-s"])
-def test_influence_is_the_difference_that_leaving_a_node_out_makes(definition: Any) -> None:
+def test_influence_is_the_difference_that_leaving_a_node_out_makes(definition: str) -> None:
     counts = some_counts()
     posterior = estimate(counts, definition)
-    found = posterior.influence()
-    assert found.mean == pytest.approx(posterior.mean(), abs=1e-4)
+    influence = posterior.influence()
+    assert influence.mean == pytest.approx(posterior.mean(), abs=1e-4)
     for k in range(counts.num_nodes):
         rest = estimate(without(counts, np.arange(counts.num_nodes) == k), definition)
         if rest.support_low() == posterior.support_low():
-            assert found.shift[k] == pytest.approx(posterior.mean() - rest.mean(), abs=2e-3)
-    assert found.drivers(1)[0].node == 5
-    assert not found.drivers(1)[0].is_constant
+            assert influence.shift[k] == pytest.approx(posterior.mean() - rest.mean(), abs=2e-3)
+    assert influence.drivers(1)[0].node == 5
+    assert not influence.drivers(1)[0].is_constant
 
 
 def test_influence_of_constant_nodes() -> None:
@@ -50,7 +49,7 @@ def test_influence_of_constant_nodes() -> None:
     assert posterior.influence().is_constant.sum() == 40
 
 
-def test_status_tells_of_constant_decisions() -> None:
+def test_status_warns_of_constant_decisions() -> None:
     assert estimate(some_counts(), "mp").status == "exact"
     many = without(some_counts(num_constant=2_000), np.arange(2_006) == 5)
     status = estimate(many, "mp").status
@@ -73,9 +72,9 @@ def test_share_of_the_tail_that_is_the_prior() -> None:
     # The definition, by independent means: both densities normalised beyond p95, their overlap.
     start = float(posterior.quantile(0.95))
     x = np.linspace(start, start + 30, 200_001)
-    given = posterior.marginal().pdf(x) / 0.05
+    tail = posterior.marginal().pdf(x) / 0.05
     prior = norm.pdf(x, scale=np.sqrt(10)) / norm.sf(start, scale=np.sqrt(10))
-    assert share == pytest.approx(float(np.minimum(given, prior).sum() * (x[1] - x[0])), abs=0.02)
+    assert share == pytest.approx(float(np.minimum(tail, prior).sum() * (x[1] - x[0])), abs=0.02)
 
 
 def test_probability_above_and_interval_are_those_of_the_distribution() -> None:
@@ -132,58 +131,7 @@ def test_joint_posterior_with_a_strength_agrees_with_the_chains() -> None:
             assert float(exact.quantile(p, name)) == pytest.approx(float(chains.quantile(p, name)), abs=allowed)
 
 
-def own_prior(epsilon: np.ndarray) -> np.ndarray:
-    return -np.abs(epsilon - 1.0)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"definition": "mp"},
-        {"definition": "bmp-r", "strength": 0.3},
-        {"definition": "bmp"},
-        {"definition": "mp", "strength": StrengthPrior(2, 1)},
-        {"definition": "bmp-l", "prior": own_prior},
-        {"definition": "bmp", "method": "mhaar", "num_iterations": 100},
-        {"definition": "mp", "method": "mhaar", "num_iterations": 100, "correlated": CorrelatedCounts()},
-    ],
-)
-def test_file_brings_everything_back(options: dict[str, Any], tmp_path: Path) -> None:
-    counts = ErrorCounts.from_arrays([50, 40], [20, 40], [5, 9], [7, 20], [0.25, 1.0], node=["é", "<b>"])
-    posterior = estimate(counts, **options)
-    posterior.save(tmp_path / "p.npz")
-    loaded = Posterior.load(tmp_path / "p.npz")
-    assert list(loaded.marginals) == list(posterior.marginals)
-    for name in posterior.marginals:
-        assert np.array_equal(loaded.quantile([0.05, 0.5, 0.95], name), posterior.quantile([0.05, 0.5, 0.95], name))
-        assert np.array_equal(loaded.sample(7)[name], posterior.sample(7)[name])
-    for attribute in ("method", "status", "left_out", "floor", "num_nodes", "strength", "correlated"):
-        assert getattr(loaded, attribute) == getattr(posterior, attribute)
-    assert np.array_equal(loaded.node, posterior.node)
-    x = posterior.support_low(posterior.definition.parameter_names[0]) + np.linspace(1.5, 3, 9)
-    assert loaded.prior(x) == pytest.approx(posterior.prior(x), abs=1e-3)
-
-
-def test_file_takes_a_whole_number_for_the_strength(tmp_path: Path) -> None:
-    estimate(some_counts(), "mp", strength=0).save(tmp_path / "p.npz")
-    assert Posterior.load(tmp_path / "p.npz").strength == 0
-
-
-def test_wrong_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"a\.npz: no such file"):
-        Posterior.load(tmp_path / "a.npz")
-    (tmp_path / "b.npz").write_bytes(b"not a zip")
-    with pytest.raises(DataError, match=r"b\.npz: damaged or not a posterior"):
-        Posterior.load(tmp_path / "b.npz")
-    np.savez(tmp_path / "c.npz", x=np.arange(3))
-    with pytest.raises(DataError, match=r"c\.npz: damaged or not a posterior"):
-        Posterior.load(tmp_path / "c.npz")
-    with pytest.raises(InputError, match=r"must end in \.npz"):
-        estimate(some_counts(), "mp").save(tmp_path / "p.json")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.npz", "c.npz"]
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning")  # ArviZ tells of its next version when it is imported
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # ArviZ announces its next version on import
 def test_hand_over_to_arviz() -> None:
     exact: Any = estimate(some_counts(), "bmp").to_arviz(num_draws=2_000)
     assert dict(exact.posterior.sizes) == {"chain": 4, "draw": 500}
@@ -196,34 +144,60 @@ def test_hand_over_to_arviz() -> None:
 
 def test_prints_what_is_proven_beside_what_is_estimated() -> None:
     posterior = estimate(some_counts(), "bmp")
-    told = str(posterior)
     for side, name in ((posterior.lower_bound.left, "epsilon_left"), (posterior.lower_bound.right, "epsilon_right")):
-        assert f"≥ {side.bound:6.3f}" in told
+        assert f"≥ {side.bound:6.3f}" in str(posterior)
+        assert f"<td>≥ {side.bound:6.3f}</td>" in posterior._repr_html_()
         assert posterior.proven(name) is side
-    assert estimate(some_counts(), "mp").proven("epsilon").bound > 0
-    assert "<td>" in posterior._repr_html_()
+    proven = estimate(some_counts(), "mp").proven("epsilon")
+    assert proven.bound is not None
+    assert proven.bound > 0
+    with pytest.raises(InputError, match="parameter must be one of epsilon_left, epsilon_right, got 'strength'"):
+        posterior.proven("strength")
 
 
-def test_what_is_proven_is_about_the_nodes_that_count() -> None:
-    """A node that is in for certain rules out every finite ε_R, so it is left out of the estimate and of the bound."""
+@pytest.mark.parametrize("definition", ["mp", "bmp-r", "bmp-l", "bmp-s", "bmp"])
+def test_prints_that_nothing_is_proven(definition: str) -> None:
+    """Not the floor, however large it is."""
+    posterior = estimate(without(some_counts(), np.arange(6) == 5), definition)
+    for name in posterior.parameter_names:
+        assert posterior.proven(name).bound is None
+        assert posterior.summary()[name]["proven_if_split"] is None
+    assert str(posterior).count("  nothing\n") == len(posterior.parameter_names)
+    assert posterior._repr_html_().count("<td>nothing</td>") == len(posterior.parameter_names)
+
+
+def test_sampled_priors_weaken_what_is_proven() -> None:
+    counts = ErrorCounts.from_arrays([500], [500], [10], [60], 0.4)
+    exact, sampled = estimate(counts, "bmp-r"), estimate(counts, "bmp-r", prior_draws=100)
+    assert sampled.lower_bound.prior_draws == 100
+    assert sampled.proven("epsilon_right").bound == lower_bound(counts, prior_draws=100).right.bound
+    assert np.array_equal(exact.quantile([0.05, 0.95]), sampled.quantile([0.05, 0.95]))
+
+
+def test_a_certain_node_does_not_make_the_bound_infinite() -> None:
+    """A node that is in for certain rules out every finite ε_R: it is left out of the estimate and proves nothing."""
     counts = ErrorCounts.from_arrays([100, 50], [100, 50], [20, 5], [30, 5], [0.5, 1.0])
     posterior = estimate(counts, "bmp-r")
     assert posterior.left_out == (1,)
-    assert posterior.proven("epsilon_right").bound == lower_bound(counts.take([0])).right.bound < np.inf
+    proven = posterior.proven("epsilon_right")
+    assert proven.node == 0
+    assert proven.bound == lower_bound(counts).right.bound
+    assert proven.bound is not None
+    assert proven.bound < np.inf
 
 
 def test_summary_is_plain_and_complete() -> None:
-    told = estimate(some_counts(num_constant=3), "bmp-r", prior=NormalPrior(1, 4), strength=0.1).summary()
-    assert told["prior"] == "normal, mean 1, variance 4"
-    assert (told["strength"], told["strength_prior"]) == (0.1, None)
-    assert told["num_constant"] == 3
-    assert set(told["epsilon_right"]) == {"p5", "p50", "p95", "mean", "proven_if_split", "tail_prior_share"}
+    summary = estimate(some_counts(num_constant=3), "bmp-r", prior=NormalPrior(1, 4), strength=0.1).summary()
+    assert summary["prior"] == "normal, mean 1, variance 4"
+    assert (summary["strength"], summary["strength_prior"]) == (0.1, None)
+    assert summary["num_constant"] == 3
+    assert set(summary["epsilon_right"]) == {"p5", "p50", "p95", "mean", "proven_if_split", "tail_prior_share"}
 
 
-def test_summary_of_an_estimated_strength_has_its_prior_and_what_was_found() -> None:
-    told = estimate(some_counts(), "mp", strength=StrengthPrior(2, 3)).summary()
-    assert told["strength_prior"] == {"a": 2, "b": 3}
-    assert 0 < told["strength"]["p5"] < told["strength"]["p50"] < told["strength"]["p95"] < 1
+def test_summary_of_an_estimated_strength_has_its_prior_and_its_posterior() -> None:
+    summary = estimate(some_counts(), "mp", strength=StrengthPrior(2, 3)).summary()
+    assert summary["strength_prior"] == {"a": 2, "b": 3}
+    assert 0 < summary["strength"]["p5"] < summary["strength"]["p50"] < summary["strength"]["p95"] < 1
 
 
 def test_what_a_posterior_cannot_answer_is_refused() -> None:

@@ -1,16 +1,15 @@
 """Priors of ε: how far up they are followed, and posteriors that are nothing but the prior."""
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.stats import norm, truncnorm
 
+from bmpaudit.arrays import Floats
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.errors import InputError
 from bmpaudit.estimation import NormalPrior, estimate
 from bmpaudit.estimation.prior import upper_end
 
-Floats = npt.NDArray[np.float64]
 PROBS = (0.01, 0.05, 0.5, 0.95, 0.99)
 
 

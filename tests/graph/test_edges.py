@@ -53,7 +53,7 @@ def test_against_sets(pairs: list[tuple[int, int]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "both_ways_expected", "told"),
+    ("pairs", "both_ways_expected", "changes"),
     [
         ([(0, 1), (1, 2)], False, ""),
         ([(0, 1), (1, 2)], True, "2 one-way edges made two-way"),
@@ -68,9 +68,9 @@ def test_against_sets(pairs: list[tuple[int, int]]) -> None:
         ),
     ],
 )
-def test_changes_in_words(pairs: list[tuple[int, int]], both_ways_expected: bool, told: str) -> None:
+def test_changes_in_words(pairs: list[tuple[int, int]], both_ways_expected: bool, changes: str) -> None:
     cleaning = clean_edges(np.array(pairs), 3).cleaning
-    assert cleaning.changes(both_ways_expected=both_ways_expected) == told
+    assert cleaning.changes(both_ways_expected=both_ways_expected) == changes
 
 
 @pytest.mark.parametrize("pair", [(0, 3), (3, 0), (-1, 0), (0, 2**40)])

@@ -26,7 +26,7 @@ def _keeps_its_names(graph: Graph) -> bool:
 
 @pytest.mark.parametrize("table_format", FORMATS)
 @given(graph=graphs())
-def test_there_and_back(graph: Graph, table_format: str, scratch: dict[str, Path]) -> None:
+def test_round_trip(graph: Graph, table_format: str, scratch: dict[str, Path]) -> None:
     assume(_keeps_its_names(graph))
     graph.to_folder(scratch[table_format], table_format)
     assert_same(Graph.from_folder(scratch[table_format]), graph)
@@ -35,7 +35,7 @@ def test_there_and_back(graph: Graph, table_format: str, scratch: dict[str, Path
 @pytest.mark.parametrize("table_format", FORMATS)
 @pytest.mark.parametrize("features", [DENSE, sparse_rows()])
 @pytest.mark.parametrize("named", [False, True])
-def test_there_and_back_by_hand(features: np.ndarray, named: bool, table_format: str, tmp_path: Path) -> None:
+def test_round_trip_by_hand(features: np.ndarray, named: bool, table_format: str, tmp_path: Path) -> None:
     kite(features, named=named).to_folder(tmp_path / "kite", table_format)
     assert_same(Graph.from_folder(tmp_path / "kite"), kite(features, named=named))
     assert sorted(path.name for path in (tmp_path / "kite").iterdir()) == [
@@ -78,7 +78,7 @@ def test_tables_of_one_format_are_not_put_beside_those_of_another(tmp_path: Path
     assert_same(Graph.from_folder(tmp_path), kite())
 
 
-# Tables by other hands.
+# Tables written by others.
 
 NODES = "node,label,weight\na,0,0.1\nb,1,2\nc,1,3\n"
 EDGES = "source,target\na,b\nc,b\n"
@@ -104,7 +104,7 @@ def test_without_names_nodes_are_numbered_by_their_rows(tmp_path: Path) -> None:
     assert graph.node_names is None
 
 
-def test_numbered_names_in_order_are_no_names(tmp_path: Path) -> None:
+def test_numbered_names_in_order_are_not_names(tmp_path: Path) -> None:
     in_order = _read(tmp_path, "node,label,weight\n0,0,0.1\n1,1,2\n2,1,3\n", "source,target\n0,1\n2,1\n")
     assert in_order == _read(tmp_path)
     assert in_order.node_names is None
@@ -165,7 +165,7 @@ def test_parquet_with_the_names_in_pandas_index(tmp_path: Path) -> None:
     assert graph.node_names == ("2", "0", "1")
 
 
-def test_cleaning_is_told(tmp_path: Path) -> None:
+def test_cleaning_is_warned_about(tmp_path: Path) -> None:
     with pytest.warns(GraphCleanedWarning, match="1 self-loops and 1 duplicates dropped"):
         _read(tmp_path, edges="source,target\na,b\na,b\nc,c\n")
 
@@ -264,7 +264,7 @@ def test_tables_that_are_not_there_or_there_twice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table_format", FORMATS)
 @pytest.mark.parametrize("table", ["nodes", "edges"])
-def test_files_that_are_no_tables(table: str, table_format: str, tmp_path: Path) -> None:
+def test_files_that_are_not_tables(table: str, table_format: str, tmp_path: Path) -> None:
     kite().to_folder(tmp_path, table_format)
     (tmp_path / f"{table}.{table_format}").write_bytes(b"\xff\xfe\x00PAR1")
     with pytest.raises(DataError) as refusal:

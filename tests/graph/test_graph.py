@@ -52,7 +52,7 @@ def test_storage_follows_the_share_of_non_zeros(features: np.ndarray, storage: A
     assert isinstance(graph.features, np.ndarray) == (np.mean(features != 0) >= 0.25)
 
 
-# What was changed is told.
+# What was changed is reported.
 
 
 def test_cleaning_is_reported_and_warned_about() -> None:
@@ -225,7 +225,11 @@ def test_equal_graphs_are_one_key() -> None:
         ),
         ({"features": DENSE[:, 0]}, "features must have shape (num_nodes, num_features), got (4,)"),
         ({"features": DENSE[:, :0]}, "features must have at least one column, got 0"),
-        ({"features": [["a"]] * 4}, "features must be numbers: could not convert string to float"),
+        ({"features": [["a"]] * 4}, "features must be numbers, got 'a' at node 0, feature column 0"),
+        ({"features": [[1], [None], [2], [3]]}, "features must be finite, got None at node 1, feature column 0"),
+        ({"features": [[1], [2], [10**400], [3]]}, "features must be numbers, got '1000"),
+        ({"labels": ["a", "b", "b", "c"]}, "labels must be whole numbers, got text"),
+        ({"edges": [("a", "b")]}, "edges must be whole numbers, got text"),
         ({"features": [[1], [1, 2], [3], [4]]}, "features must be an array: "),
         ({"features": DENSE * 1j}, "features must be real numbers, got complex numbers"),
         ({"edges": [(0, 1), (1, 4)]}, "edge 1 joins nodes 1 and 4, but node ids must be in [0, 4)"),

@@ -17,7 +17,7 @@ def _add_kite(graph: Any, names: list[Any]) -> Any:
 
 
 @given(graphs())
-def test_there_and_back(graph: Graph) -> None:
+def test_round_trip(graph: Graph) -> None:
     result = Graph.from_networkx(graph.to_networkx())
     assert_same(result, graph, names=False)
     assert result.node_names == graph.node_names
@@ -48,7 +48,7 @@ def test_nodes_keep_their_order_and_names(names: list[Any]) -> None:
     assert graph.node_names == tuple(str(name) for name in names)
 
 
-def test_a_digraph_is_made_undirected_and_told() -> None:
+def test_a_digraph_is_made_undirected_with_a_warning() -> None:
     with pytest.warns(GraphCleanedWarning, match="^edges: 4 one-way edges made two-way$"):
         assert_same(Graph.from_networkx(_add_kite(networkx.DiGraph(), [0, 1, 2, 3])), kite())
 
@@ -60,7 +60,7 @@ def test_a_digraph_with_some_edges_in_both_directions() -> None:
         assert_same(Graph.from_networkx(directed), kite(), names=False)
 
 
-def test_parallel_edges_and_self_loops_are_told() -> None:
+def test_parallel_edges_and_self_loops_are_warned_about() -> None:
     multiple = _add_kite(networkx.MultiGraph(), [0, 1, 2, 3])
     multiple.add_edge(0, 1)
     multiple.add_edge(2, 2)

@@ -17,14 +17,14 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(graph=graphs())
-def test_there_and_back(graph: Graph, scratch: Path) -> None:
+def test_round_trip(graph: Graph, scratch: Path) -> None:
     graph.to_npz(scratch)
     assert_same(Graph.from_npz(scratch), graph)
 
 
 @pytest.mark.parametrize("features", [DENSE, sparse_rows()])
 @pytest.mark.parametrize("named", [False, True])
-def test_there_and_back_by_hand(features: np.ndarray, named: bool, tmp_path: Path) -> None:
+def test_round_trip_by_hand(features: np.ndarray, named: bool, tmp_path: Path) -> None:
     kite(features, named=named).to_npz(tmp_path / "kite.npz")
     assert_same(Graph.from_npz(tmp_path / "kite.npz"), kite(features, named=named))
 
@@ -69,7 +69,7 @@ def _write(path: Path, changes: dict[str, Any]) -> Path:
     return path
 
 
-def test_archives_by_other_hands(tmp_path: Path) -> None:
+def test_archives_written_by_others(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     assert_same(Graph.from_npz(_write(path, {})), kite())
     assert_same(Graph.from_npz(_write(path, {"num_nodes": None})), kite())
@@ -79,14 +79,14 @@ def test_archives_by_other_hands(tmp_path: Path) -> None:
     assert_same(Graph.from_npz(_write(path, SPARSE_PARTS)), kite(sparse_rows()))
 
 
-def test_members_that_are_not_arrays_are_passed_over(tmp_path: Path) -> None:
+def test_members_that_are_not_arrays_are_ignored(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.npz", {})
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("README.txt", "hello")
     assert_same(Graph.from_npz(path), kite())
 
 
-def test_cleaning_is_told(tmp_path: Path) -> None:
+def test_cleaning_is_warned_about(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.npz", {"edges": np.array([(0, 1), (0, 1), (3, 3)])})
     with pytest.warns(GraphCleanedWarning, match="1 self-loops and 1 duplicates dropped"):
         Graph.from_npz(path)
@@ -105,7 +105,7 @@ def test_cleaning_is_told(tmp_path: Path) -> None:
         ({"y": np.array([0, 0, 0, 0])}, "labels must name at least two classes, got only class 0"),
         ({"x": DENSE[:3]}, "features must have one row for each of 4 labels, got 3 rows"),
         ({"x": np.where(DENSE == 0, np.nan, DENSE)}, "features must be finite, got nan at node 3, feature column 0"),
-        ({"x": np.array([["a"]] * 4)}, "features must be numbers: "),
+        ({"x": np.array([["a"]] * 4)}, "features must be numbers, got 'a' at node 0, feature column 0"),
         ({"edges": np.array([(0, 4)])}, "edge 0 joins nodes 0 and 4, but node ids must be in [0, 4)"),
         ({"edges": np.array([(0.0, 1.0)])}, "edges must be whole numbers, got float64"),
         ({"node_names": np.array("one")}, "node_names must have one name for each of 4 nodes, got 1"),

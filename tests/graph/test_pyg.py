@@ -15,7 +15,7 @@ from bmpaudit.graph import DataIgnoredWarning
 
 
 @given(graphs())
-def test_there_and_back(graph: Graph) -> None:
+def test_round_trip(graph: Graph) -> None:
     assert_same(Graph.from_pyg(graph.to_pyg()), graph, names=False)
 
 

@@ -12,7 +12,7 @@ LABELS = [0, 1, 1, 2]
 
 
 @given(graphs())
-def test_there_and_back(graph: Graph) -> None:
+def test_round_trip(graph: Graph) -> None:
     assert_same(Graph.from_scipy(graph.adjacency, graph.features, graph.labels), graph, names=False)
 
 
@@ -22,7 +22,7 @@ def test_any_sparse_form(form: str) -> None:
     assert_same(Graph.from_scipy(adjacency, DENSE, LABELS), kite())
 
 
-def test_weights_do_not_count_and_stored_zeros_are_no_edges() -> None:
+def test_weights_do_not_count_and_stored_zeros_are_not_edges() -> None:
     adjacency = scipy.sparse.coo_array(kite().adjacency)
     adjacency.data[:] = np.array([2, -1, 2, 0.5, -1, 0.5, 7, 7])
     with_zero = scipy.sparse.coo_array(
@@ -31,7 +31,7 @@ def test_weights_do_not_count_and_stored_zeros_are_no_edges() -> None:
     assert_same(Graph.from_scipy(with_zero, DENSE, LABELS), kite())
 
 
-def test_one_way_entries_and_a_diagonal_are_told() -> None:
+def test_one_way_entries_and_a_diagonal_are_warned_about() -> None:
     upper = scipy.sparse.triu(kite().adjacency) + scipy.sparse.eye_array(4)
     with pytest.warns(GraphCleanedWarning, match=r"^edges: 4 self-loops dropped, 4 one-way edges made two-way$"):
         assert_same(Graph.from_scipy(upper, DENSE, LABELS), kite())

@@ -14,22 +14,20 @@ from page_fixture import HOSTILE_CLASS, HOSTILE_NAMES
 from page_fixture import page_data as made_up_data
 
 from bmpaudit import Graph
-from bmpaudit.auditing import Audit, audit, page_data
-from bmpaudit.auditing.folder import AuditFolder
-from bmpaudit.auditing.steps import Subject, run_audit
-from bmpaudit.plan import AuditPlan, Runtime
+from bmpaudit.auditing import Audit, AuditPlan, audit, page_data
 from bmpaudit.report.page import render_page
 from bmpaudit.samplers import Snowball
-from bmpaudit.shadow import MLP, QueryView, Training
+from bmpaudit.shadow import MLP, Training
 
 NUM_NODES = 40
 PLAN = AuditPlan(
     sampler=Snowball(0.4),
     model=MLP(hidden=8, dropout=0.0),
     training=Training(epochs=15, learning_rate=0.1),
-    num_shadows=40,
-    views=(QueryView("full", "clean"),),
-    null_permutations=2,
+    shadows=40,
+    queries="full",
+    releases="clean",
+    permutations=2,
     prior_draws=500,
     definitions=("bmp", "mp"),
 )
@@ -48,13 +46,13 @@ def hostile_graph() -> Graph:
 
 
 @pytest.fixture(scope="module")
-def found() -> Audit:
+def audited() -> Audit:
     return audit(hostile_graph(), PLAN)
 
 
 @pytest.fixture(scope="module")
-def data(found: Audit) -> dict[str, Any]:
-    return page_data.page_data(found)
+def data(audited: Audit) -> dict[str, Any]:
+    return page_data.page_data(audited)
 
 
 def shape_of(value: Any, place: str = "") -> dict[str, set[str]]:
@@ -93,16 +91,16 @@ def test_data_are_plain_and_finite(data: dict[str, Any]) -> None:
         assert all(value is None or isinstance(value, str if name in texts else (int, float)) for value in column), name
 
 
-def test_data_agree_with_the_audit(found: Audit, data: dict[str, Any]) -> None:
-    nodes = found.nodes
+def test_data_agree_with_the_audit(audited: Audit, data: dict[str, Any]) -> None:
+    nodes = audited.nodes
     assert data["nodes"]["name"] == list(hostile_graph().node_names or ())
-    assert data["verdict"] == found.verdict
+    assert data["verdict"] == audited.verdict
     np.testing.assert_allclose(np.array(data["nodes"]["right_low"], dtype=float), nodes["right_low"], rtol=1e-5)
     source, target = np.array(data["edges"]["source"]), np.array(data["edges"]["target"])
     assert sorted(zip(source, target, strict=True)) == sorted(
-        map(tuple, np.sort(found.graph.edges, axis=-1).reshape(-1, 2))
+        map(tuple, np.sort(audited.graph.edges, axis=-1).reshape(-1, 2))
     )
-    margins, memberships = found.runs.statistics["full_clean"].astype(float), found.runs.memberships
+    margins, memberships = audited.runs.statistics["full_clean"].astype(float), audited.runs.memberships
     for side, is_in in (("out", ~memberships), ("in", memberships)):
         np.testing.assert_array_equal(np.sum(data["margins"][side], axis=1), is_in.sum(axis=0))
         for node in (0, 5, 17):
@@ -119,18 +117,18 @@ def test_data_agree_with_the_audit(found: Audit, data: dict[str, Any]) -> None:
         assert x[0] <= curve["p5"] < curve["p50"] < curve["p95"] <= x[-1]
 
 
-def test_many_nodes_are_thinned(found: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_nodes_are_thinned(audited: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_data, "MOST_NODES", 20)
     monkeypatch.setattr(page_data, "MOST_LEAKING", 12)
-    data = page_data.page_data(found)
+    data = page_data.page_data(audited)
     shown = data["nodes"]["id"]
     assert len(shown) == len(set(shown)) == 20
     assert shown == sorted(shown)
-    most = found.nodes.sort_values("right_low", ascending=False, kind="stable")["node"].tolist()[:12]
+    most = audited.nodes.sort_values("right_low", ascending=False, kind="stable")["node"].tolist()[:12]
     assert set(most) <= set(shown)
     assert data["graph"]["num_nodes"] == NUM_NODES
     assert len(data["margins"]["in"]) == 20
-    pairs = {tuple(sorted(pair)) for pair in found.graph.edges.reshape(-1, 2).tolist()}
+    pairs = {tuple(sorted(pair)) for pair in audited.graph.edges.reshape(-1, 2).tolist()}
     for source, target in zip(data["edges"]["source"], data["edges"]["target"], strict=True):
         assert tuple(sorted((shown[source], shown[target]))) in pairs
     render_page(data)
@@ -144,9 +142,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 def test_names_of_an_audited_graph_are_shown_and_not_run(browser: Browser, tmp_path: Path) -> None:
-    told = run_audit(Subject(hostile_graph(), "", PLAN, AuditFolder(tmp_path)), Runtime(), pictures=False)
+    verdict = audit(hostile_graph(), PLAN, folder=tmp_path, pictures=False).verdict
     browser.open(tmp_path / "report.html")
-    assert browser.text(".verdict") == told["verdict"].replace("ε_R", "εR")
+    assert browser.text(".verdict") == verdict.replace("ε_R", "εR")
     assert len(browser.rows()) == NUM_NODES
     for node in range(len(HOSTILE_NAMES)):
         browser.run("location.hash = arguments[0]", f"#node={node}")

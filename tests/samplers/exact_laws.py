@@ -1,4 +1,4 @@
-"""Slow, exact laws of the samplers on tiny graphs: every random choice is followed, with its probability."""
+"""Exact laws of the samplers on tiny graphs, by enumerating all random choices with their probabilities."""
 
 from collections import defaultdict
 from fractions import Fraction
@@ -16,11 +16,11 @@ def tiny_graph() -> Graph:
 
 
 def neighbors_of(graph: Graph) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {node: [] for node in range(graph.num_nodes)}
+    neighbors: dict[int, list[int]] = {node: [] for node in range(graph.num_nodes)}
     for u, v in graph.edges.tolist():
-        found[u].append(v)
-        found[v].append(u)
-    return found
+        neighbors[u].append(v)
+        neighbors[v].append(u)
+    return neighbors
 
 
 def snowball_law(graph: Graph, target: int, fan_out: int, restart: bool) -> Law:
@@ -28,7 +28,7 @@ def snowball_law(graph: Graph, target: int, fan_out: int, restart: bool) -> Law:
     law: Law = defaultdict(Fraction)
 
     def grow(members: tuple[int, ...], taken: int, probability: Fraction) -> None:
-        """`members` in the order they came in; the first `taken` have left the queue."""
+        """`members` are in the order in which they joined; the first `taken` of them have left the queue."""
         if len(members) >= target or (taken == len(members) and not restart):
             law[frozenset(members)] += probability
         elif taken == len(members):

@@ -1,20 +1,19 @@
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 
 from bmpaudit import Graph, InputError, datasets
+from bmpaudit.interfaces import Sampler
 from bmpaudit.samplers import (
     Bernoulli,
+    Priors,
     RandomWalk,
-    Sampler,
     Snowball,
     Stratified,
     Uniform,
-    draw_memberships,
     prior_probabilities,
 )
-from bmpaudit.samplers.draw import count_memberships
-from bmpaudit.streams import Purpose
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +21,7 @@ def cora() -> Graph:
     return datasets.load("cora")
 
 
-@pytest.mark.parametrize("sampler", [Uniform(0.25), Bernoulli(0.1), Stratified(0.5), RandomWalk(200)], ids=str)
+@pytest.mark.parametrize("sampler", [Uniform(0.25), Bernoulli(0.1), Stratified(0.5), RandomWalk(0.25)], ids=str)
 def test_closed_forms_agree_with_the_frequency_of_draws(sampler: Sampler, cora: Graph) -> None:
     exact = prior_probabilities(cora, sampler)
     estimate = prior_probabilities(cora, sampler, exact=False)
@@ -42,91 +41,64 @@ def test_standard_errors_are_binomial_and_never_zero(cora: Graph) -> None:
     assert priors.num_never_drawn == (priors.prob == 0).sum() > 0
 
 
-def test_the_frequency_over_few_samples_lifts_the_floor(cora: Graph) -> None:
-    """The paper's way to take the prior: the largest of N noisy frequencies (true floor: log(1/3) = -1.10)."""
-    assert prior_probabilities(cora, Uniform(0.25)).floor.right == pytest.approx(np.log(1 / 3))
-    for num_draws, floor in ((1_000, -0.85), (100, -0.37)):
-        biased = prior_probabilities(cora, Uniform(0.25), num_draws=num_draws, exact=False).floor.right
-        assert biased == pytest.approx(floor, abs=0.1)
-
-
-def test_floor_is_minus_log_of_the_smallest_and_log_of_the_largest_odds(cora: Graph) -> None:
-    priors = prior_probabilities(cora, Snowball(0.25), num_draws=20_000)
-    assert priors.floor.left == pytest.approx(-np.log(priors.odds.min()))
-    assert priors.floor.right == pytest.approx(np.log(priors.prob.max() / (1 - priors.prob.max())))
-
-
-def test_a_node_that_is_always_in_has_infinite_odds() -> None:
+def test_a_node_that_is_always_drawn_has_infinite_odds() -> None:
     graph = Graph.from_edges([(0, 1)], np.ones((3, 1)), [0, 0, 1])
     priors = prior_probabilities(graph, Stratified(0.5))
     assert priors.odds.tolist() == [1.0, 1.0, np.inf]
     assert priors.floor.right == np.inf
 
 
-def test_prior_draws_are_not_the_training_samples(cora: Graph) -> None:
-    training = draw_memberships(cora, Uniform(0.25), 50, seed=0).sum(axis=0)
-    assert not np.array_equal(training, count_memberships(cora, Uniform(0.25), 50, 0, Purpose.PRIOR))
-    assert np.array_equal(training, count_memberships(cora, Uniform(0.25), 50, 0, Purpose.SAMPLE))
+def test_confidence_bounds_hold_for_all_nodes_together(cora: Graph) -> None:
+    exact = prior_probabilities(cora, RandomWalk(0.25))
+    assert exact.confidence_bounds() == (exact.prob, exact.prob)
+    misses = 0
+    for seed in range(40):
+        low, high = prior_probabilities(
+            cora, RandomWalk(0.25), num_draws=300, seed=seed, exact=False
+        ).confidence_bounds(0.9)
+        misses += bool(((exact.prob < low) | (exact.prob > high)).any())
+    assert misses <= scipy.stats.binom.isf(1e-6, 40, 0.1)
 
 
-def test_counting_is_the_same_on_any_number_of_threads_and_in_any_parts(
-    cora: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[int] = []
-    whole = count_memberships(cora, Snowball(0.25), 500, 3, Purpose.PRIOR, num_threads=1)
-    monkeypatch.setattr("bmpaudit.samplers.draw._FLAGS_AT_ONCE", 150 * cora.num_nodes)
-    parts = count_memberships(cora, Snowball(0.25), 500, 3, Purpose.PRIOR, told.append, num_threads=3)
-    assert np.array_equal(whole, parts)
-    assert told == [150, 300, 450, 500]
-
-
-def test_any_function_is_a_sampler() -> None:
-    graph = datasets.load("demo")
-
-    def hubs_and_luck(graph: Graph, rng: np.random.Generator) -> list[int]:
-        return [*np.argsort(graph.degrees)[-3:].tolist(), int(rng.integers(10))]
-
-    memberships = draw_memberships(graph, hubs_and_luck, 40, seed=1)
-    assert (memberships.sum(axis=1) == 4).all()
-    assert np.array_equal(memberships[5:7], draw_memberships(graph, hubs_and_luck, 2, seed=1, first=5))
-    priors = prior_probabilities(graph, hubs_and_luck, num_draws=2_000)
-    assert (priors.prob[np.argsort(graph.degrees)[-3:]] == 1).all()
-    assert priors.prob[:10] == pytest.approx(np.full(10, 0.1), abs=6 * np.sqrt(0.09 / 2_000))
+@pytest.mark.parametrize("exact", [True, False])
+def test_priors_survive_a_table(exact: bool, cora: Graph) -> None:
+    sampler = Uniform(0.25) if exact else Snowball(0.25)
+    priors = prior_probabilities(cora, sampler, num_draws=1_000)
+    frame = priors.to_frame()
+    assert list(frame) == ["node", "prior_prob", "standard_error", "num_draws", "num_pilot"]
+    restored = Priors.from_frame(sampler, frame)
+    assert (restored.sampler, restored.num_draws, restored.is_exact) == (sampler, 0 if exact else 1_000, exact)
+    for name in ("prob", "standard_error", "pilot_counts"):
+        assert np.array_equal(getattr(restored, name), getattr(priors, name))
+    assert restored.floor == priors.floor
 
 
 @pytest.mark.parametrize(
-    ("returned", "message"),
+    ("change", "message"),
     [
-        ([0, 0, 1], "distinct node ids, got 1 repeated"),
-        ([-1], r"node ids in \[0, 1000\), got -1"),
-        ([1000], r"node ids in \[0, 1000\), got 1000"),
-        ([0.5], "must return a list of node ids, got float64"),
-        ([[1, 2]], r"must return a list of node ids, got int64 of shape \(1, 2\)"),
+        (lambda frame: frame.drop(columns="num_pilot"), "must have the columns node, .*, got no num_pilot"),
+        (lambda frame: frame.assign(prior_prob=1.5), r"prior_prob must be in \[0, 1\]"),
+        (lambda frame: frame.assign(prior_prob=np.nan), r"prior_prob must be in \[0, 1\]"),
+        (lambda frame: frame.assign(prior_prob="high"), "must hold numbers"),
+        (lambda frame: frame.assign(num_draws=range(len(frame))), "num_draws must be the same whole number"),
+        (lambda frame: frame.iloc[::-1], "must list the nodes 0, 1, 2, … in this order"),
+        (lambda frame: frame.iloc[:0], "must list the nodes"),
+        (lambda frame: frame.assign(num_pilot=-1), "num_pilot must be between 0 and 32"),
+        (lambda frame: frame.assign(num_pilot=33), "num_pilot must be between 0 and 32"),
     ],
 )
-def test_what_is_not_a_sample_is_refused(returned: list[object], message: str) -> None:
+def test_a_damaged_table_raises(change: object, message: str) -> None:
+    frame = prior_probabilities(datasets.load("demo"), Snowball(0.25), num_draws=200).to_frame()
+    damaged: pd.DataFrame = change(frame)  # type: ignore[operator]
     with pytest.raises(InputError, match=message):
-        draw_memberships(datasets.load("demo"), lambda _graph, _rng: returned, 1, seed=0)  # type: ignore[arg-type,return-value]
+        Priors.from_frame(Snowball(0.25), damaged)
 
 
-def test_a_sample_may_be_empty() -> None:
-    assert not draw_memberships(datasets.load("demo"), lambda _graph, _rng: [], 3, seed=0).any()
-
-
-@pytest.mark.parametrize("count", [0, -1, 2.5])
-def test_number_of_samples_must_be_positive(count: int) -> None:
-    with pytest.raises(InputError, match=f"num_samples must be a whole number of at least 1, got num_samples={count}"):
-        draw_memberships(datasets.load("demo"), Uniform(0.5), count, seed=0)
-    with pytest.raises(InputError, match=f"num_samples must be a whole number of at least 1, got num_samples={count}"):
-        prior_probabilities(datasets.load("demo"), Snowball(0.5), num_draws=count)
-
-
-def test_first_sample_must_not_be_negative() -> None:
-    with pytest.raises(InputError, match="first must be at least 0, got first=-1"):
-        draw_memberships(datasets.load("demo"), Uniform(0.5), 1, seed=0, first=-1)
-
-
-@pytest.mark.parametrize("seed", [-1, 2**63, 1.5, True])
-def test_seed_must_be_a_whole_number_in_range(seed: int) -> None:
-    with pytest.raises(InputError, match=r"seed must be a whole number in \[0, 2\*\*63\)"):
-        draw_memberships(datasets.load("demo"), Uniform(0.5), 1, seed=seed)
+def test_priors_print_where_they_come_from() -> None:
+    graph = datasets.load("demo")
+    assert (
+        repr(prior_probabilities(graph, Uniform(0.25))) == "Priors(sampler=uniform, 1,000 nodes, 0.25 to 0.25, exact)"
+    )
+    text = repr(prior_probabilities(graph, Snowball(0.25), num_draws=2_000))
+    assert text.startswith("Priors(sampler=snowball, 1,000 nodes, 0.0")
+    assert ", from 2,000 draws, standard error up to 0.011)" in text

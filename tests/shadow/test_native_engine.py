@@ -136,7 +136,7 @@ def test_margins_and_logits_of_every_view_are_those_of_the_trained_model(model: 
     graph = random_graph(num_classes=4, kind=kind)
     plan = ShadowPlan(Uniform(0.5), model, Training(epochs=10), seed=8)
     batch = fill(NativeEngine(graph, plan), graph, plan, [2], keep_logits=True)
-    kernel = make_kernel(graph, model, plan.training)
+    kernel = make_kernel(graph, model, Training(epochs=10))
     trained = kernel.trained_parameters(kernel.initial_parameters(8, 2), batch.memberships[0].view(np.uint8))
     data = graph.to_pyg()
     assert batch.logits is not None
@@ -233,9 +233,9 @@ def test_dropout_of_real_features_keeps_their_values(num_features: int, dropout:
 
     keep_prob = round((1 - dropout) * 65536) / 65536
     kept = (moved != 0).any(axis=1)
-    given = features[0] != 0
-    assert not kept[~given].any()
-    assert abs(kept.sum() - keep_prob * given.sum()) < 5 * np.sqrt(given.sum() * dropout * (1 - dropout))
+    present = features[0] != 0
+    assert not kept[~present].any()
+    assert abs(kept.sum() - keep_prob * present.sum()) < 5 * np.sqrt(present.sum() * dropout * (1 - dropout))
     x = features[0] * kept / keep_prob
     z = x @ weight
     logits = np.where(z > 0, z, np.expm1(z)) @ last.T

@@ -16,13 +16,18 @@ import numpy as np
 import pytest
 import xarray
 import zarr
+from own_parts import Rounded, Thirds, first_class
 
-from bmpaudit import DataError, Graph, InputError, datasets
+from bmpaudit import DataError, Graph, InputError, datasets, registry
+from bmpaudit.errors import UntrustedCodeError
+from bmpaudit.files import folder_lock
+from bmpaudit.registry import UntrustedPart
 from bmpaudit.samplers import Snowball, Uniform, draw_memberships
 from bmpaudit.shadow import (
     GAT,
     GCN,
     Clean,
+    FullEdges,
     NoisyLastLayer,
     ShadowPlan,
     ShadowRuns,
@@ -102,10 +107,10 @@ def test_training_resumes_after_kill_9_at_any_moment(after: int, graph: Graph, w
             process.kill()
     already = int(ShadowStore(tmp_path, graph, PLAN, read_only=True).is_done.sum())
     assert already < NUM_MODELS
-    reports: list[int] = []
-    train_shadows(graph, PLAN, NUM_MODELS, tmp_path, progress=reports.append)
-    assert reports[0] == already
-    assert reports[-1] == NUM_MODELS
+    counts: list[int] = []
+    train_shadows(graph, PLAN, NUM_MODELS, tmp_path, progress=counts.append)
+    assert counts[0] == already
+    assert counts[-1] == NUM_MODELS
     assert arrays(tmp_path) == arrays(whole)
 
 
@@ -123,9 +128,9 @@ def test_control_c_is_heard_within_a_second_and_keeps_what_is_finished(graph: Gr
 
 def test_raising_the_number_keeps_what_is_there(graph: Graph, whole: Path, tmp_path: Path) -> None:
     first = train_shadows(graph, PLAN, 45, tmp_path)
-    reports: list[int] = []
-    runs = train_shadows(graph, PLAN, NUM_MODELS, tmp_path, progress=reports.append)
-    assert reports[0] == 45
+    counts: list[int] = []
+    runs = train_shadows(graph, PLAN, NUM_MODELS, tmp_path, progress=counts.append)
+    assert counts[0] == 45
     assert arrays(tmp_path) == arrays(whole)
     assert runs.statistics["full_clean"][:45].tobytes() == first.statistics["full_clean"].tobytes()
     assert train_shadows(graph, PLAN, 10, tmp_path).num_models == 10, "fewer may be asked for"
@@ -203,9 +208,7 @@ def test_a_folder_of_another_graph_is_refused_with_the_sizes(graph: Graph, whole
     message = f"of a graph with 1,000 nodes and {graph.num_edges:,} edges; this one has 1,000 nodes and "
     with pytest.raises(InputError, match=message):
         train_shadows(other, PLAN, NUM_MODELS, whole)
-    labels = graph.labels.copy()
-    labels[:2] = labels[:2][::-1] + [0, 1] if labels[0] == labels[1] else labels[:2][::-1]
-    relabelled = Graph.from_edges(graph.edges, graph.features, labels % graph.num_classes)
+    relabelled = Graph.from_edges(graph.edges, graph.features, np.roll(graph.labels, 1))
     with pytest.raises(InputError, match="of a graph of the same size with other edges, features or labels"):
         train_shadows(relabelled, PLAN, NUM_MODELS, whole)
 
@@ -380,13 +383,13 @@ def test_failed_models_are_kept_apart_and_not_trained_again(graph: Graph, tmp_pa
     plan = ShadowPlan(sometimes_nobody, GCN(), Training(epochs=2))
     empty = ~draw_memberships(graph, sometimes_nobody, 20, plan.seed).any(axis=1)
     assert 0 < empty.sum() < 20
-    reports: list[int] = []
+    counts: list[int] = []
     for _ in range(2):
-        runs = train_shadows(graph, plan, 20, tmp_path, progress=reports.append)
+        runs = train_shadows(graph, plan, 20, tmp_path, progress=counts.append)
         assert runs.failed == tuple(np.flatnonzero(empty).tolist())
         assert runs.indices.tolist() == np.flatnonzero(~empty).tolist()
         assert f"{len(runs.failed)} failed" in str(runs)
-    assert reports[-1] == 20
+    assert counts[-1] == 20
 
 
 def test_logits_are_kept_if_asked_for(graph: Graph, tmp_path: Path) -> None:
@@ -412,3 +415,83 @@ def test_more_threads_than_cores_is_allowed_and_none_is_not(graph: Graph, whole:
     assert runs.statistics["full_noisy"].tobytes() == first.statistics["full_noisy"].tobytes()
     with pytest.raises(InputError, match="num_threads must be a whole number of at least 1, got num_threads=0"):
         train_shadows(graph, PLAN, 20, tmp_path, num_threads=0)
+
+
+def everything_in(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        str(path.relative_to(folder)): (path.read_bytes() if path.is_file() else b"", path.stat().st_mtime_ns)
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def test_reading_changes_nothing_and_takes_no_lock(graph: Graph, copy: Path) -> None:
+    (copy / ".lock").unlink(missing_ok=True)
+    (copy / "shadows" / "done" / "c" / "0.abc.partial").write_bytes(b"half")
+    before = everything_in(copy)
+    assert ShadowStore(copy, graph, PLAN, read_only=True).read().num_models == NUM_MODELS
+    assert everything_in(copy) == before
+
+
+@pytest.mark.parametrize("make", [lambda _: None, Path.mkdir])
+def test_reading_a_folder_without_models_says_so_and_makes_nothing(
+    make: Callable[[Path], None], graph: Graph, tmp_path: Path
+) -> None:
+    folder = tmp_path / "audit"
+    make(folder)
+    with pytest.raises(DataError, match="audit has no shadow models"):
+        ShadowStore(folder, graph, PLAN, read_only=True)
+    assert list(tmp_path.rglob("*")) == ([folder] if folder.exists() else [])
+
+
+def test_reading_needs_no_code_of_the_plan(graph: Graph, tmp_path: Path) -> None:
+    """A folder made with parts of one's own is read with their names alone."""
+    plan = ShadowPlan(
+        Thirds(offset=1), GCN(), Training(epochs=2), (Clean(), Rounded(digits=1)), (FullEdges(),), statistic=first_class
+    )
+    trained = train_shadows(graph, plan, 3, tmp_path)
+    assert list(trained.statistics) == ["full_clean", "full_rounded-1"]
+
+    def by_name(kind: str, part: Any) -> Any:
+        return registry.build(kind, registry.table_of(kind, part), trust_code=False)
+
+    named = replace(
+        plan,
+        sampler=by_name("sampler", plan.sampler),
+        releases=tuple(by_name("release", release) for release in plan.releases),
+        statistic=by_name("statistic", plan.statistic),
+    )
+    assert isinstance(named.sampler, UntrustedPart)
+    runs = ShadowStore(tmp_path, graph, named, read_only=True).read()
+    for name, statistics in trained.statistics.items():
+        assert runs.statistics[name].tobytes() == statistics.tobytes()
+    with pytest.raises(UntrustedCodeError, match="the sampler 'own_parts:Thirds' is code that a file names"):
+        train_shadows(graph, named, 4, tmp_path)
+
+
+def test_a_lost_chunk_is_an_error_when_reading(graph: Graph, copy: Path) -> None:
+    (copy / "shadows" / "statistic_none_noisy" / "c" / "2" / "0").unlink()
+    with pytest.raises(DataError, match="damaged: statistic_none_noisy of model 64 is missing"):
+        ShadowStore(copy, graph, PLAN, read_only=True).read()
+    assert ShadowStore(copy, graph, PLAN, read_only=True).read(64).num_models == 64
+
+
+def test_temporary_files_of_a_kill_are_removed_and_others_are_not(graph: Graph, copy: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "mine.partial").write_text("mine")
+    (copy / "shadows" / "done" / "c" / "link").symlink_to(outside)
+    (copy / "notes.partial").write_text("mine")
+    left = [copy / "shadows" / "done" / "c" / f"0.{32 * 'a'}.partial", copy / ".shadows.partial-abcd1234.json"]
+    for path in left:
+        path.write_text("half")
+    train_shadows(graph, PLAN, 10, copy)
+    assert not any(path.exists() for path in left)
+    assert (outside / "mine.partial").exists()
+    assert (copy / "notes.partial").exists()
+
+
+def test_whoever_holds_the_lock_can_train_and_others_cannot(graph: Graph, tmp_path: Path) -> None:
+    with folder_lock(tmp_path):
+        assert train_shadows(graph, PLAN, 2, tmp_path).num_models == 2
+        with start_training(tmp_path, num_models=4) as process:
+            assert "is in use by another process" in process.communicate()[1]

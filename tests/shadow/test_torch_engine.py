@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 from helpers import fill, random_graph
+from own_parts import Sage, train_by_hand
 from torch import nn
-from torch_geometric.nn import GCNConv, SAGEConv
+from torch_geometric.nn import GCNConv
 
 from bmpaudit import InputError, datasets
 from bmpaudit.samplers import Bernoulli, Uniform, draw_memberships
@@ -19,7 +20,6 @@ from bmpaudit.shadow import (
     Clean,
     FullEdges,
     ModelState,
-    NoisyLastLayer,
     ShadowPlan,
     TorchModel,
     Training,
@@ -29,27 +29,6 @@ from bmpaudit.shadow.engines.last_layer import box_muller, last_layer
 from bmpaudit.shadow.engines.native import NativeEngine
 from bmpaudit.shadow.engines.torch import TorchEngine
 from bmpaudit.shadow.models import NativeModel
-
-
-class Sage(nn.Module):
-    def __init__(self, num_features: int, num_classes: int) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList([SAGEConv(num_features, 8), SAGEConv(8, num_classes)])
-        self.norm = nn.Identity()
-
-    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
-        x = nn.functional.dropout(self.layers[0](x, edge_index).relu(), 0.5, self.training)
-        out: torch.Tensor = self.layers[1](x, edge_index)
-        return out
-
-
-def train_by_hand(module: nn.Module, data: Any, seed: int) -> None:
-    assert seed >= 0
-    optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
-    for _ in range(3):
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(module(data.x, data.edge_index), data.y).backward()
-        optimizer.step()
 
 
 def unstable(module: nn.Module, data: Any, seed: int) -> None:  # noqa: ARG001
@@ -139,7 +118,6 @@ def test_a_users_model_is_stored_and_resumed(tmp_path: Any) -> None:
         == first.statistics["full_clean"].tobytes()
     )
     with pytest.raises(
-        InputError,
-        match=r"holds shadow models with model test_torch_engine:Sage, no version; this plan has version='2'",
+        InputError, match=r"holds shadow models with model own_parts:Sage, no version; this plan has version='2'"
     ):
         train_shadows(graph, replace(plan, model=TorchModel(Sage, version="2")), 5, tmp_path)

@@ -105,6 +105,7 @@ def run_attacks(plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors,
             scored = challenge(
                 plan.attack, evidence, prior, plan.rules_by_name, targets=thinned, with_scores=True, **options
             ).scores
+            assert scored is not None  # noqa: S101 - they were asked for
             for variant in members:
                 counts[variant.name] = whole.error_counts(variant.rule)
                 if other.is_counted.any():

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import rich.box
-from rich.table import Table
 from rich.text import Text
 
 from bmpaudit.cli.options import json_option
-from bmpaudit.cli.root import cli, stdout
+from bmpaudit.cli.root import cli
+from bmpaudit.cli.sections import SectionOption
+from bmpaudit.cli.show import simple_table
+from bmpaudit.cli.terminal import console, echo
 from bmpaudit.plain import to_json
 from bmpaudit.report.words import number, percent, probability, signed
 
@@ -24,18 +25,40 @@ if TYPE_CHECKING:
 @click.argument("folders", metavar="DIR DIR...", nargs=-1, type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--out",
+    metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write compare.html, .pdf, .png, .json and compare_nodes.parquet into this folder.",
+    help="Folder for the comparison as a page, figures, JSON and a table of nodes.",
 )
 @click.option(
     "--definition",
+    metavar="NAME",
     default="bmp-r",
     show_default=True,
-    help="Definition whose posteriors are compared.",
+    help="Privacy definition whose posteriors are compared; the audits must have estimated it.",
 )
-@click.option("--side", type=click.Choice(["right", "left"]), help="Side of bmp and of the nodes, ε_R or ε_L [right].")
-@click.option("--variant", help="Variant of the attack, such as none_clean_weak [each audit's main one].")
-@click.option("--top", type=click.IntRange(min=0), default=10, show_default=True, help="Number of nodes to show.")
+@click.option(
+    "--side",
+    type=click.Choice(["right", "left"]),
+    cls=SectionOption,
+    default_text="right",
+    help="Which ε of a definition with two, and of the nodes: ε_R (right) or ε_L (left).",
+)
+@click.option(
+    "--variant",
+    metavar="NAME",
+    cls=SectionOption,
+    default_text="the main one of each audit",
+    help="Variant of the attack, such as none_clean_weak.",
+)
+@click.option(
+    "--top",
+    metavar="INTEGER",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    cls=SectionOption,
+    help="Number of nodes to show.",
+)
 @json_option
 def compare(
     folders: tuple[Path, ...],
@@ -48,8 +71,8 @@ def compare(
 ) -> None:
     """Compare finished audits: does this sampler, model or defence leak less?
 
-    Shows the posterior of each, of their difference to the first, how probable it is that one leaks more, and which
-    nodes changed.
+    Shows the posterior of each audit, its difference from the first, how probable it is that one leaks more than the
+    other, and which nodes changed.
 
     \b
     bmpaudit compare cora-gcn cora-gat --out gcn-against-gat
@@ -60,7 +83,7 @@ def compare(
         raise click.UsageError(f"compare takes at least two audit folders, got {len(folders)}")
     result = compare_audits(folders, definition, side=side, variant=variant)
     if as_json:
-        click.echo(to_json(result.to_dict(top)))
+        echo(to_json(result.to_dict(top)))
     else:
         _show(result, top)
     if out is not None:
@@ -68,7 +91,7 @@ def compare(
 
         page = write_comparison(result, out)
         if not as_json:
-            stdout.print(Text(f"page: {page}"), soft_wrap=True)
+            console().print(Text(f"page: {page}"), soft_wrap=True)
 
 
 def _show(result: Comparison, top: int) -> None:
@@ -76,9 +99,9 @@ def _show(result: Comparison, top: int) -> None:
 
     symbol, first = result.symbol, result.audits[0].label
     for verdict in result.verdicts:
-        stdout.print(Text(verdict, style="bold"))
-    table = _table(
-        1, f"{symbol} ({result.definition})", "5 %", "50 %", "95 %", "floor", "proven", "nodes", "prior's share"
+        console().print(Text(verdict, style="bold"))
+    table = simple_table(
+        f"{symbol} ({result.definition})", "5 %", "50 %", "95 %", "floor", "proven", "nodes", "prior's share"
     )
     for audit in result.audits:
         table.add_row(
@@ -89,29 +112,30 @@ def _show(result: Comparison, top: int) -> None:
             f"{audit.posterior.num_nodes:,}",
             percent(audit.prior_share),
         )
-    stdout.print(table)
-    table = _table(1, "difference", "5 %", "50 %", "95 %", "leaks more")
+    console().print(table)
+    table = simple_table("difference", "5 %", "50 %", "95 %", "leaks more")
     for each in result.differences:
         table.add_row(
             Text(f"{each.label} − {first}"),
             *map(signed, (each.p5, each.p50, each.p95)),
             probability(each.more_prob),
         )
-    stdout.print(table)
+    console().print(table)
     for nodes in result.nodes:
         _show_nodes(nodes, first, top)
     _show_settings(result)
     for caution in result.cautions:
-        stdout.print(Text(f"! {caution}"))
+        console().print(Text(f"! {caution}"))
 
 
 def _show_nodes(nodes: NodeComparison, first: str, top: int) -> None:
     if nodes.not_comparable:
         return  # it is among the cautions
-    stdout.print(Text(nodes.sentence))
+    console().print(Text(nodes.sentence))
     if not top:
         return
-    table = _table(2, "node", "class", f"{nodes.symbol}, {first}", nodes.label, "change", "interval", "leaks more", "")
+    columns = ("node", "class", f"{nodes.symbol}, {first}", nodes.label, "change", "interval", "leaks more", "")
+    table = simple_table(*columns, num_left=2)
     for row in nodes.table.head(top).to_dict(orient="records"):
         table.add_row(
             Text(str(row["name"])),
@@ -123,23 +147,17 @@ def _show_nodes(nodes: NodeComparison, first: str, top: int) -> None:
             probability(row["more_prob"]),
             "constant" if row["is_constant"] else "",
         )
-    stdout.print(table)
+    console().print(table)
 
 
 def _show_settings(result: Comparison) -> None:
     from bmpaudit.auditing.compared import show_value
 
     if not result.settings:
-        stdout.print("The plans are the same.")
+        console().print("The plans are the same.")
         return
-    table = _table(len(result.audits) + 1, "setting", *(audit.label for audit in result.audits))
+    labels = [audit.label for audit in result.audits]
+    table = simple_table("setting", *labels, num_left=1 + len(labels))
     for setting in result.settings:
         table.add_row(Text(setting.key), *(Text(show_value(value)) for value in setting.values))
-    stdout.print(table)
-
-
-def _table(num_texts: int, *columns: str) -> Table:
-    table = Table(box=rich.box.SIMPLE, pad_edge=False)
-    for position, column in enumerate(columns):
-        table.add_column(Text(column), justify="left" if position < num_texts else "right")
-    return table
+    console().print(table)

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from bmpaudit.cli.options import json_option, make_runtime, quiet_option, threads_option
-from bmpaudit.cli.plan_options import trust_option
+from bmpaudit.cli.options import json_option, make_runtime, quiet_option, threads_option, trust_option
 from bmpaudit.cli.root import cli
-from bmpaudit.cli.show import show_summary
-from bmpaudit.plain import to_json
-from bmpaudit.progress import progress_bar
+from bmpaudit.cli.sections import SectionOption
+from bmpaudit.cli.terminal import echo
 from bmpaudit.registry import DEFINITION, ENTRIES, build
 
 if TYPE_CHECKING:
@@ -46,39 +44,64 @@ Examples:
 @click.argument("counts", metavar="COUNTS|DIR", type=click.Path(path_type=Path))
 @click.option(
     "--definition",
+    metavar="NAME",
     default="bmp-r",
     show_default=True,
-    help=f"Privacy definition to estimate: {', '.join(ENTRIES[DEFINITION])}, or module:Name.",
+    help=f"Privacy definition to estimate ({', '.join(ENTRIES[DEFINITION])}, or module:Name).",
 )
 @click.option(
-    "--method", type=click.Choice(["exact", "mhaar"]), default="exact", show_default=True, help="mhaar: Algorithm 3."
+    "--method",
+    type=click.Choice(["exact", "mhaar"]),
+    default="exact",
+    show_default=True,
+    help="Exact quadrature, or the Markov chains of Algorithm 3 (mhaar).",
 )
 @click.option("--prior-mean", type=float, default=0.0, show_default=True, help="Mean of the normal prior of ε.")
 @click.option(
     "--prior-variance", type=float, default=10.0, show_default=True, help="Variance of the normal prior of ε."
 )
-@click.option("--strength", type=float, help="Attack strength s, in [0, 1) [0].")
 @click.option(
-    "--strength-prior", type=float, nargs=2, metavar="A B", help="Estimate s too, with the prior Beta(A, B); not bmp."
+    "--strength", type=float, cls=SectionOption, default_text="0", help="Assumed attack strength s, in [0, 1)."
 )
-@click.option("--iterations", type=int, help="mhaar: steps of a chain [10,000; bmp 50,000].")
-@click.option("--chains", type=int, help="mhaar: number of chains [4].")
-@click.option("--auxiliary", type=int, metavar="M", help="mhaar: points per node and step [50].")
-@click.option("--correlated", is_flag=True, help="mhaar: counts with unknown correlations in place of binomial ones.")
-@click.option("--seed", type=int, default=0, show_default=True, help="mhaar: random seed of the chains.")
+@click.option(
+    "--strength-prior",
+    type=float,
+    nargs=2,
+    metavar="A B",
+    help="Estimate s as well, with the prior Beta(A, B); for definitions with one parameter.",
+)
+@click.option(
+    "--iterations",
+    type=int,
+    cls=SectionOption,
+    default_text="10,000; two parameters: 50,000",
+    help="Number of steps of a chain (mhaar).",
+)
+@click.option("--chains", type=int, cls=SectionOption, default_text="4", help="Number of chains (mhaar).")
+@click.option(
+    "--auxiliary",
+    type=int,
+    cls=SectionOption,
+    default_text="50",
+    help="Number of auxiliary points per node and step (mhaar).",
+)
+@click.option("--correlated", is_flag=True, help="Let the errors of a node be correlated, not binomial (mhaar).")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the chains (mhaar).")
 @click.option(
     "--level",
+    metavar="FLOAT",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=DEFAULT_LEVEL,
     show_default=True,
-    help="Probability of the credible interval shown.",
+    cls=SectionOption,
+    help="Probability of the credible interval that is shown.",
 )
 @click.option(
     "--save",
     type=click.Path(dir_okay=False, path_type=Path),
     callback=_check_save,
     metavar="FILE.npz",
-    help="Save the posterior, for Posterior.load.",
+    help="File to save the posterior to; bmpaudit.Posterior.load reads it.",
 )
 @trust_option
 @threads_option
@@ -94,32 +117,36 @@ def estimate(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Estimate ε from a table of an attack's errors, or run the step after `attack` in an audit folder.
+    """Estimate ε from the errors of an attack: those of a table, or those of an audit folder.
 
     COUNTS is a CSV or Parquet file with the columns node, num_out, num_in, false_positives, false_negatives and
-    prior_prob. DIR is an audit folder, whose plan says what to estimate.
+    prior_prob. DIR is an audit folder, whose plan says what to estimate; the other options are for COUNTS.
     """
     if counts.is_dir():
         _estimate_folder(counts, trust_code, threads, as_json, quiet)
         return
     from bmpaudit.attack import ErrorCounts
+    from bmpaudit.plain import to_json
 
     posterior = _estimate(ErrorCounts.from_table(counts), quiet=quiet, threads=threads, **settings)
     if save is not None:
         posterior.save(save)
-    click.echo(to_json(_as_json(posterior, level)) if as_json else "\n".join(_table(posterior, level)))
+    echo(to_json(_as_json(posterior, level)) if as_json else "\n".join(_table(posterior, level)))
 
 
 def _estimate_folder(folder: Path, trust_code: bool, threads: int | None, as_json: bool, quiet: bool) -> None:
     from bmpaudit.auditing.pipeline import Pipeline
     from bmpaudit.auditing.stored import stored_subject
     from bmpaudit.auditing.workspace import Workspace
+    from bmpaudit.cli.show import show_summary
 
     context = click.get_current_context()
     for parameter in context.command.params:
         is_given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if is_given and parameter.name not in ("counts", "trust_code", "threads", "as_json", "quiet"):
-            raise click.UsageError(f"{parameter.opts[0]} is for a table of counts: {folder} has its plan.toml")
+            raise click.UsageError(
+                f"{parameter.opts[0]} is for a table of errors; {folder} has a plan, see bmpaudit audit"
+            )
     workspace = Workspace(folder)
     pipeline = Pipeline(
         stored_subject(workspace, trust_code=trust_code), workspace, make_runtime(threads, quiet), may_run=("estimate",)
@@ -146,6 +173,7 @@ def _estimate(
     """The posterior that the options ask for."""
     from bmpaudit import estimation
     from bmpaudit.estimation.mhaar import DEFAULT_ITERATIONS, DEFAULT_JOINT_ITERATIONS
+    from bmpaudit.progress import progress_bar
 
     if strength is not None and strength_prior is not None:
         raise click.UsageError("--strength fixes what --strength-prior estimates: give one of the two")

@@ -1,4 +1,4 @@
-"""Plans: write one, check one, and estimate what it costs."""
+"""Plans: write one, check one, or estimate its cost."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any
 
 import click
 
-from bmpaudit.cli.options import json_option, threads_option
-from bmpaudit.cli.plan_options import merge_settings, plan_options, trust_option
+from bmpaudit.cli.options import json_option, threads_option, trust_option
+from bmpaudit.cli.plan_options import plan_options
+from bmpaudit.cli.plan_settings import merge_settings
 from bmpaudit.cli.root import cli
+from bmpaudit.cli.sections import SectionedCommand, SectionOption
+from bmpaudit.cli.terminal import echo
 from bmpaudit.files import write_text
 from bmpaudit.plain import to_json
 
@@ -18,20 +21,26 @@ plan_argument = click.argument("path", metavar="FILE", type=click.Path(dir_okay=
 
 @cli.group()
 def plan() -> None:
-    """Write a plan, check it, and estimate what it costs.
+    """Write a plan, check it, or estimate its cost.
 
     \b
     bmpaudit plan init audit.toml
     """
 
 
-@plan.command()
-@click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), default="audit.toml")
-@click.option("--graph", help="Graph to audit [that of --plan, or cora].")
+@plan.command(cls=SectionedCommand)
+@click.argument("path", metavar="[FILE]", type=click.Path(dir_okay=False, path_type=Path), default="audit.toml")
+@click.option(
+    "--graph",
+    metavar="GRAPH",
+    cls=SectionOption,
+    default_text="the one of --plan, or cora",
+    help="Graph to audit: the name of a data set, an .npz archive, a folder with tables, or module:function.",
+)
+@click.option("--force", is_flag=True, cls=SectionOption, help="Overwrite an existing file.")
 @plan_options()
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def init(path: Path, graph: str | None, plan_path: Path | None, force: bool, **settings: Any) -> None:
-    """Write a plan with a comment on every key.
+    """Write a plan with a comment on every key to FILE, or to audit.toml.
 
     \b
     bmpaudit plan init audit.toml --graph cora --sampler snowball
@@ -42,7 +51,7 @@ def init(path: Path, graph: str | None, plan_path: Path | None, force: bool, **s
         raise click.UsageError(f"{path} exists; --force overwrites it")
     table = {"graph": "cora"} | merge_settings(graph, plan_path, settings)
     write_text(path, plan_template(parse_plan(table).plan, table["graph"]))
-    click.echo(f"{path}: run it with bmpaudit audit --plan {path} --out DIR")
+    echo(f"{path}: run it with bmpaudit audit --plan {path} --out DIR")
 
 
 @plan.command()
@@ -59,11 +68,11 @@ def check(path: Path, trust_code: bool, as_json: bool) -> None:
 
     checked = read_plan(path, trust_code=trust_code)
     if as_json:
-        click.echo(to_json(plan_table(checked.plan, checked.graph)))
+        echo(to_json(plan_table(checked.plan, checked.graph)))
     else:
         definitions = ", ".join(checked.plan.definitions_by_name)
-        click.echo(f"{path}: fine. {checked.graph or 'no graph'}, {checked.plan.title}")
-        click.echo(f"{checked.plan.shadows:,} shadow models, {len(checked.plan.views)} views, {definitions}")
+        echo(f"{path}: fine. {checked.graph or 'no graph'}, {checked.plan.title}")
+        echo(f"{checked.plan.shadows:,} shadow models, {len(checked.plan.views)} views, {definitions}")
 
 
 @plan.command()
@@ -72,7 +81,7 @@ def check(path: Path, trust_code: bool, as_json: bool) -> None:
 @threads_option
 @json_option
 def cost(path: Path, trust_code: bool, threads: int | None, as_json: bool) -> None:
-    """Estimate how long a plan will take and how much disk it needs, by training a few models.
+    """Estimate how long a plan will take and how much disk space it needs, by training a few models.
 
     \b
     bmpaudit plan cost audit.toml
@@ -86,4 +95,4 @@ def cost(path: Path, trust_code: bool, threads: int | None, as_json: bool) -> No
         raise click.UsageError(f"{path} names no graph")
     graph = datasets.load(stored.graph, trust_code=trust_code)
     price = estimate_cost(graph, stored.plan.shadow_plan, stored.plan.shadows, num_threads=threads)
-    click.echo(to_json(vars(price)) if as_json else price)
+    echo(to_json(vars(price)) if as_json else price)

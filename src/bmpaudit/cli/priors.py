@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import rich.box
-from rich.table import Table
 
 from bmpaudit import datasets, registry
+from bmpaudit.cli import sections
 from bmpaudit.cli.options import json_option, quiet_option, threads_option
-from bmpaudit.cli.plan_options import given_settings, setting_options
-from bmpaudit.cli.root import cli, stdout
+from bmpaudit.cli.plan_options import setting_options
+from bmpaudit.cli.plan_settings import given_settings
+from bmpaudit.cli.root import cli
+from bmpaudit.cli.sections import SectionedCommand, SectionOption
+from bmpaudit.cli.show import simple_table
+from bmpaudit.cli.terminal import console, echo
 from bmpaudit.files import atomic_write
 from bmpaudit.graph import Graph
 from bmpaudit.plain import to_json
@@ -28,18 +31,35 @@ if TYPE_CHECKING:
 SHOWN_BY_DEFAULT = ("uniform", "snowball")
 
 
-@cli.command()
+@cli.command(cls=SectionedCommand)
 @click.argument("graph", metavar="GRAPH")
 @click.option(
     "--sampler",
     "names",
+    metavar="NAME",
     multiple=True,
-    help=f"Sampler: {', '.join(ENTRIES[SAMPLER])}, or module:Name; can be repeated [{' '.join(SHOWN_BY_DEFAULT)}].",
+    cls=SectionOption,
+    section=sections.SAMPLER,
+    default_text=" ".join(SHOWN_BY_DEFAULT),
+    help=f"How the training sample is drawn ({', '.join(ENTRIES[SAMPLER])}, or module:Name; can be repeated).",
 )
 @setting_options("sampler")
-@click.option("--draws", type=int, default=100_000, show_default=True, help="Samples drawn where γ has no formula.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the draws.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="CSV file for γ and η of every node.")
+@click.option(
+    "--draws",
+    type=int,
+    default=100_000,
+    show_default=True,
+    cls=SectionOption,
+    help="Number of samples drawn where γ has no formula.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, cls=SectionOption, help="Random seed of the draws.")
+@click.option(
+    "--output",
+    metavar="FILE.csv",
+    type=click.Path(dir_okay=False, path_type=Path),
+    cls=SectionOption,
+    help="CSV file for γ and η of every node.",
+)
 @threads_option
 @quiet_option
 @json_option
@@ -76,7 +96,7 @@ def priors(
         with atomic_write(output) as temporary:
             _priors_of_nodes(loaded, rows).to_csv(temporary, index=False)
     if as_json:
-        click.echo(to_json([_summary(name, each) for name, each in rows]))
+        echo(to_json([_summary(name, each) for name, each in rows]))
     else:
         _print_priors(loaded, rows)
 
@@ -98,11 +118,7 @@ def _summary(name: str, priors: Priors) -> dict[str, Any]:
 
 
 def _print_priors(graph: Graph, rows: list[tuple[str, Priors]]) -> None:
-    table = Table(title=str(graph), title_justify="left", title_style="", box=rich.box.SIMPLE)
-    table.add_column("sampler")
-    for column in ("γ min", "γ mean", "γ max", "±", "ε_L ≥", "ε_R ≥"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("draws", justify="right", no_wrap=True)
+    table = simple_table("sampler", "γ min", "γ mean", "γ max", "±", "ε_L ≥", "ε_R ≥", "draws")
     for name, each in rows:
         values = (each.prob.min(), each.prob.mean(), each.prob.max(), each.standard_error.max())
         table.add_row(
@@ -112,12 +128,13 @@ def _print_priors(graph: Graph, rows: list[tuple[str, Priors]]) -> None:
             number(each.floor.right),
             "formula" if each.is_exact else f"{each.num_draws:,}",
         )
-    stdout.print(table)
-    stdout.print("γ: probability that a node is in the training sample.")
-    stdout.print("ε_L, ε_R: the floor that the sampler alone sets, whatever is trained (Prop. 1).")
+    console().print(str(graph))
+    console().print(table)
+    console().print("γ: probability that a node is in the training sample.")
+    console().print("ε_L, ε_R: the floor that the sampler alone sets, whatever is trained (Prop. 1).")
     levels = {each.floor.level for _, each in rows if not each.is_exact}
     for level in sorted(level for level in levels if level is not None):
-        stdout.print(f"Where γ was drawn, the floor holds with {100 * level:g} % confidence.")
+        console().print(f"Where γ was drawn, the floor holds with {100 * level:g} % confidence.")
 
 
 def _priors_of_nodes(graph: Graph, rows: list[tuple[str, Priors]]) -> pd.DataFrame:

@@ -1,35 +1,24 @@
-"""The command itself, and how it tells what went wrong."""
+"""The command itself, and how it reports what went wrong."""
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 import click
-from rich.console import Console
 
+from bmpaudit.cli.commands import LazyGroup
+from bmpaudit.cli.terminal import accept_all_symbols, tell
 from bmpaudit.errors import DownloadError, InputError
-from bmpaudit.graph import GraphCleanedWarning
-
-stdout = Console(highlight=False)
 
 
-def main() -> None:
-    """Runs the command line; what the user got wrong is told in one line, with exit code 2."""
-    warnings.showwarning = _show_warning
-    try:
-        sys.exit(cli(standalone_mode=False) or 0)
-    except click.exceptions.NoArgsIsHelpError as no_command:
-        click.echo(no_command.format_message(), err=True)
-        sys.exit(2)
-    except (MemoryError, OSError, click.ClickException, InputError) as failure:
-        if _Settings.debug:
-            traceback.print_exc()
-        sys.exit(_explain(failure))
-    except (KeyboardInterrupt, click.Abort):
-        _tell("stopped")
-        sys.exit(130)
+class _Terminated(BaseException):
+    """The process was asked to end, as a cluster's scheduler does."""
 
 
 class _Settings:
@@ -38,16 +27,64 @@ class _Settings:
     debug = False
 
 
+def main() -> None:
+    """Runs the command line and exits: 2 for wrong use, 1 for a failure, 130 after Ctrl-C, 143 after SIGTERM.
+
+    Errors are reported in one line on stderr.
+    """
+    warnings.showwarning = _show_warning
+    accept_all_symbols()
+    with _ending_on_sigterm():
+        sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        return cli(standalone_mode=False) or 0
+    except click.exceptions.NoArgsIsHelpError as no_command:
+        print(no_command.format_message(), file=sys.stderr)
+        return 2
+    except (MemoryError, OSError, click.ClickException, InputError) as failure:
+        if _Settings.debug:
+            traceback.print_exc()
+        return _explain(failure)
+    except (KeyboardInterrupt, click.Abort):
+        tell("stopped")
+        return 130
+    except _Terminated:
+        tell("stopped")
+        return 128 + signal.SIGTERM
+
+
 def _explain(failure: Exception) -> int:
-    """Tells it in one line and returns the exit code: 2 for what the user got wrong, 1 for what failed."""
+    """Reports an error in one line and returns the exit code: 2 for wrong use, 1 for a failure."""
     if isinstance(failure, MemoryError):
-        _tell("not enough memory for this")
+        tell("not enough memory for this")
         return 1
-    _tell(failure.format_message() if isinstance(failure, click.ClickException) else str(failure))
+    if isinstance(failure, click.ClickException):
+        tell(failure.format_message())
+    elif isinstance(failure, OSError) and failure.strerror and failure.filename is not None:
+        tell(f"{failure.filename}: {failure.strerror}")
+    else:
+        tell(str(failure))
     return 1 if isinstance(failure, (DownloadError, OSError)) else 2
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@contextmanager
+def _ending_on_sigterm() -> Iterator[None]:
+    """Within the block SIGTERM ends the command as Ctrl-C does: files are left whole and locks are released."""
+
+    def end(_: int, __: FrameType | None) -> None:
+        raise _Terminated
+
+    previous = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="bmpaudit")
 @click.option("--debug", is_flag=True, help="Show where in the code an error came from.")
 def cli(debug: bool) -> None:
@@ -60,9 +97,7 @@ def cli(debug: bool) -> None:
     _Settings.debug = debug
 
 
-def _tell(message: str) -> None:
-    click.echo(f"bmpaudit: {' '.join(message.split())}", err=True)
-
-
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    _tell(f"{'' if issubclass(category, GraphCleanedWarning) else f'{category.__name__}: '}{message}")
+    from bmpaudit.graph import GraphCleanedWarning
+
+    tell(f"{'' if issubclass(category, GraphCleanedWarning) else f'{category.__name__}: '}{message}")

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
-import rich.box
-from rich.table import Table
-from rich.text import Text
 
 from bmpaudit.cli.options import graph_argument, json_option, make_runtime, out_option, quiet_option, threads_option
-from bmpaudit.cli.plan_options import make_subject, plan_options
-from bmpaudit.cli.root import cli, stdout
+from bmpaudit.cli.plan_options import plan_options
+from bmpaudit.cli.plan_settings import make_subject
+from bmpaudit.cli.root import cli
+from bmpaudit.cli.sections import RUN, SectionedCommand, SectionOption
+from bmpaudit.cli.show import print_table, simple_table
+from bmpaudit.cli.terminal import console, echo
 from bmpaudit.graph import Graph
 from bmpaudit.plain import to_json
 
@@ -22,13 +23,20 @@ if TYPE_CHECKING:
     from bmpaudit.shadow import ShadowRuns
 
 
-@cli.command()
+@cli.command(cls=SectionedCommand)
 @graph_argument
 @out_option
 @plan_options(without=("attack", "decision", "estimation", "permutations"))
-@click.option("--keep-logits", is_flag=True, help="Keep the logits beside the statistics.")
 @click.option(
-    "--cost", "only_cost", is_flag=True, help="Only estimate how long it will take and how much disk it needs."
+    "--keep-logits", is_flag=True, cls=SectionOption, section=RUN, help="Store the logits beside the statistics."
+)
+@click.option(
+    "--cost",
+    "only_cost",
+    is_flag=True,
+    cls=SectionOption,
+    section=RUN,
+    help="Only estimate how long training will take and how much disk space it needs.",
 )
 @threads_option
 @quiet_option
@@ -46,7 +54,8 @@ def train(
 ) -> None:
     """Train shadow models, or resume training.
 
-    GRAPH is the name of a data set, an .npz archive, a folder with nodes and edges tables, or module:function.
+    GRAPH is the name of a data set, an .npz archive, a folder with nodes and edges tables, or module:function. Without
+    it, the plan of the audit folder is used.
 
     \b
     bmpaudit train cora --sampler snowball --model gat --shadows 1000 --out cora-gat
@@ -61,13 +70,13 @@ def train(
         cost = estimate_cost(
             subject.graph, plan.shadow_plan, plan.shadows, num_threads=threads, keep_logits=keep_logits
         )
-        click.echo(to_json(vars(cost)) if as_json else cost)
+        echo(to_json(vars(cost)) if as_json else cost)
         return
     pipeline = Pipeline(subject, Workspace(out), make_runtime(threads, quiet), keep_logits=keep_logits)
     with pipeline.prepared():
         runs = pipeline.runs
     if as_json:
-        click.echo(to_json({"folder": str(out), "seed": plan.seed, **_summary(runs)}))
+        echo(to_json({"folder": str(out), "seed": plan.seed, **_summary(runs)}))
     else:
         _print_runs(subject.graph, out, runs, plan.seed)
     if runs.num_models == 0:
@@ -98,18 +107,18 @@ def _mean(values: np.ndarray) -> float | None:
 
 
 def _print_runs(graph: Graph, out: Path, runs: ShadowRuns, seed: int) -> None:
+    from rich.text import Text
+
     summary = _summary(runs)
-    table = Table(title=str(graph), title_justify="left", title_style="", box=rich.box.SIMPLE)
-    table.add_column("view")
-    for column in ("margin, node in sample", "margin, node not in sample"):
-        table.add_column(column, justify="right", no_wrap=True)
+    table = simple_table("view", "mean statistic, node in sample", "mean statistic, node not in sample")
     for view, means in summary["views"].items():
         table.add_row(view, *("-" if mean is None else f"{mean:.3f}" for mean in means.values()))
-    stdout.print(table)
+    console().print(Text(str(graph)))
+    print_table(table)
     accuracies = (summary["train_accuracy"], summary["held_out_accuracy"])
     shown = ["-" if accuracy is None else f"{accuracy:.1%}" for accuracy in accuracies]
-    stdout.print(Text(f"{runs.num_models:,} shadow models in {out}"), soft_wrap=True)
-    stdout.print(f"accuracy on their samples {shown[0]}, elsewhere {shown[1]}")
+    console().print(Text(f"{runs.num_models:,} shadow models in {out}"), soft_wrap=True)
+    console().print(f"accuracy on their samples {shown[0]}, elsewhere {shown[1]}")
     if runs.failed:
         first = ", ".join(map(str, runs.failed[:10]))
-        stdout.print(f"{len(runs.failed):,} models failed (seed {seed}; empty sample, or not finite): {first}")
+        console().print(f"{len(runs.failed):,} models failed (seed {seed}; empty sample, or not finite): {first}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,8 @@ def load_posterior(path: Path, trust_code: bool = False) -> Posterior:
             raise DataError(f"{path}: a posterior of format {about['format']}, this version reads {FORMAT}")
         definition: Definition = _stored_definition(about, arrays)
     if _is_built_in(about) or trust_code:
-        definition = registry.build(registry.DEFINITION, about["definition"])
+        with _damage_in(path) if _is_built_in(about) else nullcontext():  # what the user's own code raises is no damage
+            definition = registry.build(registry.DEFINITION, about["definition"])
         names = [parameter["name"] for parameter in about["definition_parameters"]]
         if list(parameter_names(definition)) != names:
             raise DataError(

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from bmpaudit.errors import InputError
+from bmpaudit.graph.features import type_of
 
 
 class GraphCleanedWarning(UserWarning):
@@ -76,7 +77,7 @@ def clean_edges(pairs: npt.NDArray[np.integer], num_nodes: int) -> CleanEdges:
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise InputError(f"edges must have shape (num_edges, 2), got {pairs.shape}")
     if not np.issubdtype(pairs.dtype, np.integer):
-        raise InputError(f"edges must be whole numbers, got {pairs.dtype}")
+        raise InputError(f"edges must be whole numbers, got {type_of(pairs)}")
     outside = (pairs < 0) | (pairs >= num_nodes)
     if outside.any():
         row = int(np.argmax(outside.any(axis=1)))

@@ -24,6 +24,11 @@ def as_array(what: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
         raise InputError(f"{what} must be an array: {failure}") from None
 
 
+def type_of(array: npt.NDArray[Any]) -> str:
+    """The type of an array's entries, in words a user knows."""
+    return "text" if array.dtype.kind in "SU" else str(array.dtype)
+
+
 def check_sparse(what: str, matrix: Any) -> None:
     """Raises `InputError` if a SciPy matrix has indices that would make compiled code read foreign memory."""
     try:
@@ -63,11 +68,14 @@ def canonical_features(features: Any, num_nodes: int, node_names: Sequence[str] 
     matrix = as_matrix(features, num_nodes)
     if scipy.sparse.issparse(matrix):
         return _from_sparse(matrix, node_names)
-    dense = _float32(matrix, order="C")
+    dense = _float32(matrix, node_names, order="C")
     is_finite = np.isfinite(dense)
     if not is_finite.all():
         node, column = (int(place) for place in np.unravel_index(np.argmin(is_finite), dense.shape))
-        raise _not_finite(matrix[node, column], node, column, node_names)
+        value = matrix[node, column]
+        is_too_large = np.isinf(dense[node, column]) and np.isfinite(float(value))
+        bound = " in single precision" if is_too_large else ""
+        raise NodeError(f"features must be finite{bound}, got {value}", node, node_names, column)
     if np.count_nonzero(dense) < SPARSE_BELOW * dense.size:
         return _read_only(scipy.sparse.csr_array(dense))
     dense.setflags(write=False)
@@ -76,14 +84,15 @@ def canonical_features(features: Any, num_nodes: int, node_names: Sequence[str] 
 
 def _from_sparse(matrix: Any, node_names: Sequence[str] | None) -> Features:
     check_sparse("features", matrix)
-    sparse = _float32(scipy.sparse.csr_array(matrix))
+    sparse = _float32(scipy.sparse.csr_array(matrix), node_names)
     with np.errstate(over="ignore"):
         sparse.sum_duplicates()
     is_finite = np.isfinite(sparse.data)
     if not is_finite.all():
         entry = int(np.argmin(is_finite))
         node = int(np.searchsorted(sparse.indptr, entry, side="right")) - 1
-        raise _not_finite(sparse.data[entry], node, int(sparse.indices[entry]), node_names)
+        column = int(sparse.indices[entry])
+        raise NodeError(f"features must be finite, got {sparse.data[entry]}", node, node_names, column)
     sparse.eliminate_zeros()
     if sparse.nnz < SPARSE_BELOW * np.prod(sparse.shape):
         return _read_only(sparse)
@@ -92,23 +101,28 @@ def _from_sparse(matrix: Any, node_names: Sequence[str] | None) -> Features:
     return dense
 
 
-def _not_finite(value: Any, node: int, column: int, node_names: Sequence[str] | None) -> NodeError:
-    bound = " in single precision" if np.isfinite(value) else ""  # such as 1e99, which becomes infinite
-    return NodeError(f"features must be finite{bound}, got {value}", node, node_names, column)
-
-
 def _read_only(sparse: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
     for part in (sparse.data, sparse.indices, sparse.indptr):
         part.setflags(write=False)
     return sparse
 
 
-def _float32(matrix: Any, **options: Any) -> Any:
+def _float32(matrix: Any, node_names: Sequence[str] | None, **options: Any) -> Any:
     """A copy, so that what the caller holds stays theirs to change."""
     if np.iscomplexobj(matrix):
         raise InputError("features must be real numbers, got complex numbers")
     try:
         with np.errstate(over="ignore"):  # a number too large becomes infinite, which is refused
             return matrix.astype(np.float32, copy=True, **options)
-    except (TypeError, ValueError) as failure:
+    except (TypeError, ValueError, OverflowError) as failure:
+        if isinstance(matrix, np.ndarray):
+            _refuse_first_text(matrix, node_names)
         raise InputError(f"features must be numbers: {failure}") from None
+
+
+def _refuse_first_text(matrix: npt.NDArray[Any], node_names: Sequence[str] | None) -> None:
+    for (node, column), value in np.ndenumerate(matrix):
+        try:
+            float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise NodeError(f"features must be numbers, got {str(value)!r}", node, node_names, column) from None

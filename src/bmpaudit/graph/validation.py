@@ -9,7 +9,7 @@ import scipy.sparse
 
 from bmpaudit.arrays import Ints
 from bmpaudit.errors import InputError
-from bmpaudit.graph.features import as_array
+from bmpaudit.graph.features import as_array, type_of
 from bmpaudit.graph.node_error import NodeError, describe_node
 
 # More than any data set has; a label beyond is an identifier that was not numbered.
@@ -24,7 +24,7 @@ def as_labels(labels: npt.ArrayLike) -> npt.NDArray[Any]:
     if len(array) == 0:
         raise InputError("a graph must have at least one node, got 0 labels")
     if not np.issubdtype(array.dtype, np.integer):
-        raise InputError(f"labels must be whole numbers, got {array.dtype}")
+        raise InputError(f"labels must be whole numbers, got {type_of(array)}")
     return array
 
 
@@ -135,7 +135,7 @@ def _first(values: npt.NDArray[Any], flags: npt.NDArray[np.bool_]) -> int:
 def _whole_numbers(what: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
     array = as_array(what, values)
     if array.ndim != 1 or (len(array) and not np.issubdtype(array.dtype, np.integer)):
-        raise InputError(f"{what} must be a list of whole numbers, got {array.dtype} of shape {array.shape}")
+        raise InputError(f"{what} must be a list of whole numbers, got {type_of(array)} of shape {array.shape}")
     return array
 
 

@@ -90,9 +90,9 @@ def check_memberships(
       Small deviations of many nodes add up here, and samples that depend on each other show.
     - *Repeated samples*: the nodes in identical pairs of rows, against relabelling rows and references at random.
 
-    Each test keeps its level for any sampler and number of rows, hence so does their Bonferroni combination: memberships
-    that are right are refused with probability `false_alarm_prob` at most. Memberships that pass may still be wrong
-    in ways that these statistics do not show, or by too little to show in this number of rows.
+    Each test keeps its level for any sampler and number of rows, and so does their Bonferroni combination: right
+    memberships are refused with probability `false_alarm_prob` at most. Memberships that pass may still be wrong in
+    ways that these statistics do not show, or by too little to show in this number of rows.
 
     Args:
         memberships: Whether each node is in each sample, shape (num_samples, num_nodes).
@@ -112,7 +112,7 @@ def check_memberships(
     >>> graph, half, quarter = datasets.load("demo"), samplers.Uniform(0.5), samplers.Uniform(0.25)
     >>> memberships = samplers.draw_memberships(graph, half, 16, seed=0)
     >>> check_memberships(memberships, graph, quarter, samplers.prior_probabilities(graph, quarter)).message
-    'samples hold 50.0 % of the nodes on average; uniform draws 25.0 %'
+    'samples hold 50.0 % of the nodes (500) on average; uniform draws 25.0 % of the nodes (250)'
     """
     rows = _as_flags(memberships, graph)
     if num_references is None:
@@ -148,15 +148,13 @@ def _as_flags(memberships: npt.ArrayLike, graph: Graph) -> Flags:
 
 
 def _sizes(rows: Flags, references: Flags, name: str) -> FitTest:
-    ours, theirs = rows.mean(axis=1), references.mean(axis=1)
-    message = (
-        f"samples hold {100 * ours.mean():.1f} % of the nodes on average; {name} draws {100 * theirs.mean():.1f} %"
-    )
-    if abs(ours.mean() - theirs.mean()) < 0.0005:
-        message = (
-            f"samples hold between {rows.sum(axis=1).min():,} and {rows.sum(axis=1).max():,} nodes; "
-            f"those of {name} between {references.sum(axis=1).min():,} and {references.sum(axis=1).max():,}"
-        )
+    ours, theirs = rows.sum(axis=1), references.sum(axis=1)
+    figures = [
+        f"{100 * sizes.mean() / rows.shape[1]:.1f} % of the nodes"
+        f" ({sizes.min():,}{f' to {sizes.max():,}' if sizes.max() > sizes.min() else ''})"
+        for sizes in (ours, theirs)
+    ]
+    message = f"samples hold {figures[0]} on average; {name} draws {figures[1]}"
     return FitTest("sample sizes", _kolmogorov_smirnov(ours, theirs), message)
 
 

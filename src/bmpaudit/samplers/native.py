@@ -19,4 +19,4 @@ class NativeSampler(ABC):
     def sample(self, graph: Graph, rng: np.random.Generator) -> Ints:
         """Draws one sample: distinct node ids in ascending order."""
         with rng.bit_generator.lock:
-            return self.kernel(graph).sample(rng.bit_generator.capsule)
+            return self.kernel(graph).sample(rng.bit_generator)

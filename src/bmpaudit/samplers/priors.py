@@ -18,6 +18,7 @@ from bmpaudit.samplers.floor import (
     check_level,
     clopper_pearson,
     floor_bound,
+    pilot_size,
 )
 
 if TYPE_CHECKING:
@@ -138,6 +139,9 @@ class Priors:
             raise InputError("prior_prob must be in [0, 1] in a table of priors")
         if (num_draws != num_draws[0]).any() or num_draws[0] < 0:
             raise InputError("num_draws must be the same whole number for all nodes in a table of priors")
+        num_pilot = pilot_size(int(num_draws[0]))
+        if not ((pilot_counts >= 0) & (pilot_counts <= num_pilot)).all():
+            raise InputError(f"num_pilot must be between 0 and {num_pilot} in a table of priors")
         return cls(sampler, prob, standard_error, int(num_draws[0]), pilot_counts)
 
     def __repr__(self) -> str:

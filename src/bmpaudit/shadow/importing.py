@@ -57,7 +57,7 @@ def _check(graph: Graph, plan: ShadowPlan, runs: ShadowRuns) -> None:
     if set(wanted) != set(runs.statistics):
         raise InputError(
             f"statistics must be of every combination of the plan's queries and releases: {', '.join(wanted)}, "
-            f"got {', '.join(runs.statistics)}"
+            f"got {', '.join(runs.statistics) or 'none'}"
         )
     is_empty = ~runs.memberships.any(axis=1)
     if is_empty.any():

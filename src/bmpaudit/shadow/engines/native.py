@@ -89,7 +89,7 @@ class NativeEngine:
             indices=batch.indices,
             seed=self.plan.seed,
             queries=[(shown.indptr, shown.indices) for shown in self.shown],
-            views=[(number, noise_std) for number, noise_std in questions],
+            views=[(question.query, question.noise_std) for question in questions],
             num_threads=num_threads,
             statistics=batch.statistics,
             logits=batch.logits,

@@ -5,6 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+instruction_set: str
+"""What the kernels in use were compiled for: baseline, avx2, avx512, or tuned for the machine that built them."""
+library_file: str
+"""Path of the library that they are in."""
+
 class Sampler:
     """Draws training samples from one graph, of which it keeps a copy."""
 

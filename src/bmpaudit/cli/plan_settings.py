@@ -1,0 +1,188 @@
+"""From options, a plan file and an audit folder to one plan. Code that a file names is not run unless it is trusted."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from bmpaudit import datasets, registry
+from bmpaudit.auditing.plan import AuditPlan, PlanKey, plan_keys
+from bmpaudit.auditing.plan_file import parse_plan, read_plan, read_table
+from bmpaudit.auditing.run import source_name
+from bmpaudit.auditing.stored import OWN_GRAPH, stored_graph
+from bmpaudit.auditing.subject import Subject
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.cli.plan_options import plan_option_table
+from bmpaudit.errors import InputError
+from bmpaudit.registry import ENTRIES
+
+
+def make_subject(
+    graph: str | None, plan_path: Path | None, settings: Mapping[str, Any], folder: Path | None = None
+) -> Subject:
+    """The graph and the plan: options override the plan file, which overrides the defaults.
+
+    Without GRAPH and --plan, the plan of the folder is used.
+
+    Raises:
+        UntrustedCodeError: if the file names code, and `--trust-code` was not given.
+    """
+    trust_code = bool(settings.get("trust_code"))
+    base = plan_path
+    if base is None and graph is None and folder is not None and (folder / "plan.toml").exists():
+        base = folder / "plan.toml"
+    table = merge_settings(graph, base, settings)
+    source = str(table.get("graph") or "")
+    if not source:
+        raise click.UsageError("GRAPH is missing: name one, or a --plan that has one, or the --out of an audit")
+    plan = parse_plan(table).plan  # code that is left in it stands on the command line, or is trusted
+    is_from_file = graph is None and "graph" not in _given(settings)
+    if is_from_file and base is not None and base.name == "plan.toml" and (base.parent / OWN_GRAPH).exists():
+        loaded = stored_graph(Workspace(base.parent), source, trust_code=trust_code)
+        is_own = folder is not None and base.parent.resolve() == folder.resolve()
+        is_copy = source == OWN_GRAPH and not is_own
+        return Subject(loaded, str((base.parent / OWN_GRAPH).resolve()) if is_copy else source, plan)
+    return Subject(datasets.load(source, trust_code=trust_code or not is_from_file), source_name(source), plan)
+
+
+def merge_settings(graph: str | None, base: Path | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The nested values of a plan: GRAPH and options of the command line over those of the file `base`.
+
+    Raises:
+        UntrustedCodeError: if the file names code, and `--trust-code` was not given.
+    """
+    given = _given(settings)
+    of_lists = {name: given.pop(name) for name, key in plan_keys().items() if key.is_list and name in given}
+    table: dict[str, Any] = {}
+    if base is not None:
+        read_plan(base)  # so that messages name the file
+        table = read_table(base)
+    for section in _single_parts():
+        default = AuditPlan.model_fields[section].default
+        there = table.get(section, {}).get("name", default)
+        name = given.get(section, {}).get("name", there)
+        if name != there:
+            table.pop(section, None)  # settings of another part do not apply to this one
+        _refuse_misfits(section, name, given.get(section, {}))
+    if not settings.get("trust_code"):
+        _refuse_code(table, given)
+    for section, values in given.items():
+        table[section] = {**table.get(section, {}), **values} if isinstance(values, dict) else values
+    for name, values in of_lists.items():
+        _set_in_list(table, name, values)
+    if graph is not None:
+        table["graph"] = graph
+    return table
+
+
+def given_settings(section: str, name: str, settings: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
+    """The settings on the command line that a part takes; with `strict`, others are refused."""
+    values = _given(settings).get(section, {})
+    if strict:
+        _refuse_misfits(section, name, values)
+    return {key: value for key, value in values.items() if name in plan_option_table()[key].owners}
+
+
+def _single_parts() -> Iterator[str]:
+    """The sections of a plan file that are one part each: sampler, model, attack."""
+    yield from (name for name, key in plan_keys().items() if key.kind and key.section == name)
+
+
+def _refuse_code(table: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuses code that a file names, whatever kind of part it is, unless the command line overrides it."""
+    for name, key in plan_keys().items():
+        if not key.kind:
+            continue
+        is_section = key.section == name
+        values = table.get(key.section, {}) if key.section else table
+        options = given.get(key.section, {}) if key.section else given
+        if not is_section and name in options:
+            continue
+        parts = (values,) if is_section else values.get(name)
+        for part in parts if isinstance(parts, (list, tuple)) else (parts,):
+            for target in _code_in(part, key, options if is_section else {}):
+                raise registry.untrusted(key.kind, target)
+
+
+def _code_in(part: Any, key: PlanKey, options: Mapping[str, Any]) -> Iterator[str]:
+    """The `module:Name` of a part and of its settings, but for those that options override."""
+    table: Iterable[tuple[str, Any]] = part.items() if isinstance(part, Mapping) else (("name", part),)
+    for setting, value in table:
+        is_text = isinstance(value, str) and setting not in options
+        if is_text and value not in ENTRIES[key.kind] and registry.is_code(value):
+            yield value
+
+
+def _refuse_misfits(section: str, name: str, given: Mapping[str, Any]) -> None:
+    """Refuses options of parts other than the one that is used."""
+    if name not in ENTRIES[section]:
+        return
+    for key in given:
+        option = plan_option_table().get(key)
+        if option is not None and option.owners and option.place[0] == section and name not in option.owners:
+            fitting = " or ".join(option.owners)
+            raise click.UsageError(f"--{key.replace('_', '-')} is for --{section} {fitting}, got --{section} {name}")
+
+
+def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The options on the command line, as sections of a plan."""
+    context = click.get_current_context()
+    sections: dict[str, Any] = {}
+    for name, option in plan_option_table().items():
+        if name not in settings or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        _put(sections, option.place, list(settings[name]) if option.is_list else settings[name])
+    for assignment in settings.get("assignments", ()):
+        key, equals, text = assignment.partition("=")
+        if not equals or not key.strip():
+            raise click.UsageError(f"--set takes KEY=VALUE, got {assignment!r}")
+        _put(sections, tuple(part.strip() for part in key.split(".")), _toml_value(text))
+    for key in plan_keys().values():
+        if key.section and not isinstance(sections.get(key.section, {}), dict):
+            raise click.UsageError(f"--set {key.section}: it is a section of the plan, set one of its keys")
+    return sections
+
+
+def _put(sections: dict[str, Any], place: tuple[str, ...], value: Any) -> None:
+    for section in place[:-1]:
+        sections = sections.setdefault(section, {})
+        if not isinstance(sections, dict):
+            raise click.UsageError(f"--set {'.'.join(place)}: {section} is a value, not a section")
+    sections[place[-1]] = value
+
+
+def _toml_value(text: str) -> Any:
+    """A value as TOML reads it; what TOML cannot read is text.
+
+    >>> _toml_value("3"), _toml_value("[1, 2]"), _toml_value("hubs")
+    (3, [1, 2], 'hubs')
+    """
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _set_in_list(table: dict[str, Any], name: str, values: Mapping[str, Any]) -> None:
+    """Gives a setting of listed parts, such as --noise-std of releases, to every listed part that has it."""
+    key = plan_keys()[name]
+    listed = table.setdefault(key.section, {})
+    parts = listed.get(name, list(AuditPlan.model_fields[name].default))
+    changed, is_used = [], False
+    for part in parts if isinstance(parts, list) else [parts]:
+        whole = dict(part) if isinstance(part, Mapping) else {"name": part}
+        cls = registry.load(key.kind, whole["name"])
+        known = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+        fitting = {setting: value for setting, value in values.items() if setting in known}
+        is_used = is_used or bool(fitting)
+        changed.append({**whole, **fitting})
+    if not is_used:
+        names = ", ".join(str(part["name"]) for part in changed)
+        raise InputError(f"none of the {name} ({names}) takes {', '.join(values)}")
+    listed[name] = changed

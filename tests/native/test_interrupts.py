@@ -1,0 +1,106 @@
+"""Ctrl-C ends every long native call soon, also in the middle of its only task."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+BEFORE = """
+import signal
+import numpy as np
+from bmpaudit import _native
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+rng = np.random.default_rng(0)
+path = np.array([0, 1, 3, 4], dtype=np.int64), np.array([1, 0, 2, 1], dtype=np.int32)  # 0 - 1 - 2
+counts = np.column_stack([rng.integers(100, 200, (4_000, 2)), rng.integers(0, 100, (4_000, 2))]).astype(np.float64)
+odds = rng.normal(size=4_000)
+epsilon = np.linspace(3, 12, 2_000)
+
+
+def walks():
+    return _native.RandomWalks(*path, 2**31 - 1, 2**31 - 1)
+
+
+def engine():
+    model = _native.ModelSettings("gcn", 8, 1, 2, "relu", 0.0, False, False, False)
+    training = _native.TrainingSettings(2**31 - 1, 0.01, 0.0, "adam")
+    features, labels = np.ones(6, dtype=np.float32), np.array([0, 1, 0], dtype=np.int32)
+    return _native.ShadowEngine(*path, None, None, None, features, 2, labels, 2, model, training)
+
+
+def one_model(engine):
+    statistics, one = np.zeros((1, 1, 3), dtype=np.float32), np.zeros(1, dtype=np.float32)
+    member, state = np.ones((1, 3), dtype=np.uint8), np.zeros(1, dtype=np.uint8)
+    engine.run(member, np.zeros(1, dtype=np.int64), 1, [path], [(0, 0.0)], 2, statistics, None, state, one, one, None)
+
+
+def chains(correlated):
+    draws, acceptance = np.zeros((2, 1, 3 if correlated else 1)), np.zeros(2)
+    tau_variance = 1e-4 if correlated else None
+    _native.run_mhaar(counts, odds, True, True, False, 0.0, 9.0, 0.0, None, tau_variance, 2_000, 10**9, 10**9 - 1, 1, 7,
+                      2, draws, acceptance, None)
+
+
+print("ready", flush=True)
+"""
+LONG_CALLS = {
+    "sample": "walks().sample(np.random.PCG64(1))",
+    "memberships": "walks().memberships(1, 2, 0, 1, 2)",
+    "counts": "walks().counts(1, 2, 0, 4, 2)",
+    "run": "one_model(engine())",
+    "trained parameters": "engine().trained_parameters(engine().initial_parameters(1, 0), np.ones(3, dtype=np.uint8))",
+    "log-likelihood": "_native.log_likelihood(counts, odds, epsilon, epsilon, np.full(2_000, -np.inf), 0.3, 2)",
+    "grid": "_native.grid_log_likelihood(counts, odds, epsilon, epsilon, np.inf, 0.3, 2)",
+    "quantiles": "_native.leakage_quantiles(np.repeat(counts, 50, axis=0), np.linspace(0.001, 0.999, 400), 2)",
+    "chains": "chains(correlated=False)",
+    "correlated chains": "chains(correlated=True)",
+}
+
+
+@pytest.mark.parametrize("call", LONG_CALLS)
+def test_ctrl_c_ends_a_long_call(call: str) -> None:
+    command = [sys.executable, "-c", BEFORE + LONG_CALLS[call]]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        assert process.poll() is None, process.stderr.read()
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(timeout=60)  # of work that takes minutes at least, mostly years
+        finally:
+            process.kill()
+        assert process.stderr.read().strip().endswith("KeyboardInterrupt")
+
+
+def test_an_exception_of_the_progress_ends_a_long_call() -> None:
+    call = """
+def fail(done):
+    raise RuntimeError(f"enough after {type(done).__name__}")
+
+_native.run_mhaar(counts, odds, True, True, False, 0.0, 9.0, 0.0, None, None, 50, 10**9, 10**9 - 1, 1, 7, 2,
+                  np.zeros((2, 1, 1)), np.zeros(2), fail)
+"""
+    done = subprocess.run([sys.executable, "-c", BEFORE + call], capture_output=True, text=True, timeout=120)
+    assert done.stderr.strip().endswith("RuntimeError: enough after int")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the address space in use is read from /proc")
+def test_a_call_that_gets_no_further_threads_works_on_its_own() -> None:
+    call = """
+import resource
+from pathlib import Path
+
+sampler = _native.GroupedSubset(np.zeros(9, dtype=np.int32), [4])
+wanted = sampler.memberships(1, 2, 0, 500, 1)
+in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (in_use + 2**20, in_use + 2**20))  # no thread gets its stack of 8 MB
+print("same" if (sampler.memberships(1, 2, 0, 500, 8) == wanted).all() else "different")
+"""
+    done = subprocess.run([sys.executable, "-c", BEFORE + call], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines() == ["ready", "same"], done.stderr
