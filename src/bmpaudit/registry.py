@@ -129,7 +129,9 @@ def is_code(name: str) -> bool:
     (True, False, False)
     """
     module, colon, attribute = name.partition(":")
-    return bool(colon) and all(part.isidentifier() for part in (*module.split("."), *attribute.split(".")))
+    # What is defined inside a function has a name too, which says what it was, though nobody can import it.
+    names = [part for part in attribute.split(".") if part not in ("<locals>", "<lambda>")]
+    return bool(colon) and bool(attribute) and all(part.isidentifier() for part in (*module.split("."), *names))
 
 
 def import_target(target: str, *, is_built_in: bool = False) -> Any:
@@ -211,6 +213,8 @@ def name_of(kind: str, part: Any) -> str:
     """The name under which `build` finds a part's class again: a built-in name, or `module:Name`."""
     if isinstance(part, UntrustedPart):
         return part.target
+    if isinstance(part, str):
+        return part
     if hasattr(part, "registry_table"):
         return str(part.registry_table()["name"])
     target = part if inspect.isroutine(part) or isinstance(part, type) else type(part)
