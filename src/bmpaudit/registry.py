@@ -113,6 +113,12 @@ class UntrustedPart:
         raise untrusted(self.kind, self.target)
 
 
+class UntrustedName(str):
+    """The `module:Name` of code that may not be run, where a plan holds the name itself: its engine."""
+
+    __slots__ = ()
+
+
 def untrusted(what: str, target: str) -> UntrustedCodeError:
     """The error that says which code would have to run."""
     module = target.partition(":")[0]
@@ -165,7 +171,10 @@ def load(kind: str, name: str) -> Any:
 
     Raises:
         InputError: if there is none; the message lists the choices.
+        UntrustedCodeError: if it is an `UntrustedName`.
     """
+    if isinstance(name, UntrustedName):
+        raise untrusted(kind, name)
     entry = ENTRIES[kind].get(name)
     if entry is not None:
         return import_target(entry.target, is_built_in=True)

@@ -16,7 +16,19 @@ from bmpaudit import registry
 from bmpaudit.attack import DecisionSettings
 from bmpaudit.errors import InputError, UntrustedCodeError
 from bmpaudit.estimation import NormalPrior
-from bmpaudit.registry import ATTACK, DEFINITION, ENGINE, MODEL, QUERY, RELEASE, RULE, SAMPLER, STATISTIC
+from bmpaudit.registry import (
+    ATTACK,
+    DEFINITION,
+    ENGINE,
+    ENTRIES,
+    MODEL,
+    QUERY,
+    RELEASE,
+    RULE,
+    SAMPLER,
+    STATISTIC,
+    UntrustedName,
+)
 from bmpaudit.settings import STRICT, explain, make
 from bmpaudit.shadow import ShadowPlan, Training, View
 
@@ -70,6 +82,13 @@ def _build_all(kind: str) -> BeforeValidator:
     return BeforeValidator(build)
 
 
+def _engine(value: Any) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"engine must be a string, got {value!r}")
+    is_code = value not in ENTRIES[ENGINE] and registry.is_code(value)
+    return UntrustedName(value) if is_code and not _may_run_code.get() else value
+
+
 def _training(value: Any) -> Any:
     return make(Training, value, "training", also=()) if isinstance(value, dict) else value
 
@@ -96,7 +115,9 @@ class AuditPlan(pydantic.BaseModel):
         int, PlanKey(), Field(ge=FEWEST_SHADOWS, description="Number of shadow models; can be raised later")
     ] = 1_000
     seed: Annotated[int, PlanKey(), Field(ge=0, lt=2**63, description="Random seed")] = 0
-    engine: Annotated[str, PlanKey(kind=ENGINE), Field(description="What trains the models")] = "native"
+    engine: Annotated[
+        Any, PlanKey(kind=ENGINE), Field(description="What trains the models"), BeforeValidator(_engine)
+    ] = "native"
     permutations: Annotated[
         int, PlanKey(), Field(ge=1, description="Shuffles of memberships in the permutation test")
     ] = 19

@@ -17,7 +17,7 @@ from bmpaudit.auditing.plan import AuditPlan, plan_keys
 from bmpaudit.auditing.plan_file import plain_value
 from bmpaudit.files import sha256_of
 from bmpaudit.plain import plain
-from bmpaudit.registry import ENTRIES, UntrustedPart
+from bmpaudit.registry import ENTRIES, UntrustedName, UntrustedPart
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
 
@@ -40,7 +40,7 @@ def code_hashes(plan: AuditPlan) -> dict[str, str] | None:
     for name, key in plan_keys().items():
         value = getattr(plan, name)
         for part in value if key.is_list else (value,):
-            if isinstance(part, UntrustedPart):
+            if isinstance(part, (UntrustedPart, UntrustedName)):
                 return None
             target = part if isinstance(part, str) else registry.name_of(key.kind, part) if key.kind else ""
             if registry.is_code(target) and target not in ENTRIES.get(key.kind, {}):

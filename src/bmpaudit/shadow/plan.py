@@ -14,7 +14,7 @@ from bmpaudit import registry
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Query, Release, Statistic
-from bmpaudit.registry import ENGINE, MODEL, QUERY, RELEASE, SAMPLER, STATISTIC, UntrustedPart
+from bmpaudit.registry import ENGINE, MODEL, QUERY, RELEASE, SAMPLER, STATISTIC, UntrustedName, UntrustedPart
 from bmpaudit.samplers import AnySampler
 from bmpaudit.shadow.margin import label_margin
 from bmpaudit.shadow.models import GCN, NativeModel, TrainedElsewhere, Training, as_model
@@ -141,6 +141,8 @@ class ShadowPlan:
         for part in (self.sampler, self.model, self.statistic, *self.releases, *self.queries):
             if isinstance(part, UntrustedPart):
                 raise registry.untrusted(part.kind, part.target)
+        if isinstance(self.engine, UntrustedName):
+            raise registry.untrusted(ENGINE, self.engine)
 
     def describe(self, graph: Graph) -> dict[str, Any]:
         """The plan and the graph as plain values, by which a folder of shadow models is recognised."""
