@@ -43,7 +43,7 @@ def make_subject(
         raise click.UsageError("GRAPH is missing: name one, or a --plan that has one, or the --out of an audit")
     plan = parse_plan(table).plan  # code that is left in it stands on the command line, or is trusted
     is_from_file = graph is None and "graph" not in _given(settings)
-    if is_from_file and base is not None and base.name == "plan.toml" and (base.parent / OWN_GRAPH).exists():
+    if is_from_file and base is not None and _has_copy_of_graph(base):
         loaded = stored_graph(Workspace(base.parent), source, trust_code=trust_code)
         is_own = folder is not None and base.parent.resolve() == folder.resolve()
         is_copy = source == OWN_GRAPH and not is_own
@@ -71,7 +71,9 @@ def merge_settings(graph: str | None, base: Path | None, settings: Mapping[str, 
             table.pop(section, None)  # settings of another part do not apply to this one
         _refuse_misfits(section, name, given.get(section, {}))
     if not settings.get("trust_code"):
-        _refuse_code(table, given)
+        is_graph_safe = {"graph": graph} if graph is not None or _has_copy_of_graph(base) else {}
+        for kind, target in code_in_plan(table, given | is_graph_safe):
+            raise registry.untrusted(kind, target)
     for section, values in given.items():
         table[section] = {**table.get(section, {}), **values} if isinstance(values, dict) else values
     for name, values in of_lists.items():
@@ -79,6 +81,11 @@ def merge_settings(graph: str | None, base: Path | None, settings: Mapping[str, 
     if graph is not None:
         table["graph"] = graph
     return table
+
+
+def _has_copy_of_graph(base: Path | None) -> bool:
+    """Whether a plan is that of an audit folder with a copy of the graph, so that the graph is not made again."""
+    return base is not None and base.name == "plan.toml" and (base.parent / OWN_GRAPH).exists()
 
 
 def given_settings(section: str, name: str, settings: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
@@ -94,8 +101,11 @@ def _single_parts() -> Iterator[str]:
     yield from (name for name, key in plan_keys().items() if key.kind and key.section == name)
 
 
-def _refuse_code(table: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Refuses code that a file names, whatever kind of part it is, unless the command line overrides it."""
+def code_in_plan(table: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> Iterator[tuple[str, str]]:
+    """The kind and `module:Name` of all code in the nested values of a plan file, except what options override."""
+    source, given = table.get("graph"), given or {}
+    if "graph" not in given and isinstance(source, str) and _is_code_of_graph(source):
+        yield "graph", source
     for name, key in plan_keys().items():
         if not key.kind:
             continue
@@ -104,19 +114,22 @@ def _refuse_code(table: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         options = given.get(key.section, {}) if key.section else given
         if not is_section and name in options:
             continue
-        parts = (values,) if is_section else values.get(name)
-        for part in parts if isinstance(parts, (list, tuple)) else (parts,):
-            for target in _code_in(part, key, options if is_section else {}):
-                raise registry.untrusted(key.kind, target)
+        parts = values if is_section else values.get(name)
+        for part in parts if isinstance(parts, list) else (parts,):
+            yield from ((key.kind, target) for target in _code_in_part(part, key, options if is_section else {}))
 
 
-def _code_in(part: Any, key: PlanKey, options: Mapping[str, Any]) -> Iterator[str]:
-    """The `module:Name` of a part and of its settings, but for those that options override."""
-    table: Iterable[tuple[str, Any]] = part.items() if isinstance(part, Mapping) else (("name", part),)
-    for setting, value in table:
+def _code_in_part(part: Any, key: PlanKey, options: Mapping[str, Any]) -> Iterator[str]:
+    settings: Iterable[tuple[str, Any]] = part.items() if isinstance(part, Mapping) else (("name", part),)
+    for setting, value in settings:
         is_text = isinstance(value, str) and setting not in options
         if is_text and value not in ENTRIES[key.kind] and registry.is_code(value):
             yield value
+
+
+def _is_code_of_graph(source: str) -> bool:
+    """Whether `datasets.load` would run it."""
+    return source not in datasets.NAMED_DATASETS and not Path(source).is_dir() and registry.is_code(source)
 
 
 def _refuse_misfits(section: str, name: str, given: Mapping[str, Any]) -> None:
