@@ -33,6 +33,7 @@ from bmpaudit.settings import STRICT, explain, make
 from bmpaudit.shadow import ShadowPlan, Training, View
 
 FEWEST_SHADOWS = 8
+METHODS = {ATTACK: "score", RULE: "decision_score", DEFINITION: "epsilons"}  # that later steps call
 
 # Whether code that a plan names may be imported: always, except while a file is read that nobody vouched for.
 _may_run_code: ContextVar[bool] = ContextVar("may_run_code", default=True)
@@ -205,6 +206,10 @@ class AuditPlan(pydantic.BaseModel):
             raise InputError(explain("", wrong, list(type(self).model_fields))) from None
         with suppress(UntrustedCodeError):
             self.shadow_plan  # noqa: B018 - checks what its parts have to agree on
+        for kind, parts in ((ATTACK, (self.attack,)), (RULE, self.rules), (DEFINITION, self.definitions)):
+            for part in parts:
+                if not isinstance(part, UntrustedPart) and not callable(getattr(part, METHODS[kind], None)):
+                    raise InputError(f"the {kind} must have a method {METHODS[kind]}, got {part!r}")
 
     def replace(self, **changes: Any) -> AuditPlan:
         """The plan with other values, checked again."""
