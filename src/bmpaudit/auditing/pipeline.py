@@ -278,7 +278,7 @@ class Pipeline:
                 f"{workspace.path} holds results of {there.shadows:,} shadow models; {self.plan.shadows:,} would replace "
                 "them by fewer: use a new folder"
             )
-        if (workspace.path / "shadows.json").exists():
+        if (workspace.path / "shadows" / "done").exists():  # created last
             ShadowStore(workspace.path, self.graph, self.plan.shadow_plan, read_only=True)
         if workspace.has("samples"):
             wanted = plan_hash(self.plan, only=("sampler", "seed"))
