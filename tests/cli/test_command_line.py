@@ -14,7 +14,7 @@ import platformdirs
 import pytest
 from command_line import SCRIPT, Outcome, environment, one_line, run_here, run_script, run_well
 
-from bmpaudit import Graph, __version__, datasets, samplers
+from bmpaudit import Graph, __version__, datasets, registry, samplers
 from bmpaudit.cli import cli, commands, root
 
 # Each command.
@@ -113,7 +113,7 @@ def test_priors_are_those_of_the_library() -> None:
     printed = json.loads(run_well("priors", "demo", *options, *settings, "--json"))
     assert [row["sampler"] for row in printed] == list(ALL_SAMPLERS)
     for row, sampler in zip(printed, ALL_SAMPLERS.values(), strict=True):
-        assert row["settings"] == vars(sampler)
+        assert row["settings"] == registry.settings_of(sampler)
         expected = samplers.prior_probabilities(datasets.load("demo"), sampler, num_draws=300, seed=5)
         assert row["num_draws"] == expected.num_draws
         assert row["num_never_drawn"] == expected.num_never_drawn
@@ -125,6 +125,17 @@ def test_priors_are_those_of_the_library() -> None:
         }
         for side, floor in vars(expected.floor).items():
             assert row["floor"][side] == floor
+
+
+def test_a_sampler_of_your_own_takes_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "priors_hubs.py").write_text(
+        "from dataclasses import dataclass\nfrom bmpaudit.samplers import Uniform\n\n"
+        "@dataclass(frozen=True)\nclass Hubs(Uniform):\n    hubs: int = 1\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    options = ("--sampler", "priors_hubs:Hubs", "--train-fraction", 0.3, "--set", "sampler.hubs=3", "--draws", 50)
+    printed = json.loads(run_well("priors", "demo", *options, "--json"))
+    assert printed[0]["settings"] == {"train_fraction": 0.3, "hubs": 3}
 
 
 def test_num_roots_overrides_the_train_fraction() -> None:
