@@ -2,13 +2,14 @@
 PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
+DEMO ?= bmpaudit-demo
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find src native -type f -not -path '*/__pycache__/*')
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test lint bench clean
 
 demo: $(VENV)/installed
-	@$(BIN)/bmpaudit demo
+	@$(BIN)/bmpaudit demo --out $(DEMO)
 
 test: $(VENV)/test-tools $(VENV)/installed
 	bash scripts/install_browser.sh

@@ -1,10 +1,10 @@
-"""What one seed of `bmpaudit reproduce` would cost with a plain PyTorch Geometric loop and NumPy MHAAR: pieces, scaled.
+"""What one seed of `bmpaudit reproduce` would cost with a plain PyTorch Geometric loop and MHAAR in NumPy.
 
 python benchmarks/reproduction.py [--out docs/reproduction/plain_costs.csv]
 
 Times one plain model of each of the 8 kinds (data set, fraction, model) and one NumPy iteration of Algorithm 3 for each
 data set, all on one thread, and scales them to 16 sets of 1,000 models and 256 posteriors of 10,000 iterations.
-Processor time is counted, so that other work on the machine does not.
+It measures processor time, which other work on the machine does not affect.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from shadow_training import PlainGAT, PlainGCN, plain_model
 
 from bmpaudit import datasets
 from bmpaudit.paper.experiments import CONFIGURATIONS, DATASETS, FRACTIONS, MODELS, NUM_MODELS
-from bmpaudit.paper.reproduce import MHAAR_ITERATIONS
+from bmpaudit.paper.tasks import MHAAR_ITERATIONS
 
 POSTERIORS_PER_SET = 16
 NUM_AUXILIARY = 50
@@ -39,7 +39,7 @@ def processor_seconds(work: Callable[[], object]) -> float:
 
 
 def training_hours() -> float:
-    """All 16,000 models; snowball samples are taken to cost what random ones do."""
+    """All 16,000 models; snowball samples are assumed to cost what uniform ones do."""
     sets_per_kind = len(CONFIGURATIONS) // (len(DATASETS) * len(FRACTIONS) * len(MODELS))
     total = 0.0
     for name in DATASETS:
@@ -51,7 +51,7 @@ def training_hours() -> float:
                 seconds = processor_seconds(
                     lambda kind=kind, fraction=fraction: plain_model(data, kind, graph.num_classes, fraction)  # type: ignore[misc]  # noqa: B023
                 )
-                print(f"{model.upper()}, {name} {fraction:.0%}: {1e3 * seconds:.0f} ms a model")
+                print(f"{model.upper()}, {name} {fraction:.0%}: {1e3 * seconds:.0f} ms per model")
                 total += sets_per_kind * NUM_MODELS * seconds
     return total / 3600
 
@@ -67,13 +67,13 @@ def estimation_hours() -> float:
         counts = np.column_stack([NUM_MODELS - num_in, num_in, *errors]).astype(np.float64)
         plain = PlainMhaar(counts, NUM_AUXILIARY, epsilon=8.0, rng=np.random.default_rng(1))
         seconds = processor_seconds(plain.step)
-        print(f"MHAAR, {name}: {1e3 * seconds:.0f} ms an iteration")
+        print(f"MHAAR, {name}: {1e3 * seconds:.0f} ms per iteration")
         total += sets_per_dataset * POSTERIORS_PER_SET * MHAAR_ITERATIONS * seconds
     return total / 3600
 
 
 def main() -> None:
-    """Prints the pieces and the sums, and writes the sums if asked to."""
+    """Prints the pieces and the totals, and writes the totals if --out is given."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
     out = parser.parse_args().out

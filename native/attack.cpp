@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "log_space.hpp"
 
 namespace bmpaudit {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Nodes are worked on in blocks, so that the loops over a block are loops over vectors.
 constexpr int kWidth = 128;

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "beta_regions.hpp"
 #include "bindings.hpp"
+#include "likelihood.hpp"
 #include "mhaar.hpp"
 #include "node_leakage.hpp"
 

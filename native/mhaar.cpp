@@ -2,48 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <optional>
 #include <vector>
 
+#include "correlated_counts.hpp"
 #include "gamma_lanes.hpp"
+#include "log_space.hpp"
+#include "mhaar_regions.hpp"
 
 namespace bmpaudit {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kTargetAcceptance = 0.23;
 constexpr int kMostParameters = 5;
 constexpr int64_t kPointsBetweenCheckpoints = 1024;
-
-// Error rates (α, β) as the region sees them: low = min{α/(1-β), (1-α)/β} and inverse_high = 1/max of the same two, both
-// in [0, 1]. (α, β) ∈ R iff low ≥ b and inverse_high ≥ 1/a.
-struct PointLanes {
-    Lanes low, inverse_high;
-};
-
-// The regions of all nodes at one value of the parameters, or no region if that value is outside the support.
-struct Regions {
-    struct Edges {
-        Lanes inverse_a, b;              // of R
-        Lanes inner_inverse_a, inner_b;  // of R_s
-    };
-    std::vector<Edges> edges;
-    std::vector<double> area;  // |R|, or |R| - |R_s|
-    bool is_supported = false;
-};
-
-template <bool kRing> IntLanes inside(const PointLanes &point, const Regions::Edges &edges) {
-    IntLanes result = (point.low >= edges.b) & (point.inverse_high >= edges.inverse_a);
-    if (kRing) result &= ~((point.low >= edges.inner_b) & (point.inverse_high >= edges.inner_inverse_a));
-    return result;
-}
-
-double region_area(double inverse_a, double b) { return (1 - inverse_a) * (1 - b) / (1 - inverse_a * b); }
-// 1 - |R|, without cancellation where R is nearly everything.
-double region_rest(double inverse_a, double b) {
-    return (inverse_a * (1 - b) + b * (1 - inverse_a)) / (1 - inverse_a * b);
-}
 
 class Chain {
   public:
@@ -51,8 +24,8 @@ class Chain {
         : counts_(counts), settings_(settings), worker_(worker), random_(settings.seed, settings.purpose, index), normals_(random_),
           lanes_(random_), has_ring_(settings.estimates_strength || settings.strength > 0),
           num_blocks_((counts.num_nodes + kLanes - 1) / kLanes),
-          blocks_between_checkpoints_(std::max<int64_t>(1, kPointsBetweenCheckpoints / settings.num_auxiliary)), laws_(num_blocks_),
-          points_(num_blocks_ * settings.num_auxiliary), odds_(counts.num_nodes), inverse_odds_(counts.num_nodes),
+          blocks_between_checkpoints_(std::max<int64_t>(1, kPointsBetweenCheckpoints / settings.num_auxiliary)),
+          laws_(num_blocks_), points_(num_blocks_ * settings.num_auxiliary), odds_(counts.num_nodes), inverse_odds_(counts.num_nodes),
           count_(num_blocks_), proposed_count_(num_blocks_) {
         for (int64_t k = 0; k < num_blocks_ * kLanes; ++k) {
             const NodeCounts node = k < counts.num_nodes ? counts.nodes[k] : NodeCounts{100, 100, 50, 50};
@@ -70,11 +43,7 @@ class Chain {
             regions->edges.resize(num_blocks_);
             regions->area.assign(counts.num_nodes, 1.0);
         }
-        if (settings.is_correlated) {
-            const size_t size = num_blocks_ * kLanes * settings.num_auxiliary;
-            for (auto *values : {&score_out_, &score_in_, &base_, &log_weight_, &proposed_log_weight_})
-                values->resize(size);
-        }
+        if (settings.is_correlated) correlated_.emplace(counts, settings.num_auxiliary, worker);
         start();
     }
 
@@ -91,8 +60,9 @@ class Chain {
         double log_ratio = proposed_log_prior - log_prior_;
         if (!proposed_regions_.is_supported)
             log_ratio = -kInfinity;
-        else if (settings_.is_correlated)
-            log_ratio += has_ring_ ? correlated_log_ratio<true>(proposed) : correlated_log_ratio<false>(proposed);
+        else if (correlated_)
+            log_ratio += has_ring_ ? correlated_->log_ratio<true>(points_.data(), current_state(), proposed_state(proposed))
+                                   : correlated_->log_ratio<false>(points_.data(), current_state(), proposed_state(proposed));
         else
             log_ratio += binomial_log_ratio();
         accepted = std::log(1.0 - random_.unit()) < log_ratio;
@@ -101,13 +71,14 @@ class Chain {
             log_prior_ = proposed_log_prior;
             std::swap(regions_, proposed_regions_);
             std::swap(count_, proposed_count_);
-            std::swap(log_weight_, proposed_log_weight_);
-        } else if (settings_.is_correlated && !proposed_regions_.is_supported) {
+            if (correlated_) correlated_->accept();
+        } else if (correlated_ && !proposed_regions_.is_supported) {
             // The weights of the state were not needed for the decision, but are for the choice.
-            set_weights_of_state();
+            has_ring_ ? correlated_->set_weights<true>(points_.data(), current_state())
+                      : correlated_->set_weights<false>(points_.data(), current_state());
         }
-        if (settings_.is_correlated)
-            choose_weighted();
+        if (correlated_)
+            correlated_->choose(random_, points_.data());
         else
             has_ring_ ? choose<true>() : choose<false>();
         return std::exp(std::min(0.0, log_ratio));
@@ -142,10 +113,6 @@ class Chain {
     }
 
   private:
-    void checkpoint_at(int64_t node) const {
-        if (node % (kLanes * blocks_between_checkpoints_) == 0) worker_.checkpoint();
-    }
-
     // s walks on the logit scale.
     double strength(const double *parameters) const {
         return settings_.estimates_strength ? 1 / (1 + std::exp(-parameters[1 + settings_.is_joint])) : settings_.strength;
@@ -174,16 +141,10 @@ class Chain {
         return sum;
     }
 
-    // The bound of |ρ| for this τ; 0 if τ is not admissible.
-    double largest_rho(double tau) const {
-        double least = 1;
-        for (int64_t k = 0; k < counts_.num_nodes; ++k) {
-            const auto &node = counts_.nodes[k];
-            const double f0 = 1 + (node.num_out - 1) * tau, f1 = 1 + (node.num_in - 1) * tau;
-            if ((node.num_out > 0 && !(f0 > 0)) || (node.num_in > 0 && !(f1 > 0))) return 0;
-            if (node.num_out > 0 && node.num_in > 0) least = std::min(least, f0 * f1 / (node.num_out * node.num_in));
-        }
-        return std::sqrt(least);
+    double largest_rho(double tau) const { return CorrelatedCounts::largest_rho(counts_, tau); }
+    CorrelatedCounts::State current_state() const { return {regions_, theta(parameters_)[0], theta(parameters_)[1]}; }
+    CorrelatedCounts::State proposed_state(const double *proposed) const {
+        return {proposed_regions_, theta(proposed)[0], theta(proposed)[1]};
     }
 
     void set_regions(const double *parameters, Regions &regions) const {
@@ -281,7 +242,7 @@ class Chain {
     void place_first(int64_t block, PointLanes point, const std::vector<Lanes> &gammas) {
         const auto &edges = regions_.edges[block];
         const IntLanes is_inside = has_ring_ ? inside<true>(point, edges) : inside<false>(point, edges);
-        if (settings_.is_correlated) set_scores(block, 0, &gammas[4 * block]);
+        if (correlated_) correlated_->set_points(block, 0, &gammas[4 * block]);
         const double s = strength(parameters_);
         for (int64_t lane = 0; lane < kLanes && block * kLanes + lane < counts_.num_nodes; ++lane) {
             if (is_inside[lane]) continue;
@@ -290,10 +251,10 @@ class Chain {
             const float by_left = settings_.bounds_right ? 0.5f : static_cast<float>((1 + s) / 2);
             point.low[lane] = settings_.bounds_right ? std::pow(edges.b[lane], by_right) : 0.5f;
             point.inverse_high[lane] = settings_.bounds_left ? std::pow(edges.inverse_a[lane], by_left) : 0.5f;
-            if (settings_.is_correlated) {
+            if (correlated_) {
                 const double low = point.low[lane], inverse_high = point.inverse_high[lane], whole = 1 - low * inverse_high;
                 const double detected = (1 - inverse_high) / whole, passed = (1 - low) / whole;
-                set_score(block, 0, lane, low * detected, passed, inverse_high * passed, detected);
+                correlated_->set_point(block, 0, lane, low * detected, passed, inverse_high * passed, detected);
             }
         }
         points_[block * settings_.num_auxiliary] = point;
@@ -304,8 +265,8 @@ class Chain {
         const Lanes rate_out = g[2] + g[3], rate_in = g[0] + g[1];
         const Lanes alpha = g[0] * rate_out, passed = g[1] * rate_out, beta = g[2] * rate_in, detected = g[3] * rate_in;
         const IntLanes is_better = alpha < detected;
-        return {(is_better ? alpha : passed) / (is_better ? detected : beta),
-                (is_better ? beta : detected) / (is_better ? passed : alpha)};
+        return {select(is_better, alpha, passed) / select(is_better, detected, beta),
+                select(is_better, beta, detected) / select(is_better, passed, alpha)};
     }
 
     // Draws M - 1 new points a node, beside its current one, and counts those in R(ε) and in R(ε').
@@ -326,7 +287,7 @@ class Chain {
                 points[i] = point_of(value);
                 count -= inside<kRing>(points[i], edges);
                 proposed_count -= inside<kRing>(points[i], proposed_edges);
-                if (settings_.is_correlated) set_scores(block, i, value);
+                if (correlated_) correlated_->set_points(block, i, value);
             }
             count_[block] = count;
             proposed_count_[block] = proposed_count;
@@ -355,114 +316,17 @@ class Chain {
             PointLanes *points = &points_[block * settings_.num_auxiliary];
             const auto edges = regions_.edges[block];
             const IntLanes count = count_[block];
-            IntLanes rank = __builtin_convertvector(lanes_.unit() * __builtin_convertvector(count, Lanes), IntLanes);
-            rank = rank < count ? rank : count - 1;
+            IntLanes rank = converted<IntLanes>(lanes_.unit() * converted<Lanes>(count));
+            rank = select(rank < count, rank, count - 1);
             PointLanes chosen = points[0];
             for (int i = 0; i < settings_.num_auxiliary; ++i) {
                 const IntLanes is_inside = inside<kRing>(points[i], edges);
                 const IntLanes is_chosen = is_inside & (rank == 0);
-                chosen.low = is_chosen ? points[i].low : chosen.low;
-                chosen.inverse_high = is_chosen ? points[i].inverse_high : chosen.inverse_high;
+                chosen.low = select(is_chosen, points[i].low, chosen.low);
+                chosen.inverse_high = select(is_chosen, points[i].inverse_high, chosen.inverse_high);
                 rank += is_inside;
             }
             points[0] = chosen;
-        }
-    }
-
-    // Bivariate-normal counts: with f = 1 + (n-1)τ and r = ρ √(n0 n1/(f0 f1)), the correlation of A and B, the density is
-    // exp{-(x²/f0 - 2 r x y/√(f0 f1) + y²/f1)/(2(1-r²))} / √(f0 f1 (1-r²)) times what θ does not change, where
-    // x = (A - n0 α)/√(n0 α(1-α)) and y = (B - n1 β)/√(n1 β(1-β)).
-    void set_score(int64_t block, int i, int64_t lane, double alpha, double passed, double beta, double detected) {
-        const int64_t k = block * kLanes + lane;
-        if (k >= counts_.num_nodes) return;
-        const NodeCounts &node = counts_.nodes[k];
-        const int64_t at = k * settings_.num_auxiliary + i;
-        score_out_[at] = score_in_[at] = base_[at] = 0;
-        if (node.num_out > 0) {
-            score_out_[at] = (node.false_positives - node.num_out * alpha) / std::sqrt(node.num_out * alpha * passed);
-            base_[at] -= (node.false_positives + 0.5) * std::log(alpha) +
-                         (node.num_out - node.false_positives + 0.5) * std::log(passed);
-        }
-        if (node.num_in > 0) {
-            score_in_[at] = (node.false_negatives - node.num_in * beta) / std::sqrt(node.num_in * beta * detected);
-            base_[at] -= (node.false_negatives + 0.5) * std::log(beta) +
-                         (node.num_in - node.false_negatives + 0.5) * std::log(detected);
-        }
-    }
-    void set_scores(int64_t block, int i, const Lanes *g) {
-        for (int lane = 0; lane < kLanes; ++lane) {
-            const double out = 1 / (static_cast<double>(g[0][lane]) + g[1][lane]);
-            const double in = 1 / (static_cast<double>(g[2][lane]) + g[3][lane]);
-            set_score(block, i, lane, g[0][lane] * out, g[1][lane] * out, g[2][lane] * in, g[3][lane] * in);
-        }
-    }
-
-    // A node's log-weights at some parameters, -∞ outside the region; returns the logarithm of their sum.
-    template <bool kRing>
-    double set_node_weights(int64_t k, const double *parameters, const Regions &regions, double *log_weight) const {
-        const NodeCounts &node = counts_.nodes[k];
-        const double tau = theta(parameters)[0], rho = theta(parameters)[1];
-        const double f0 = node.num_out > 0 ? 1 + (node.num_out - 1) * tau : 1;
-        const double f1 = node.num_in > 0 ? 1 + (node.num_in - 1) * tau : 1;
-        const double r = rho * std::sqrt(node.num_out * node.num_in / (f0 * f1)), rest = 1 - r * r;
-        const double xx = 1 / (f0 * rest), yy = 1 / (f1 * rest), xy = r / (std::sqrt(f0 * f1) * rest);
-        const int num_auxiliary = settings_.num_auxiliary;
-        const PointLanes *points = &points_[k / kLanes * num_auxiliary];
-        const auto &edges = regions.edges[k / kLanes];
-        const int lane = k % kLanes;
-        double largest = -kInfinity;
-        for (int i = 0; i < num_auxiliary; ++i) {
-            const float low = points[i].low[lane], inverse_high = points[i].inverse_high[lane];
-            bool is_inside = low >= edges.b[lane] && inverse_high >= edges.inverse_a[lane];
-            if (kRing) is_inside &= !(low >= edges.inner_b[lane] && inverse_high >= edges.inner_inverse_a[lane]);
-            const int64_t at = k * num_auxiliary + i;
-            const double x = score_out_[at], y = score_in_[at];
-            log_weight[at] = is_inside ? base_[at] - (x * x * xx - 2 * x * y * xy + y * y * yy) / 2 : -kInfinity;
-            largest = std::max(largest, log_weight[at]);
-        }
-        if (largest == -kInfinity) return -kInfinity;
-        double sum = 0;
-        for (int i = 0; i < num_auxiliary; ++i) sum += std::exp(log_weight[k * num_auxiliary + i] - largest);
-        return largest + std::log(sum) - std::log(f0 * f1 * rest) / 2 - std::log(regions.area[k]);
-    }
-
-    template <bool kRing> double correlated_log_ratio(const double *proposed) {
-        double sum = 0;
-        for (int64_t k = 0; k < counts_.num_nodes; ++k) {
-            checkpoint_at(k);
-            sum += set_node_weights<kRing>(k, proposed, proposed_regions_, proposed_log_weight_.data());
-            sum -= set_node_weights<kRing>(k, parameters_, regions_, log_weight_.data());
-        }
-        return sum;
-    }
-    void set_weights_of_state() {
-        for (int64_t k = 0; k < counts_.num_nodes; ++k) {
-            checkpoint_at(k);
-            has_ring_ ? set_node_weights<true>(k, parameters_, regions_, log_weight_.data())
-                      : set_node_weights<false>(k, parameters_, regions_, log_weight_.data());
-        }
-    }
-
-    void choose_weighted() {
-        const int num_auxiliary = settings_.num_auxiliary;
-        for (int64_t k = 0; k < counts_.num_nodes; ++k) {
-            checkpoint_at(k);
-            const double *log_weight = &log_weight_[k * num_auxiliary];
-            const double largest = *std::max_element(log_weight, log_weight + num_auxiliary);
-            double sum = 0;
-            for (int i = 0; i < num_auxiliary; ++i) sum += std::exp(log_weight[i] - largest);
-            double left = random_.unit() * sum;
-            int chosen = 0;
-            for (int i = 0; i < num_auxiliary && left >= 0; ++i) {
-                const double weight = std::exp(log_weight[i] - largest);
-                if (weight > 0) chosen = i;
-                left -= weight;
-            }
-            PointLanes *points = &points_[k / kLanes * num_auxiliary];
-            points[0].low[k % kLanes] = points[chosen].low[k % kLanes];
-            points[0].inverse_high[k % kLanes] = points[chosen].inverse_high[k % kLanes];
-            for (auto *values : {&score_out_, &score_in_, &base_})
-                (*values)[k * num_auxiliary] = (*values)[k * num_auxiliary + chosen];
         }
     }
 
@@ -479,7 +343,7 @@ class Chain {
     std::vector<double> odds_, inverse_odds_;
     std::vector<IntLanes> count_, proposed_count_;
     Regions regions_, proposed_regions_;
-    std::vector<double> score_out_, score_in_, base_, log_weight_, proposed_log_weight_;
+    std::optional<CorrelatedCounts> correlated_;
 
     double parameters_[kMostParameters] = {};
     double log_prior_ = 0;

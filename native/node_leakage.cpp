@@ -1,40 +1,22 @@
 #include "node_leakage.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <initializer_list>
-#include <limits>
 #include <utility>
 #include <vector>
+
+#include "beta_law.hpp"
+#include "gauss_legendre.hpp"
+#include "log_space.hpp"
 
 namespace bmpaudit {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kPoints = 40;
 constexpr double kLogTail = -28.0;  // either tail left out of an integral holds e^-28 of the probability
 constexpr double kTolerance = 1e-4;  // of the log-odds of a probability before the last Newton step, which squares it
-
-// Gauss-Legendre quadrature on [0, 1].
-struct UnitRule {
-    std::array<double, kPoints> node, weight;
-    UnitRule() {
-        for (int i = 0; i < kPoints; ++i) {
-            double x = std::cos(3.141592653589793 * (i + 0.75) / (kPoints + 0.5)), slope = 1;
-            for (int round = 0; round < 10; ++round) {
-                double previous = 1, value = x;
-                for (int k = 2; k <= kPoints; ++k)
-                    previous = std::exchange(value, ((2 * k - 1) * x * value - (k - 1) * previous) / k);
-                slope = kPoints * (x * value - previous) / (x * x - 1);
-                x -= value / slope;
-            }
-            node[i] = 0.5 * (1 + x);
-            weight[i] = 1 / ((1 - x * x) * slope * slope);
-        }
-    }
-};
 
 // A Beta law with the interval that holds all but a negligible part of it.
 struct Rate {
@@ -109,14 +91,14 @@ class GainLaw {
 
   private:
     template <typename Inside> Cdf integral(const Rate &over, std::initializer_list<double> edges, Inside inside) const {
-        static const UnitRule rule;
+        static const GaussLegendre<kPoints> rule;
         Cdf sum{0, 0};
         for (const double *edge = edges.begin(); edge + 1 != edges.end(); ++edge) {
             const double width = edge[1] - edge[0];
             if (!(width > 0)) continue;
             for (int i = 0; i < kPoints; ++i) {
-                const double u = edge[0] + width * rule.node[i];
-                const double weight = width * rule.weight[i] * over.density(u);
+                const double u = edge[0] + width * (0.5 * (1 + rule.node[i]));
+                const double weight = width * (0.5 * rule.weight[i]) * over.density(u);
                 const Cdf here = inside(u);
                 sum.value += weight * here.value;
                 sum.slope += weight * here.slope;

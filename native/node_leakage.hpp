@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "beta_regions.hpp"
+#include "counts.hpp"
 #include "threads.hpp"
 
 namespace bmpaudit {

@@ -14,6 +14,8 @@ import filelock
 
 from bmpaudit.errors import InputError
 
+LOCK = ".lock"
+
 # What a killed process may leave behind: files of `atomic_write`, and those in which Zarr writes its chunks.
 _LEFTOVER = re.compile(r"\..*\.partial-[a-z0-9_]{8}(\.[^.]*)?|.+\.[0-9a-f]{32}\.partial", re.DOTALL)
 
@@ -62,7 +64,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     # One object for each place and thread, which counts how often it was taken.
-    lock = filelock.FileLock(folder.resolve() / ".lock", is_singleton=True)
+    lock = filelock.FileLock(folder.resolve() / LOCK, is_singleton=True)
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:
@@ -77,6 +79,11 @@ def sha256_of(path: Path) -> str:
     """SHA-256 of a file's content, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_ours(name: str) -> bool:
+    """Whether a file of this name is the lock of a folder, or what a killed process left half written."""
+    return name == LOCK or _LEFTOVER.fullmatch(name) is not None
 
 
 def remove_leftovers(folder: Path, *, min_age_seconds: float = 0.0) -> list[Path]:

@@ -81,9 +81,8 @@ def _terminal_bar(what: str, total: int) -> Iterator[Progress]:
 @contextmanager
 def _notebook_bar(what: str, total: int) -> Iterator[Progress]:
     """A display that is updated in place, which every notebook can do; Rich needs ipywidgets for it."""
-    from importlib import import_module
+    from IPython.display import display
 
-    display = import_module("IPython.display").display
     rate, next_refresh = Rate(), 0.0
     handle: Any = display(_notebook_text(what, 0, total, ""), raw=True, display_id=True)
 

@@ -113,12 +113,6 @@ class UntrustedPart:
         raise untrusted(self.kind, self.target)
 
 
-class UntrustedName(str):
-    """The `module:Name` of code that may not be run, where a plan holds the name itself: its engine."""
-
-    __slots__ = ()
-
-
 def untrusted(what: str, target: str) -> UntrustedCodeError:
     """The error that says which code would have to run."""
     module = target.partition(":")[0]
@@ -135,7 +129,9 @@ def is_code(name: str) -> bool:
     (True, False, False)
     """
     module, colon, attribute = name.partition(":")
-    return bool(colon) and all(part.isidentifier() for part in (*module.split("."), *attribute.split(".")))
+    # What is defined inside a function has a name too, which says what it was, though nobody can import it.
+    names = [part for part in attribute.split(".") if part not in ("<locals>", "<lambda>")]
+    return bool(colon) and bool(attribute) and all(part.isidentifier() for part in (*module.split("."), *names))
 
 
 def import_target(target: str, *, is_built_in: bool = False) -> Any:
@@ -171,10 +167,7 @@ def load(kind: str, name: str) -> Any:
 
     Raises:
         InputError: if there is none; the message lists the choices.
-        UntrustedCodeError: if it is an `UntrustedName`.
     """
-    if isinstance(name, UntrustedName):
-        raise untrusted(kind, name)
     entry = ENTRIES[kind].get(name)
     if entry is not None:
         return import_target(entry.target, is_built_in=True)
@@ -220,6 +213,8 @@ def name_of(kind: str, part: Any) -> str:
     """The name under which `build` finds a part's class again: a built-in name, or `module:Name`."""
     if isinstance(part, UntrustedPart):
         return part.target
+    if isinstance(part, str):
+        return part
     if hasattr(part, "registry_table"):
         return str(part.registry_table()["name"])
     target = part if inspect.isroutine(part) or isinstance(part, type) else type(part)
@@ -274,12 +269,17 @@ def title(part: Any) -> str:
     return str(part) if type(part).__str__ is not object.__str__ else type(part).__qualname__
 
 
-def field_help(kind_of: type) -> dict[str, str]:
-    """What the section "Attributes" of a class's docstring says of each field, as one line without a full stop."""
-    text = inspect.getdoc(kind_of) or ""
-    section = re.search(r"^Attributes:\n((?:[ ]+.*\n?|\n)+)", text, re.MULTILINE)
-    rows = re.findall(r"^ {4}(\w+): (.*(?:\n {8,}.*)*)", section[1], re.MULTILINE) if section else []
-    return {name: " ".join(about.split()).rstrip(".") for name, about in rows}
+def field_help(part: type) -> dict[str, str]:
+    """What the section "Attributes" of a class's docstring says of each field, as one line without a full stop.
+
+    Of a field that the class does not mention, its base classes do.
+    """
+    rows: dict[str, str] = {}
+    for cls in reversed(part.__mro__):
+        section = re.search(r"^Attributes:\n((?:[ ]+.*\n?|\n)+)", inspect.cleandoc(cls.__doc__ or ""), re.MULTILINE)
+        lines = re.findall(r"^ {4}(\w+): (.*(?:\n {8,}.*)*)", section[1], re.MULTILINE) if section else []
+        rows |= {name: " ".join(about.split()).rstrip(".") for name, about in lines}
+    return rows
 
 
 def choices(annotation: Any) -> tuple[Any, ...]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bmpaudit import Graph
-from bmpaudit.auditing.folder import AuditFolder
-from bmpaudit.auditing.steps import Subject
-from bmpaudit.plan import AuditPlan
+from bmpaudit import Audit, AuditPlan, Graph, Pipeline, Runtime, Subject, Workspace
+from bmpaudit.auditing.pipeline import STEPS
+from bmpaudit.auditing.stored import stored_subject
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import MLP, QueryView, Training
+from bmpaudit.shadow import MLP, Training
 
 NUM_NODES = 48
+QUIET = Runtime(quiet=True, num_threads=1)
 
 
 def leaky_graph(num_nodes: int = NUM_NODES, **names: Any) -> Graph:
@@ -30,28 +32,60 @@ def leaky_graph(num_nodes: int = NUM_NODES, **names: Any) -> Graph:
 
 
 def small_plan(**settings: Any) -> AuditPlan:
-    """40 models, one or two ways of asking, definitions with one parameter."""
+    """40 models, two queries, definitions with one parameter."""
     usual: dict[str, Any] = {
         "sampler": Uniform(0.4),
         "model": MLP(hidden=8, dropout=0.0),
         "training": Training(epochs=15, learning_rate=0.1),
-        "num_shadows": 40,
-        "views": (QueryView("full", "clean"), QueryView("none", "noisy")),
-        "null_permutations": 3,
+        "shadows": 40,
+        "releases": ("clean",),
+        "queries": ("full", "none"),
+        "permutations": 3,
         "definitions": ("bmp-r", "mp"),
     }
     return AuditPlan(**(usual | settings))
 
 
-def small_subject(path: Path, source: str = "", **settings: Any) -> Subject:
-    """The small graph, and a folder for its audit."""
-    return Subject(leaky_graph(), source, small_plan(**settings), AuditFolder(path))
+def tiny_plan(**settings: Any) -> AuditPlan:
+    """As little as goes through every step."""
+    usual: dict[str, Any] = {"shadows": 10, "queries": ("full",), "permutations": 1, "rules": "weak"}
+    return small_plan(**(usual | {"definitions": ("bmp-r",)} | settings))
 
 
-def stamps(folder: Path) -> dict[str, int]:
+def pipeline(
+    path: Path, plan: AuditPlan | None = None, *, may_run: Collection[str] = STEPS, **options: Any
+) -> Pipeline:
+    """The pipeline of the small graph in a folder."""
+    subject = Subject(leaky_graph(), "", plan or small_plan())
+    return Pipeline(subject, Workspace(path), QUIET, may_run=may_run, **options)
+
+
+def run_audit(path: Path, plan: AuditPlan | None = None, *, pictures: bool = False, **options: Any) -> Audit:
+    """The whole audit of the small graph in a folder."""
+    steps = pipeline(path, plan, **options)
+    with steps.prepared():
+        steps.report(pictures=pictures)
+        return steps.audit
+
+
+def run_step(path: Path, step: str, *, trust_code: bool = False, pictures: bool = False) -> Any:
+    """One step on what a folder holds, as the command of that name does it."""
+    workspace = Workspace(path)
+    steps = Pipeline(stored_subject(workspace, trust_code=trust_code), workspace, QUIET, may_run=(step,))
+    with steps.prepared():
+        if step == "report":
+            return steps.report(pictures=pictures)
+        return {"sample": steps.sample, "train": lambda: steps.runs}.get(step, lambda: _ask(steps, step))()
+
+
+def _ask(steps: Pipeline, step: str) -> Any:
+    return {"attack": lambda: steps.attacks, "estimate": lambda: steps.audit}[step]()
+
+
+def times(folder: Path) -> dict[str, int]:
     """When each file was last written, but for the lock."""
     return {
-        str(path.relative_to(folder)): path.stat().st_mtime_ns
+        path.relative_to(folder).as_posix(): path.stat().st_mtime_ns
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != ".lock"
     }
@@ -59,4 +93,18 @@ def stamps(folder: Path) -> dict[str, int]:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """What is in each file."""
-    return {name: (folder / name).read_bytes() for name in stamps(folder)}
+    return {name: (folder / name).read_bytes() for name in times(folder)}
+
+
+def summary_of(folder: Path) -> dict[str, Any]:
+    """The summary, which has to be JSON proper."""
+
+    def refuse(name: str) -> Any:
+        raise AssertionError(f"{name} is not JSON")
+
+    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text(), parse_constant=refuse)
+    return summary
+
+
+def without_timings(summary: dict[str, Any]) -> dict[str, Any]:
+    return {name: part for name, part in summary.items() if name != "timings"}

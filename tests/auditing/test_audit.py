@@ -1,20 +1,22 @@
-"""The whole line as one function."""
+"""The whole pipeline as one function, and what it returns."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from small_audit import leaky_graph, small_plan, stamps
+from small_audit import QUIET, leaky_graph, small_plan, summary_of, times, without_timings
 
-from bmpaudit import Graph, InputError
+import bmpaudit
+from bmpaudit import Audit, Graph, InputError, audit
 from bmpaudit.attack import (
     Evidence,
     Gaussian,
+    PermutationTest,
     Strong,
     attack_performance,
     challenge,
@@ -23,15 +25,13 @@ from bmpaudit.attack import (
     split_mia,
     split_models,
 )
-from bmpaudit.auditing import Audit, audit
-from bmpaudit.auditing.headline import HeadlineRow, cautions, odds_in_words, verdict
+from bmpaudit.auditing.headline import HeadlineRow, cautions, verdict
 from bmpaudit.auditing.nodes_table import node_components, node_homophily
 from bmpaudit.estimation import estimate, lower_bound, node_leakage
-from bmpaudit.plan import AttackSettings, AuditPlan, Runtime
 from bmpaudit.samplers import prior_probabilities
-from bmpaudit.shadow import QueryView, train_shadows
+from bmpaudit.shadow import train_shadows
 
-PLAN = small_plan(definitions=("bmp", "bmp-r", "mp"), views=(QueryView(),))
+PLAN = small_plan(definitions=("bmp", "bmp-r", "mp"), queries=("full",))
 NODES_COLUMNS = [
     *("node", "name", "class", "degree", "homophily", "component", "prior_prob", "prior_standard_error"),
     *("num_out", "num_in", "false_positives", "false_negatives"),
@@ -40,23 +40,23 @@ NODES_COLUMNS = [
 
 @pytest.fixture(scope="module")
 def done() -> Audit:
-    return audit(leaky_graph(), PLAN)
+    return audit(leaky_graph(), PLAN, runtime=QUIET)
 
 
 def test_parts_are_those_of_the_stages(done: Audit, tmp_path: Path) -> None:
     graph = leaky_graph()
-    runs = train_shadows(graph, PLAN.shadow_plan, PLAN.num_shadows, tmp_path)
+    runs = train_shadows(graph, PLAN.shadow_plan, PLAN.shadows, tmp_path)
     prior = prior_probabilities(graph, PLAN.sampler).prob
     np.testing.assert_array_equal(done.runs.memberships, runs.memberships)
     np.testing.assert_array_equal(done.runs.statistics["full_clean"], runs.statistics["full_clean"])
     np.testing.assert_array_equal(done.priors.prob, prior)
     models = Evidence.of_runs(runs, "clean", ["full"])
-    for decision in PLAN.decisions:
-        name = f"full_clean_{decision}"
-        counts = node_mia(models, prior, rule=decision)
+    for rule_name, rule in PLAN.rules_by_name.items():
+        name = f"full_clean_{rule_name}"
+        counts = node_mia(models, prior, rule=rule)
         assert_same_counts(done.attacks.counts[name], counts)
         halves = split_models(models)
-        split = split_mia(halves.fitting, halves.challenged, prior, rule=decision)
+        split = split_mia(halves.fitting, halves.challenged, prior, rule=rule)
         assert_same_counts(done.attacks.split_counts[name], split)
         assert done.estimates.bounds[name].right.bound == lower_bound(split).right.bound
         definition: Any
@@ -65,15 +65,15 @@ def test_parts_are_those_of_the_stages(done: Audit, tmp_path: Path) -> None:
             assert posterior.quantile(0.5, parameter) == estimate(counts, definition).quantile(0.5, parameter)
         scores = challenge(Gaussian(), models, prior, {"strong": Strong()}, with_scores=True).scores
         assert scores is not None
-        performance = attack_performance(scores, decision)
+        performance = attack_performance(scores, rule)
         for figure in ("num_out", "num_in", "accuracy", "auc", "tpr_at_fpr"):
             assert getattr(done.attacks.performance[name], figure) == getattr(performance, figure)
-    control = permutation_test(Gaussian(), models, prior, num_permutations=3)
-    assert done.attacks.null_control.statistic == control.statistic
-    np.testing.assert_array_equal(done.attacks.null_control.null_statistics, control.null_statistics)
+    test = permutation_test(Gaussian(), models, prior, num_permutations=3)
+    assert done.attacks.permutation_test.statistic == test.statistic
+    np.testing.assert_array_equal(done.attacks.permutation_test.null_statistics, test.null_statistics)
     leakage = node_leakage(done.attacks.counts["full_clean_strong"], PLAN.level)
     np.testing.assert_array_equal(done.estimates.leakage.right.low, leakage.right.low)
-    medians = [float(estimate(counts, "bmp-r").quantile(0.5)) for counts in (control.counts, *control.null_counts)]
+    medians = [float(estimate(counts, "bmp-r").quantile(0.5)) for counts in (test.counts, *test.null_counts)]
     assert [done.estimates.control_median, *done.estimates.null_medians] == medians
 
 
@@ -88,21 +88,50 @@ def test_only_the_main_variant_has_two_parameters(done: Audit) -> None:
 
 
 def test_threads_and_folder_change_nothing(done: Audit, tmp_path: Path) -> None:
-    again = audit(leaky_graph(), PLAN, folder=tmp_path, runtime=Runtime(num_threads=1))
-    assert without_timings(again) == without_timings(done)
-    assert (tmp_path / "shadows").is_dir()
-    assert not (tmp_path / "summary.json").exists()
-    page = again.save(tmp_path, pictures=False)
-    assert page == tmp_path / "report.html"
-    assert json.loads((tmp_path / "summary.json").read_text()) == again.summary
+    again = audit(leaky_graph(), PLAN, folder=tmp_path, pictures=False, runtime=bmpaudit.Runtime(num_threads=2))
+    assert without_timings(again.summary) == without_timings(done.summary)
+    assert summary_of(tmp_path) == again.summary
+    assert (tmp_path / "report.html").exists()
 
 
-def without_timings(found: Audit) -> dict[str, object]:
-    return {name: part for name, part in found.summary.items() if name != "timings"}
+def test_settings_override_the_plan(tmp_path: Path) -> None:
+    one = audit(leaky_graph(), PLAN, shadows=12, definitions="mp", folder=tmp_path, pictures=False, runtime=QUIET)
+    assert (one.plan.shadows, list(one.plan.definitions_by_name), one.plan.sampler) == (12, ["mp"], PLAN.sampler)
+    with pytest.raises(InputError, match=r"^unknown key shadow; allowed here: shadows, seed, "):
+        audit(leaky_graph(), PLAN, shadow=12)
+
+
+def test_what_is_loaded_is_what_was_returned(done: Audit, tmp_path: Path) -> None:
+    result = audit(leaky_graph(), PLAN, folder=tmp_path, pictures=False, runtime=QUIET)
+    loaded = Audit.load(tmp_path)
+    assert_same_audit(loaded, result)
+    assert without_timings(loaded.summary) == without_timings(done.summary)
+    assert str(loaded) == str(done)
+    # What a page needs, from the folder alone.
+    assert loaded.graph.content_hash == done.graph.content_hash
+    np.testing.assert_array_equal(loaded.runs.statistics["full_clean"], done.runs.statistics["full_clean"])
+
+
+def assert_same_audit(one: Audit, other: Audit) -> None:
+    assert one.plan == other.plan
+    assert (one.title, one.verdict, one.headline, one.summary) == (
+        *(other.title, other.verdict, other.headline, other.summary),
+    )
+    pd.testing.assert_frame_equal(one.nodes, other.nodes, check_dtype=False)
+    assert list(one.estimates.posteriors) == list(other.estimates.posteriors)
+    for variant, posteriors in one.estimates.posteriors.items():
+        assert_same_counts(one.attacks.counts[variant], other.attacks.counts[variant])
+        for name, posterior in posteriors.items():
+            for parameter in posterior.parameter_names:
+                values = (
+                    each.quantile([0.05, 0.5, 0.95], parameter)
+                    for each in (posterior, other.estimates.posteriors[variant][name])
+                )
+                np.testing.assert_allclose(*values, rtol=0, atol=1e-9)
 
 
 def test_leakage_is_found_where_models_learn_by_heart(done: Audit) -> None:
-    assert done.attacks.null_control.is_leakage_found
+    assert done.attacks.permutation_test.is_leakage_found
     assert done.headline[0].name == "ε_R"
     assert done.headline[0].p50 > done.headline[0].floor
 
@@ -128,109 +157,134 @@ def test_homophily_and_components_by_hand() -> None:
 
 def test_nodes_that_cannot_be_audited_are_flagged() -> None:
     # Each node is in few of 8 samples.
-    plan = small_plan(num_shadows=8, views=(QueryView(),), decisions=("strong",), definitions=("mp",))
-    found = audit(leaky_graph(), plan)
-    left = {each.node for each in found.attacks.counts["full_clean_strong"].not_auditable}
-    assert left
-    is_flagged = found.nodes["flag"].str.startswith("not auditable: ")
-    assert set(found.nodes["node"][is_flagged]) == left
+    plan = small_plan(shadows=8, queries="full", rules="strong", definitions="mp")
+    result = audit(leaky_graph(), plan, runtime=QUIET)
+    left_out = {each.node for each in result.attacks.counts["full_clean_strong"].not_auditable}
+    assert left_out
+    is_flagged = result.nodes["flag"].str.startswith("not auditable: ")
+    assert set(result.nodes["node"][is_flagged]) == left_out
     for name in ("num_out", "false_positives", "right_low", "left_high", "excess_right_median"):
-        assert found.nodes[name].isna().to_numpy().tolist() == is_flagged.tolist()
-    assert f"{len(left):,} nodes could not be audited and are left out" in " ".join(found.summary["cautions"])
-    assert found.summary["nodes"]["not_auditable"] == len(left)
-    kept = audit(leaky_graph(), replace(plan, attack=replace(plan.attack, unfittable="non-member")))
-    assert kept.summary["nodes"]["audited"] == found.graph.num_nodes
-    assert "kept as never a member" in " ".join(kept.summary["cautions"])
+        assert result.nodes[name].isna().to_numpy().tolist() == is_flagged.tolist()
+    message = f"{len(left_out)} node{'s' if len(left_out) > 1 else ''} could not be audited"
+    assert message in " ".join(result.summary["cautions"])
+    assert result.summary["nodes"]["not_auditable"] == len(left_out)
+    kept = audit(leaky_graph(), plan, unfittable="non-member", runtime=QUIET)
+    assert kept.summary["nodes"]["audited"] == result.graph.num_nodes
+    assert "counted as non-members" in " ".join(kept.summary["cautions"])
 
 
-def test_nothing_to_audit_is_told_in_one_line() -> None:
+def test_nothing_to_audit_is_reported_in_one_line() -> None:
     with pytest.raises(InputError, match=r"^no node is left to audit; 48 cannot be, such as node 0: .*$"):
-        audit(leaky_graph(), small_plan(attack=AttackSettings(min_models=30)))
-
-
-def test_a_sampler_of_ones_own(tmp_path: Path) -> None:
-    plan = small_plan(sampler=one_half, prior_draws=500, views=(QueryView(),), definitions=("bmp-r",))
-    found = audit(leaky_graph(), plan)
-    assert found.priors.num_draws == 500
-    found.save(tmp_path, pictures=False)
-    assert "one_half" in (tmp_path / "plan.toml").read_text()
-    assert (tmp_path / "graph.npz").exists()
+        audit(leaky_graph(), small_plan(attack=Gaussian(min_models=30)), runtime=QUIET)
 
 
 def one_half(graph: Graph, rng: np.random.Generator) -> np.ndarray:
     return rng.permutation(graph.num_nodes)[: graph.num_nodes // 2]
 
 
-def test_save_refuses_a_folder_of_somebody_else(done: Audit, tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(InputError, match="holds files that are not an audit's; use a new folder"):
-        done.save(tmp_path)
-    assert list(stamps(tmp_path)) == ["letter.txt"]
+def test_a_function_as_sampler(tmp_path: Path) -> None:
+    plan = small_plan(sampler=one_half, prior_draws=500, queries="full", definitions="bmp-r")
+    result = audit(leaky_graph(), plan, folder=tmp_path, pictures=False, runtime=QUIET)
+    assert result.priors.num_draws == 500
+    assert result.title == "graph, one_half, MLP"
+    assert f'name = "{__name__}:one_half"' in (tmp_path / "plan.toml").read_text()
+    loaded = Audit.load(tmp_path)
+    assert (loaded.title, loaded.headline) == (result.title, result.headline)
+    assert Audit.load(tmp_path, trust_code=True).plan.sampler is one_half
+
+
+def test_a_function_that_nobody_can_import_is_recorded_all_the_same(tmp_path: Path) -> None:
+    def local(graph: Graph, rng: np.random.Generator) -> np.ndarray:
+        return one_half(graph, rng)
+
+    plan = small_plan(sampler=local, prior_draws=500, queries="full", definitions="bmp-r")
+    result = audit(leaky_graph(), plan, folder=tmp_path, pictures=False, runtime=QUIET)
+    before = times(tmp_path)
+    assert Audit.load(tmp_path).headline == result.headline
+    assert audit(leaky_graph(), plan, folder=tmp_path, pictures=False, runtime=QUIET).summary == result.summary
+    assert times(tmp_path) == before
 
 
 def test_prints_and_shows_in_notebooks() -> None:
     graph = leaky_graph(class_names=["<b>", "y", "z"])
-    found = audit(graph, small_plan(views=(QueryView(),), decisions=("weak",)))
-    lines = str(found).splitlines()
+    result = audit(graph, small_plan(queries="full", rules="weak"), runtime=QUIET)
+    lines = str(result).splitlines()
     assert lines[0] == "graph, Uniform 40 %, MLP"
-    assert lines[1] == found.verdict
-    assert len(lines) == 2 + len(found.headline)
-    shown = found._repr_html_()
-    assert shown.count("<tr>") == 1 + len(found.headline)
-    assert found.title in shown
+    assert lines[1] == result.verdict
+    assert len(lines) == 2 + len(result.headline)
+    shown = result._repr_html_()
+    assert shown.count("<tr>") == 1 + len(result.headline)
+    assert result.title in shown
 
 
 # The words
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "words"),
-    [
-        (0.0, "1 : 1"),
-        (np.log(2.0), "2 : 1"),
-        (-np.log(4.0), "1 : 4"),
-        (np.log(1234.0), "1,234 : 1"),
-        (30.0, "over 1,000,000 : 1"),
-        (np.inf, "over 1,000,000 : 1"),
-        (-np.inf, "below 1 : 1,000,000"),
-    ],
-)
-def test_odds(epsilon: float, words: str) -> None:
-    assert odds_in_words(epsilon) == words
+def row(name: str, parameter: str, p50: float, floor: float, proven: float | None, **other: Any) -> HeadlineRow:
+    values: dict[str, Any] = {
+        **{"name": name, "meaning": "", "definition": "", "parameter": parameter, "multiplies_odds": False},
+        **{"p5": p50 - 1, "p50": p50, "p95": p50 + 1, "floor": floor, "floor_is_exact": True, "floor_level": None},
+        **{"proven": proven, "proof_level": 0.95, "tail_prior_share": 0.5},
+    }
+    return HeadlineRow(**values | other)
 
 
-def row(name: str, p50: float, floor: float, proven: float | None) -> HeadlineRow:
-    return HeadlineRow(name, "", "", "", p50 - 1, p50, p50 + 1, floor, proven, 0.95, 0.5)
+def right(p50: float, floor: float, proven: float | None) -> tuple[HeadlineRow]:
+    return (row("ε_R", "epsilon_right", p50, floor, proven),)
 
 
-def test_verdict(done: Audit) -> None:
-    control = done.attacks.null_control
-    assert verdict((row("ε_R", np.log(120.0), -1.0, np.log(8.0)),), control) == (
+@pytest.fixture
+def leaking(done: Audit) -> PermutationTest:
+    assert done.attacks.permutation_test.is_leakage_found
+    return done.attacks.permutation_test
+
+
+def test_verdict(leaking: PermutationTest) -> None:
+    assert verdict(right(np.log(120.0), -1.0, np.log(8.0)), leaking) == (
         "Estimated: seeing this model, an adversary's odds that a node was in the training graph reach about 120 : 1 "
-        "(ε_R = 4.8, 90 % interval 3.8 to 5.8); the sampling alone gives 1 : 2.7; the attack proves at least 8 : 1."
+        "(ε_R = 4.8, 90 % interval 3.8 to 5.8); the sampling alone gives 1 : 2.7; at least 8 : 1 is proven."
     )
-    assert "that a node was not in the training graph" in verdict((row("ε_L", 2.0, 1.0, 1.0),), control)
-    assert verdict((row("ε_L", 2.0, 1.0, 1.0),), control).endswith("; the attack proves nothing beyond that.")
-    assert verdict((row("ε_R", 2.0, 1.0, None),), control).endswith("; nothing was proven, for lack of models.")
-    told = verdict((row("MP ε", 40.0, 0.0, 0.0),), control)
-    assert "multiplies an adversary's odds that a node was in the training graph by up to about over 1,000,000" in told
-    assert told.endswith("; the attack proves nothing.")
-    assert verdict((row("MP ε", 3.0, 0.0, np.log(5.0)),), control).endswith("; the attack proves at least 5.")
-    nothing = replace(control, statistic=0.0)
-    assert verdict((row("ε_R", 2.0, 1.0, None),), nothing).startswith("No leakage found: ")
+    left = (row("ε_L", "epsilon_left", 2.0, 1.0, 1.5),)
+    assert "that a node was not in the training graph" in verdict(left, leaking)
 
 
-def test_cautions(done: Audit) -> None:
-    attacks = replace(done.attacks, null_control=replace(done.attacks.null_control, statistic=0.0))
-    told = cautions(done.plan, attacks, done.estimates)
-    assert told[0].startswith("The null control found no leakage: ")
-    assert cautions(done.plan, done.attacks, done.estimates) == told[1:]
+@pytest.mark.parametrize("proven", [None, 0.5, 1.0])
+def test_verdict_calls_nothing_proven_that_the_sampling_gives_anyway(
+    proven: float | None, leaking: PermutationTest
+) -> None:
+    assert verdict(right(2.0, 1.0, proven), leaking).endswith("; nothing beyond that is proven.")
+
+
+def test_verdict_on_how_far_the_odds_move(leaking: PermutationTest) -> None:
+    mp = (row("MP ε", "epsilon", 40.0, 0.0, None, multiplies_odds=True),)
+    message = verdict(mp, leaking)
+    assert "multiplies an adversary's odds that a node was in the training graph by" in message
+    assert "over ×1,000,000" in message
+    assert message.endswith("; nothing is proven.")
+    assert verdict((dataclasses.replace(mp[0], proven=np.log(5.0)),), leaking).endswith("; at least ×5 is proven.")
+
+
+def test_no_leakage_comes_first() -> None:
+    blind = audit(
+        leaky_graph(),
+        small_plan(queries="full", shadows=16, training={"epochs": 1, "learning_rate": 1e-9}),
+        runtime=QUIET,
+    )
+    assert not blind.attacks.permutation_test.is_leakage_found
+    assert blind.verdict.startswith("No leakage found: the attack does no better than after shuffling memberships")
+    assert blind.summary["cautions"][0].startswith("The permutation test found no leakage")
+
+
+def test_cautions_name_what_is_wrong(done: Audit) -> None:
+    rows = (row("ε_R", "epsilon_right", 2.0, 1.0, None, tail_prior_share=0.95),)
+    (message,) = [text for text in cautions(done.attacks, done.estimates, rows) if text.startswith("ε_R")]
+    assert message.startswith("ε_R: up to 95 % of the upper tail has the prior's shape")
+    assert len(done.summary["drivers"]) == len(done.headline)
 
 
 @pytest.mark.parametrize("definition", ["bmp", "bmp-r", "bmp-l", "bmp-s", "mp"])
 def test_every_definition_alone_makes_a_headline(definition: str) -> None:
-    plan = AuditPlan(**{**vars(PLAN), "definitions": (definition,), "decisions": ("weak",)})
-    found = audit(leaky_graph(), plan)
-    assert [row.definition for row in found.headline] == [definition] * (2 if definition == "bmp" else 1)
-    assert found.summary["verdict"]
-    assert len(found.summary["drivers"]) == len(found.headline)
+    result = audit(leaky_graph(), PLAN, definitions=definition, rules="weak", runtime=QUIET)
+    assert [row.definition for row in result.headline] == [definition] * (2 if definition == "bmp" else 1)
+    assert result.verdict
+    assert len(result.summary["drivers"]) == len(result.headline)

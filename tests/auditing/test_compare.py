@@ -1,7 +1,8 @@
+"""Audits side by side."""
+
 from __future__ import annotations
 
 import base64
-import dataclasses
 import html
 import json
 import re
@@ -10,19 +11,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from compare_fixture import SNOWBALL, UNIFORM, counts_of, posterior_of, strong, weak, write_folder
+from compare_fixture import SNOWBALL, UNIFORM, counts_of, made_audit, posterior_of, strong, weak, write_folder
 
-from bmpaudit.attack import ErrorCounts
-from bmpaudit.auditing.compare import compare_audits
+from bmpaudit import ErrorCounts, compare
 from bmpaudit.auditing.compare_report import write_comparison
 from bmpaudit.errors import DataError, InputError
+from bmpaudit.estimation import lower_bound
 from bmpaudit.estimation.difference import DifferenceMarginal
 from bmpaudit.estimation.draws import DrawsMarginal
 from bmpaudit.estimation.node_change import node_change
 from bmpaudit.samplers import Snowball
 from bmpaudit.shadow import GAT
 
-HOSTILE = "<script>alert(1)</script>{{style}}"
+HOSTILE = "<script>alert(1)<script>{{style}}"
 
 
 @pytest.fixture
@@ -113,128 +114,145 @@ def test_change_of_the_same_nodes_is_even_and_constant_decisions_come_last() -> 
 
 
 def test_comparison_of_two_folders(pair: list[Path]) -> None:
-    found = compare_audits(pair)
+    result = compare(pair)
     wanted = DifferenceMarginal(posterior_of(weak()).marginal(), posterior_of(strong()).marginal())
-    (difference,) = found.differences
+    (difference,) = result.differences
     assert difference.more_prob == pytest.approx(wanted.probability_above(), abs=1e-12)
     assert difference.more_prob > 0.95
-    assert [audit.label for audit in found.audits] == ["one", "two"]
-    assert found.verdicts[0].startswith("two leaks more than one: ")
-    assert found.nodes[0].matched_by == "id"
-    assert (found.nodes[0].num_more, found.nodes[0].num_less, found.nodes[0].num_constant) == (1, 0, 1)
-    assert [setting.key for setting in found.settings] == ["sampler.name"]  # fan_out and restart go with it
-    text = str(found)
+    assert [audit.label for audit in result.audits] == ["one", "two"]
+    assert result.verdicts[0].startswith("two leaks more than one: ")
+    assert result.nodes[0].matched_by == "id"
+    assert (result.nodes[0].num_more, result.nodes[0].num_less, result.nodes[0].num_constant) == (1, 0, 1)
+    assert [setting.key for setting in result.settings] == ["sampler.name"]  # fan_out and restart go with it
+    text = str(result)
     assert "one" in text
     assert f"{difference.more_prob:.2f}" in text
-    told = json.loads(json.dumps(found.to_dict(top=2), allow_nan=False))
-    assert len(told["nodes"][0]["changed_most"]) == 2
-    assert told["audits"][0]["floor"] == pytest.approx(-np.log(3))
+    content = json.loads(json.dumps(result.to_dict(top=2), allow_nan=False))
+    assert len(content["nodes"][0]["changed_most"]) == 2
+    assert content["audits"][0]["floor"] == pytest.approx(-np.log(3))
 
 
 def test_the_same_folder_twice_is_even_and_said(pair: list[Path]) -> None:
-    found = compare_audits([pair[0], pair[0]])
-    assert found.differences[0].more_prob == pytest.approx(0.5, abs=1e-12)
-    assert found.settings == ()
-    assert any("compared with itself" in caution for caution in found.cautions)
-    assert len({audit.label for audit in found.audits}) == 2
-    assert "cannot be told apart" in found.verdicts[0]
+    result = compare([pair[0], pair[0]])
+    assert result.differences[0].more_prob == pytest.approx(0.5, abs=1e-12)
+    assert result.settings == ()
+    assert any("compared with itself" in caution for caution in result.cautions)
+    assert len({audit.label for audit in result.audits}) == 2
+    assert "cannot be told apart" in result.verdicts[0]
 
 
 def test_prior_domination_is_told_and_only_then(tmp_path: Path) -> None:
     # With hardly a trial the posterior is the prior restricted to the support.
     empty = counts_of([0, 0], [0, 0], num_out=0, num_in=0)
     folders = [write_folder(tmp_path / name, empty) for name in ("p", "q")]
-    found = compare_audits(folders)
-    assert all(audit.prior_share == pytest.approx(1, abs=1e-3) for audit in found.audits)
-    assert found.to_dict()["both_prior_dominated"]
-    assert any(caution.startswith("Both posteriors are prior-dominated") for caution in found.cautions)
+    result = compare(folders)
+    assert all(audit.prior_share == pytest.approx(1, abs=1e-3) for audit in result.audits)
+    assert result.to_dict()["both_prior_dominated"]
+    assert any(caution.startswith("Both posteriors are prior-dominated") for caution in result.cautions)
     known = write_folder(tmp_path / "known", counts_of([100] * 40, [60] * 40))
-    mixed = compare_audits([folders[0], known])
+    mixed = compare([folders[0], known])
     assert mixed.audits[1].prior_share < 0.3
     assert any(caution.startswith("The posterior of p is prior-dominated") for caution in mixed.cautions)
-    sharp = compare_audits([known, write_folder(tmp_path / "other", counts_of([99] * 40, [60] * 40))])
+    sharp = compare([known, write_folder(tmp_path / "other", counts_of([99] * 40, [60] * 40))])
     assert not any("prior-dominated" in caution for caution in sharp.cautions)
 
 
 def test_more_than_one_differing_setting_is_told(tmp_path: Path) -> None:
-    plan = dataclasses.replace(UNIFORM, sampler=Snowball(0.5), model=GAT(), seed=7)
+    plan = UNIFORM.replace(sampler=Snowball(0.5), model=GAT(), seed=7)
     folders = [write_folder(tmp_path / "a", weak()), write_folder(tmp_path / "b", weak(), plan=plan)]
-    found = compare_audits(folders)
-    keys = [setting.key for setting in found.settings]
+    result = compare(folders)
+    keys = [setting.key for setting in result.settings]
     assert keys[:3] == ["seed", "sampler.name", "sampler.train_fraction"]
     assert "model.name" in keys
     assert "sampler.fan_out" not in keys
-    (told,) = [caution for caution in found.cautions if "settings" in caution]
-    assert "sampler.name, sampler.train_fraction, model.name" in told
-    assert "seed" not in told
+    (message,) = [caution for caution in result.cautions if "settings" in caution]
+    assert "sampler.name, sampler.train_fraction, model.name" in message
+    assert "seed" not in message
 
 
 def test_nodes_of_other_graphs_match_by_name_or_not_at_all(tmp_path: Path) -> None:
     names = ["x", "y", "z"]
     first = write_folder(tmp_path / "a", weak(), names=names)
     turned = write_folder(tmp_path / "b", strong(), names=["z", "y", "x"], graph_hash="other")
-    found = compare_audits([first, turned]).nodes[0]
-    assert found.matched_by == "name"
-    table = found.table.set_index("name")
+    result = compare([first, turned]).nodes[0]
+    assert result.matched_by == "name"
+    table = result.table.set_index("name")
     assert sorted(table.index) == names
     # x is the first node of the one and the last of the other, whose decision is constant.
     assert table["is_constant"].to_dict() == {"x": True, "y": False, "z": False}
     for name, folder in (("numbers", None), ("twice", ["x", "x", "y"])):
         other = write_folder(tmp_path / name, strong(), names=folder, graph_hash="other")
-        lost = compare_audits([first, other])
+        lost = compare([first, other])
         assert lost.nodes[0].matched_by == ""
         assert lost.nodes[0].table.empty
         assert any("not comparable" in caution for caution in lost.cautions)
     strangers = write_folder(tmp_path / "strangers", strong(), names=["u", "v", "w"], graph_hash="other")
-    assert "no node was audited" in compare_audits([first, strangers]).nodes[0].sentence
-    page = write_comparison(compare_audits([first, strangers]), tmp_path / "out").read_text(encoding="utf-8")
+    assert "no node was audited" in compare([first, strangers]).nodes[0].sentence
+    page = write_comparison(compare([first, strangers]), tmp_path / "out").read_text(encoding="utf-8")
     assert page.count("<img") == 2  # no picture of nodes
 
 
 def test_definitions_with_one_and_two_parameters(tmp_path: Path) -> None:
     every = ("bmp", "bmp-l", "bmp-s", "mp")
-    bounds = {"left": "inf", "right": 0.5, "mp": 0.25, "level": 0.95}
     folders = [
-        write_folder(tmp_path / name, counts, definitions=every, proven=bounds)
-        for name, counts in (("a", weak()), ("b", strong()))
+        write_folder(tmp_path / name, counts, definitions=every) for name, counts in (("a", weak()), ("b", strong()))
     ]
-    assert compare_audits(folders, "bmp").parameter == "epsilon_right"
-    left = compare_audits(folders, "bmp", side="left")
-    assert (left.parameter, left.nodes[0].symbol, left.audits[0].proven) == ("epsilon_left", "e_L", np.inf)
-    assert left.to_dict()["audits"][0]["proven"] == "inf"
-    assert compare_audits(folders, "bmp-l").nodes[0].symbol == "e_L"
-    mp = compare_audits(folders, "mp")
-    assert (mp.audits[0].floor, mp.audits[0].proven, mp.nodes[0].symbol) == (0, 0.25, "e_R above the floor")
-    assert compare_audits(folders, "bmp-s").parameter == "epsilon"
+    assert compare(folders, "bmp").parameter == "epsilon_right"
+    left = compare(folders, "bmp", side="left")
+    bounds = lower_bound(weak())
+    assert (left.parameter, left.nodes[0].symbol) == ("epsilon_left", "e_L")
+    assert left.audits[0].proven == left.to_dict()["audits"][0]["proven"] == bounds.left.bound
+    assert compare(folders, "bmp-l").nodes[0].symbol == "e_L"
+    mp = compare(folders, "mp")
+    assert (mp.audits[0].floor, mp.audits[0].proven) == (0, bounds.mp.bound)
+    assert mp.nodes[0].symbol == "e_R above the floor"
+    assert compare(folders, "bmp-s").parameter == "epsilon"
     with pytest.raises(InputError, match="bmp-l is about the other side"):
-        compare_audits(folders, "bmp-l", side="right")
+        compare(folders, "bmp-l", side="right")
 
 
 def test_what_cannot_be_compared_is_refused_in_one_line(pair: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="at least two folders"):
-        compare_audits(pair[:1])
-    with pytest.raises(DataError, match="is no folder of an audit"):
-        compare_audits([pair[0], tmp_path])
-    with pytest.raises(InputError, match=r"mp was not estimated for full_clean_strong in .*one; there: bmp-r"):
-        compare_audits(pair, "mp")
-    with pytest.raises(InputError, match="has no attack 'none'; there: full_clean_strong"):
-        compare_audits(pair, variant="none")
-    (pair[1] / "summary.json").write_text('{"format": 1}')
-    with pytest.raises(DataError, match=r"summary\.json: damaged"):
-        compare_audits(pair)
-    (pair[1] / "summary.json").write_text('{"format": 9}')
-    with pytest.raises(DataError, match="version"):
-        compare_audits(pair)
+    with pytest.raises(InputError, match="a comparison takes at least two audits, got 1"):
+        compare(pair[:1])
+    with pytest.raises(DataError, match="is not an audit folder"):
+        compare([pair[0], tmp_path])
+    with pytest.raises(InputError, match="mp was not estimated for full_clean_strong in one; it has bmp-r"):
+        compare(pair, "mp")
+    with pytest.raises(InputError, match="has no attack 'none'; it has full_clean_strong"):
+        compare(pair, variant="none")
+    (pair[1] / "summary.json").write_text('{"format": 2}')
+    with pytest.raises(DataError, match=r"summary\.json is missing or damaged: run bmpaudit estimate again"):
+        compare(pair)
+
+
+def test_objects_and_folders_mix(pair: list[Path]) -> None:
+    result = compare([made_audit(weak()), pair[1], made_audit(weak())])
+    assert [audit.label for audit in result.audits] == [
+        "tiny, Uniform 25 %, GCN (1)",
+        "two",
+        "tiny, Uniform 25 %, GCN (2)",
+    ]
+    of_folders = compare(pair)
+    assert result.differences[0].more_prob == pytest.approx(of_folders.differences[0].more_prob, abs=1e-12)
+    assert result.audits[0].path == ""
+
+
+def test_an_audit_of_two_plans_is_not_compared(pair: list[Path]) -> None:
+    """The errors of one plan and the estimates of another, as a copied file or a crash may leave them."""
+    text = (pair[1] / "plan.toml").read_text()
+    (pair[1] / "plan.toml").write_text(text.replace("seed = 0", "seed = 1"))
+    with pytest.raises(DataError, match="its estimate step was made with another plan: run bmpaudit estimate again"):
+        compare(pair)
 
 
 def test_page_escapes_names_and_asks_for_nothing(tmp_path: Path) -> None:
     names = [HOSTILE, "<img src=x onerror=alert(2)>", "{{policy}}"]
     folders = [
-        write_folder(tmp_path / "a & <b>", weak(), names=names, title=HOSTILE, leakage_found=False),
-        write_folder(tmp_path / "c $x$", strong(), plan=SNOWBALL, names=names, title=HOSTILE),
+        write_folder(tmp_path / "a & <b>", weak(), names=names, source=HOSTILE, is_leakage_found=False),
+        write_folder(tmp_path / "c $x$", strong(), plan=SNOWBALL, names=names, source=HOSTILE),
     ]
-    found = compare_audits(folders)
-    path = write_comparison(found, tmp_path / "out")
+    result = compare(folders)
+    path = write_comparison(result, tmp_path / "out")
     page = path.read_text(encoding="utf-8")
     assert "<script" not in page
     assert "onerror=alert(2)>" not in page.replace(html.escape(names[1]), "")
@@ -255,9 +273,9 @@ def test_page_escapes_names_and_asks_for_nothing(tmp_path: Path) -> None:
     assert sorted(each.name for each in (tmp_path / "out").iterdir()) == [
         *("compare.html", "compare.json", "compare.pdf", "compare.png", "compare_nodes.parquet"),
     ]
-    told = json.loads((tmp_path / "out" / "compare.json").read_text(encoding="utf-8"))
-    assert told["format"] == 1
-    assert told["nodes"][0]["changed_most"][0]["name"] == HOSTILE
+    content = json.loads((tmp_path / "out" / "compare.json").read_text(encoding="utf-8"))
+    assert content["format"] == 1
+    assert content["nodes"][0]["changed_most"][0]["name"] == HOSTILE
     table = pd.read_parquet(tmp_path / "out" / "compare_nodes.parquet")
     assert table["audit"].tolist() == ["c $x$"] * 3
-    assert write_comparison(found, tmp_path / "again").read_text(encoding="utf-8") == page
+    assert write_comparison(result, tmp_path / "again").read_text(encoding="utf-8") == page

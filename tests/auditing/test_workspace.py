@@ -61,6 +61,10 @@ def test_another_plan_graph_model_build_or_code_is_not_current(workspace: Worksp
         Stamp("plan 1", "graph", "models", code={"my:Sampler": "hash"}),
     ]
     assert not any(workspace.is_current("attack", other) for other in others)
+    # Who may not run the code takes what it made; who may, looks whether it is the same.
+    workspace.publish("attack", Stamp("plan 1", "graph", "models", code={"my:Sampler": "hash"}), ATTACK)
+    assert workspace.is_current("attack", FIRST)
+    assert not workspace.is_current("attack", Stamp("plan 1", "graph", "models", code={}))
     with pytest.raises(DataError, match="made with another plan: run bmpaudit attack again"):
         workspace.stamp("attack", "plan 2")
 

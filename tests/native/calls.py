@@ -33,21 +33,22 @@ def flags(*shape: int) -> Any:
     return (np.arange(np.prod(shape)) % 2).astype(np.uint8).reshape(shape)
 
 
-PATH = {"indptr": ints64(0, 1, 3, 5, 6), "indices": ints32(1, 0, 2, 1, 3, 2)}  # 0 - 1 - 2 - 3
-STREAMS = {"seed": 1, "purpose": 2, "first": 0, "count": 3, "num_threads": 2}
+ANY: dict[str, Any] = {}  # what follows it may be of any type
+PATH: dict[str, Any] = {"indptr": ints64(0, 1, 3, 5, 6), "indices": ints32(1, 0, 2, 1, 3, 2)}  # 0 - 1 - 2 - 3
+STREAMS: dict[str, Any] = {"seed": 1, "purpose": 2, "first": 0, "count": 3, "num_threads": 2}
 COUNTS = np.array([[10, 8, 2, 3], [20, 5, 0, 5], [7, 7, 1, 1]], dtype=np.float64)
 
 
 def grouped_subset(**changed: Any) -> Any:
-    return _native.GroupedSubset(**{"group": ints32(0, 1, 0, 1), "take": [1, 2]} | changed)
+    return _native.GroupedSubset(**ANY | {"group": ints32(0, 1, 0, 1), "take": [1, 2]} | changed)
 
 
 def independent_coins(**changed: Any) -> Any:
-    return _native.IndependentCoins(**{"num_nodes": NUM_NODES, "probability": 0.5} | changed)
+    return _native.IndependentCoins(**ANY | {"num_nodes": NUM_NODES, "probability": 0.5} | changed)
 
 
 def weighted_subset(**changed: Any) -> Any:
-    return _native.WeightedSubset(**{"weights": floats(1, 2, 3, 4), "take": 2} | changed)
+    return _native.WeightedSubset(**ANY | {"weights": floats(1, 2, 3, 4), "take": 2} | changed)
 
 
 def snowball(**changed: Any) -> Any:
@@ -71,18 +72,25 @@ def counts(**changed: Any) -> Any:
 
 
 def model_settings(**changed: Any) -> Any:
-    settings = {"architecture": "gcn", "hidden": 4, "heads": 1, "layers": 2, "activation": "relu", "dropout": 0.0}
-    places = {"drops_input": False, "drops_attention": False, "drops_hidden": False}
+    settings: dict[str, Any] = {
+        "architecture": "gcn",
+        "hidden": 4,
+        "heads": 1,
+        "layers": 2,
+        "activation": "relu",
+        "dropout": 0.0,
+    }
+    places: dict[str, Any] = {"drops_input": False, "drops_attention": False, "drops_hidden": False}
     return _native.ModelSettings(**settings | places | changed)
 
 
 def training_settings(**changed: Any) -> Any:
-    settings = {"epochs": 3, "learning_rate": 0.01, "weight_decay": 5e-4, "optimizer": "adam"}
+    settings: dict[str, Any] = {"epochs": 3, "learning_rate": 0.01, "weight_decay": 5e-4, "optimizer": "adam"}
     return _native.TrainingSettings(**settings | changed)
 
 
 def engine(**changed: Any) -> Any:
-    arguments = PATH | {
+    arguments: dict[str, Any] = PATH | {
         "x_indptr": ints64(0, 1, 2, 3, 4),
         "x_indices": ints32(0, 1, 2, 0),
         "x_values": None,
@@ -98,7 +106,7 @@ def engine(**changed: Any) -> Any:
 
 def run(**changed: Any) -> Any:
     queries = [tuple(PATH.values()), (np.zeros(NUM_NODES + 1, dtype=np.int64), ints32())]
-    arguments = {
+    arguments: dict[str, Any] = {
         "member": flags(NUM_MODELS, NUM_NODES),
         "indices": np.arange(NUM_MODELS, dtype=np.int64),
         "seed": 1,
@@ -119,20 +127,20 @@ def run(**changed: Any) -> Any:
 
 def gradient(**changed: Any) -> Any:
     trainer = engine()
-    arguments = {"parameters": trainer.initial_parameters(1, 0), "member": flags(NUM_NODES)}
+    arguments: dict[str, Any] = {"parameters": trainer.initial_parameters(1, 0), "member": flags(NUM_NODES)}
     return trainer.gradient(**arguments | changed)
 
 
 def trained_parameters(**changed: Any) -> Any:
     trainer = engine()
-    arguments = {"parameters": trainer.initial_parameters(1, 0), "member": flags(NUM_NODES)}
+    arguments: dict[str, Any] = {"parameters": trainer.initial_parameters(1, 0), "member": flags(NUM_NODES)}
     return trainer.trained_parameters(**arguments | changed)
 
 
 def challenge(**changed: Any) -> Any:
     rng = np.random.default_rng(0)
     member = np.stack([np.arange(8) % 2, np.arange(8) // 2 % 2, np.arange(8) // 4 % 2], axis=1).astype(np.uint8)
-    arguments = {
+    arguments: dict[str, Any] = {
         "statistics": rng.normal(size=(8, 3)).astype(np.float32),
         "member": member,
         "fitting_statistics": None,
@@ -152,7 +160,7 @@ def challenge(**changed: Any) -> Any:
 
 
 def log_likelihood(**changed: Any) -> Any:
-    arguments = {
+    arguments: dict[str, Any] = {
         "counts": COUNTS,
         "log_prior_odds": np.zeros(3),
         "epsilon_left": floats(1, 2),
@@ -165,7 +173,7 @@ def log_likelihood(**changed: Any) -> Any:
 
 
 def grid_log_likelihood(**changed: Any) -> Any:
-    arguments = {
+    arguments: dict[str, Any] = {
         "counts": COUNTS,
         "log_prior_odds": np.zeros(3),
         "epsilon_left": floats(1, 2),
@@ -178,12 +186,12 @@ def grid_log_likelihood(**changed: Any) -> Any:
 
 
 def leakage_quantiles(**changed: Any) -> Any:
-    arguments = {"counts": COUNTS, "probabilities": floats(0.1, 0.9), "num_threads": 2}
+    arguments: dict[str, Any] = {"counts": COUNTS, "probabilities": floats(0.1, 0.9), "num_threads": 2}
     return _native.leakage_quantiles(**arguments | changed)
 
 
 def run_mhaar(**changed: Any) -> Any:
-    arguments = {
+    arguments: dict[str, Any] = {
         "counts": COUNTS,
         "log_prior_odds": np.zeros(3),
         "bounds_left": True,

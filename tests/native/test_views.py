@@ -78,7 +78,7 @@ def standard_normals(index: int, size: int) -> Floats:
 
 
 VIEWS = [(0, 0.0), (1, 0.0), (2, 0.0), (0, 0.25), (1, 0.25), (2, 0.25), (1, 1.5)]
-EDGES_OF = (EDGES, [], FEWER_EDGES)
+EDGES_OF: tuple[list[tuple[int, int]], ...] = (EDGES, [], FEWER_EDGES)
 
 
 def test_each_view_is_the_query_through_the_release() -> None:

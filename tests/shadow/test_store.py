@@ -481,7 +481,7 @@ def test_temporary_files_of_a_kill_are_removed_and_others_are_not(graph: Graph, 
     (outside / "mine.partial").write_text("mine")
     (copy / "shadows" / "done" / "c" / "link").symlink_to(outside)
     (copy / "notes.partial").write_text("mine")
-    left = [copy / "shadows" / "done" / "c" / "0.0123abcd.partial", copy / ".shadows-abcd1234.json"]
+    left = [copy / "shadows" / "done" / "c" / f"0.{32 * 'a'}.partial", copy / ".shadows.partial-abcd1234.json"]
     for path in left:
         path.write_text("half")
     train_shadows(graph, PLAN, 10, copy)

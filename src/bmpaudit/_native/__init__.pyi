@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 instruction_set: str
-"""The one that the kernels in use were compiled for: baseline, avx2, avx512 or tuned (for the machine that built them)."""
+"""What the kernels in use were compiled for: baseline, avx2, avx512, or tuned for the machine that built them."""
 library_file: str
 """Path of the library that they are in."""
 

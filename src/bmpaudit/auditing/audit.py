@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bmpaudit.auditing.attack_step import Attacks
 from bmpaudit.auditing.estimate_step import Estimates
-from bmpaudit.auditing.headline import HeadlineRow, headline, verdict
+from bmpaudit.auditing.headline import HeadlineRow, headline, stored_headline, verdict
 from bmpaudit.auditing.nodes_table import nodes_table
 from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.summary import summarise
@@ -103,6 +103,8 @@ class Audit:
     @cached_property
     def headline(self) -> tuple[HeadlineRow, ...]:
         """Every ε of the main variant, with interval, floor and what is proven."""
+        if self._summary is not None:
+            return stored_headline(self._summary)
         return headline(self.plan, self.priors, self.attacks, self.estimates)
 
     @property

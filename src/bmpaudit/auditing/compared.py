@@ -12,7 +12,6 @@ import pandas as pd
 
 from bmpaudit import registry
 from bmpaudit.auditing.audit import Audit
-from bmpaudit.auditing.headline import floor_of
 from bmpaudit.errors import InputError
 from bmpaudit.estimation import Posterior
 from bmpaudit.registry import DEFINITION
@@ -33,6 +32,7 @@ class ComparedAudit:
         path: Its folder; empty for an audit that was never written.
         audit: The audit.
         variant: Which attack is compared.
+        definition: Label of the definition.
         posterior: The compared posterior.
         parameter: Which ε of it.
     """
@@ -41,6 +41,7 @@ class ComparedAudit:
     path: str
     audit: Audit
     variant: str
+    definition: str
     posterior: Posterior
     parameter: str
 
@@ -67,13 +68,17 @@ class ComparedAudit:
     @property
     def floor(self) -> float:
         """What the sampler alone gives away."""
-        return floor_of(self.posterior, self.parameter, self.audit.priors)
+        return float(self._of_parameter("floors"))
 
     @property
     def proven(self) -> float | None:
         """What the attack proves; None if nothing."""
-        bound = self.audit.estimates.bounds.get(self.variant)
-        return None if bound is None else bound.on(self.posterior.definition, self.parameter).bound
+        bound = self._of_parameter("proven")
+        return None if bound is None else float(bound)
+
+    def _of_parameter(self, what: str) -> Any:
+        # From the summary: a definition of somebody's own cannot be asked without its code.
+        return self.audit.summary["variants"][self.variant]["posteriors"][self.definition][what][self.parameter]
 
     @property
     def is_leakage_found(self) -> bool:
@@ -158,9 +163,8 @@ def _compared(
     if name is None:
         raise InputError(f"{definition} was not estimated for {chosen} in {label}; it has {', '.join(row)}")
     posterior = row[name]
-    return ComparedAudit(
-        label, "" if path is None else str(path), audit, chosen, posterior, parameter_of(posterior, name, side)
-    )
+    folder = "" if path is None else str(path)
+    return ComparedAudit(label, folder, audit, chosen, name, posterior, parameter_of(posterior, name, side))
 
 
 def parameter_of(posterior: Posterior, definition: str, side: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from bmpaudit.attack import PermutationTest
 from bmpaudit.auditing.attack_step import Attacks
 from bmpaudit.auditing.estimate_step import SIDES, Estimates, headline_parameters
 from bmpaudit.auditing.plan import AuditPlan
-from bmpaudit.estimation import Posterior
+from bmpaudit.estimation import LowerBound, Posterior
 from bmpaudit.estimation.definitions import StoredDefinition
 from bmpaudit.estimation.definitions.curve import smallest_values
 from bmpaudit.interfaces import Definition
@@ -71,7 +72,7 @@ class HeadlineRow:
 
 def headline(plan: AuditPlan, priors: Priors, attacks: Attacks, estimates: Estimates) -> tuple[HeadlineRow, ...]:
     """The ε of the main variant."""
-    posteriors, bound = estimates.posteriors[attacks.main], estimates.bounds.get(attacks.main)
+    posteriors = estimates.posteriors[attacks.main]
     rows = []
     for name, parameter_name in headline_parameters(posteriors):
         posterior = posteriors[name]
@@ -91,12 +92,26 @@ def headline(plan: AuditPlan, priors: Priors, attacks: Attacks, estimates: Estim
                 floor=floor_of(posterior, parameter_name, priors),
                 floor_is_exact=priors.floor.is_exact or not definition.uses_prior,
                 floor_level=priors.floor.level if definition.uses_prior else None,
-                proven=None if bound is None else bound.on(definition, parameter_name).bound,
+                proven=proven_of(estimates.bounds, attacks.main, posterior, parameter_name),
                 proof_level=plan.proof_level,
                 tail_prior_share=posterior.tail_prior_share(parameter_name),
             )
         )
     return tuple(rows)
+
+
+def stored_headline(summary: Mapping[str, Any]) -> tuple[HeadlineRow, ...]:
+    """The headline as a summary has it, which needs none of the code that made it."""
+    numbers = ("p5", "p50", "p95", "floor", "proven", "tail_prior_share")  # infinite ones are texts there
+    return tuple(
+        HeadlineRow(**row | {name: None if row[name] is None else float(row[name]) for name in numbers})
+        for row in summary["headline"]
+    )
+
+
+def proven_of(bounds: Mapping[str, LowerBound], variant: str, posterior: Posterior, parameter: str) -> float | None:
+    """What the errors of Algorithm 4 prove about a parameter; None if nothing."""
+    return bounds[variant].on(posterior.definition, parameter).bound if variant in bounds else None
 
 
 def _short_title(definition: Definition) -> str:

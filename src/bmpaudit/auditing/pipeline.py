@@ -25,13 +25,22 @@ from bmpaudit.auditing.stored import OWN_GRAPH, audit_files, priors_files, read_
 from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import STAGES, Stamp, Workspace
 from bmpaudit.errors import DataError, InputError
-from bmpaudit.graph import Graph
+from bmpaudit.registry import UntrustedPart, untrusted
 from bmpaudit.samplers import Priors, check_memberships, draw_memberships, prior_probabilities
-from bmpaudit.shadow import ShadowRuns, ShadowStore, train_shadows
+from bmpaudit.shadow import ShadowRuns, train_shadows
+from bmpaudit.shadow.store import check_same_plan
 
 Value = TypeVar("Value")
 
 STEPS = ("sample", "train", "attack", "estimate", "report")
+NEEDED_CODE = {
+    "sample": ("sampler",),
+    "train": ("sampler", "model", "engine", "releases", "queries", "statistic"),
+    "attack": ("attack", "rules"),
+    "estimate": ("definitions",),
+}
+"""Fields of the plan whose parts each step runs."""
+
 PRIOR_SECONDS = 30.0  # for the prior draws of a sampler written in Python
 
 
@@ -92,13 +101,13 @@ class Pipeline:
     @cached_property
     def attacks(self) -> Attacks:
         """The errors of every variant of the attack."""
-        stamp = self._stamp(plan_hash(self.plan, without_section="estimation"), models_hash(self.runs, self.priors))
+        stamp = self._stamp(plan_hash(self.plan, without_section="estimation"), self._models)
         return self._stage("attack", stamp, self._attack, attack_files, read_attacks)
 
     @cached_property
     def audit(self) -> Audit:
         """The finished audit."""
-        stamp = self._stamp(plan_hash(self.plan), models_hash(self.runs, self.priors))
+        stamp = self._stamp(plan_hash(self.plan), self._models)
         self.attacks  # noqa: B018 - the step before
         return self._stage("estimate", stamp, self._estimate, audit_files, self._read_audit)
 
@@ -107,11 +116,12 @@ class Pipeline:
         audit, workspace = self.audit, self.workspace
         if workspace is None:
             return None
-        kind = "with pictures" if pictures else "without pictures"
-        stamp = self._stamp(f"{plan_hash(self.plan)} {kind}", models_hash(self.runs, self.priors))
-        if not workspace.is_current("report", stamp):
+        # Pictures of this very answer stay, even if nobody asked for them.
+        kinds = ("with pictures",) if pictures else ("without pictures", "with pictures")
+        stamps = [self._stamp(f"{plan_hash(self.plan)} {kind}", self._models) for kind in kinds]
+        if not any(workspace.is_current("report", stamp) for stamp in stamps):
             with self.runtime.progress("report", 1) as progress:
-                workspace.publish("report", stamp, report_files(audit, pictures=pictures))
+                workspace.publish("report", stamps[0], report_files(audit, pictures=pictures))
                 progress(1)
         return workspace.report_path
 
@@ -137,6 +147,7 @@ class Pipeline:
         with nullcontext() if self.workspace is None else self.workspace.locked():
             if self.workspace is not None:
                 self._check_workspace(self.workspace)
+                self._check_trusted(self.workspace)
                 self._write_subject(self.workspace)
             yield
 
@@ -167,6 +178,10 @@ class Pipeline:
                 f"{command} again"
             )
         return read(workspace)
+
+    @cached_property
+    def _models(self) -> str:
+        return models_hash(self.runs, self.priors)
 
     def _stamp(self, plan: str, models: str = "") -> Stamp:
         return Stamp(plan, self.graph.content_hash, models, build_id(), code_hashes(self.plan))
@@ -278,8 +293,8 @@ class Pipeline:
                 f"{workspace.path} holds results of {there.shadows:,} shadow models; {self.plan.shadows:,} would replace "
                 "them by fewer: use a new folder"
             )
-        if (workspace.path / "shadows" / "done").exists():  # created last
-            ShadowStore(workspace.path, self.graph, self.plan.shadow_plan, read_only=True)
+        if (workspace.path / "shadows.json").exists():
+            check_same_plan(workspace.path, self.graph, self.plan.shadow_plan)
         if workspace.has("samples"):
             wanted = plan_hash(self.plan, only=("sampler", "seed"))
             if (plan_hash(there, only=("sampler", "seed")), workspace.stamp("samples").graph) != (
@@ -287,6 +302,21 @@ class Pipeline:
                 self.graph.content_hash,
             ):
                 raise InputError(f"{workspace.path} holds samples of another graph, sampler or seed: use a new folder")
+
+    def _check_trusted(self, workspace: Workspace) -> None:
+        """Refuses a new plan whose code may not be run, before anything is changed.
+
+        Raises:
+            UntrustedCodeError: naming the part and its module.
+        """
+        if workspace.plan_path.exists() and plan_hash(read_plan(workspace.plan_path).plan) == plan_hash(self.plan):
+            return
+        for step in self.may_run & NEEDED_CODE.keys():
+            for name in NEEDED_CODE[step]:
+                value = getattr(self.plan, name)
+                for part in value if isinstance(value, tuple) else (value,):
+                    if isinstance(part, UntrustedPart):
+                        raise untrusted(part.kind, part.target)
 
     def _write_subject(self, workspace: Workspace) -> None:
         """The plan, and a copy of the graph unless it is a data set that everybody can get."""

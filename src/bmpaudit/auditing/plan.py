@@ -27,7 +27,7 @@ from bmpaudit.registry import (
     RULE,
     SAMPLER,
     STATISTIC,
-    UntrustedName,
+    UntrustedPart,
 )
 from bmpaudit.settings import STRICT, explain, make
 from bmpaudit.shadow import ShadowPlan, Training, View
@@ -82,11 +82,11 @@ def _build_all(kind: str) -> BeforeValidator:
     return BeforeValidator(build)
 
 
-def _engine(value: Any) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"engine must be a string, got {value!r}")
-    is_code = value not in ENTRIES[ENGINE] and registry.is_code(value)
-    return UntrustedName(value) if is_code and not _may_run_code.get() else value
+def _engine(value: Any) -> Any:
+    """An engine is built when it is first needed, so a plan holds its name; code that nobody vouched for stays unnamed."""
+    if isinstance(value, str) and value not in ENTRIES[ENGINE] and registry.is_code(value) and not _may_run_code.get():
+        return UntrustedPart(ENGINE, value)
+    return value
 
 
 def _training(value: Any) -> Any:
@@ -116,7 +116,7 @@ class AuditPlan(pydantic.BaseModel):
     ] = 1_000
     seed: Annotated[int, PlanKey(), Field(ge=0, lt=2**63, description="Random seed")] = 0
     engine: Annotated[
-        Any, PlanKey(kind=ENGINE), Field(description="What trains the models"), BeforeValidator(_engine)
+        str | UntrustedPart, PlanKey(kind=ENGINE), Field(description="What trains the models"), BeforeValidator(_engine)
     ] = "native"
     permutations: Annotated[
         int, PlanKey(), Field(ge=1, description="Shuffles of memberships in the permutation test")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,10 @@ from bmpaudit.auditing.plan import AuditPlan, plan_keys
 from bmpaudit.auditing.plan_file import plain_value
 from bmpaudit.files import sha256_of
 from bmpaudit.plain import plain
-from bmpaudit.registry import ENTRIES, UntrustedName, UntrustedPart
+from bmpaudit.registry import ENGINE, ENTRIES, UntrustedPart
 from bmpaudit.samplers import Priors
-from bmpaudit.shadow import ShadowRuns
+from bmpaudit.shadow import ShadowRuns, TorchModel
+from bmpaudit.shadow.models.torch_model import function_name
 
 CODE_SUFFIXES = frozenset((".py", ".so", ".pyd", ".js", ".html", ".css"))
 
@@ -40,18 +41,29 @@ def code_hashes(plan: AuditPlan) -> dict[str, str] | None:
     for name, key in plan_keys().items():
         value = getattr(plan, name)
         for part in value if key.is_list else (value,):
-            if isinstance(part, (UntrustedPart, UntrustedName)):
+            if isinstance(part, UntrustedPart):
                 return None
-            target = part if isinstance(part, str) else registry.name_of(key.kind, part) if key.kind else ""
-            if registry.is_code(target) and target not in ENTRIES.get(key.kind, {}):
-                hashes[target] = _source_hash(registry.import_target(target))
+            for code in _own_code(key.kind, part):
+                hashes[function_name(code)] = _source_hash(code)
     return hashes
 
 
-def _source_hash(part: Any) -> str:
+def _own_code(kind: str, part: Any) -> Iterator[Any]:
+    """The classes and functions of a part that are not bmpaudit's own."""
+    if not kind or registry.name_of(kind, part) in ENTRIES[kind]:
+        return
+    if kind == ENGINE:
+        yield registry.load(ENGINE, part)
+    elif isinstance(part, TorchModel):
+        yield from (code for code in (part.factory, part.train) if code is not None)
+    else:
+        yield part if inspect.isroutine(part) or isinstance(part, type) else type(part)
+
+
+def _source_hash(code: Any) -> str:
     try:
-        source = inspect.getsourcefile(part)
-    except TypeError:  # defined at a prompt, or an object: there is no file
+        source = inspect.getsourcefile(code)
+    except TypeError:  # defined at a prompt, or a callable object: there is no file
         source = None
     return "" if source is None or not Path(source).is_file() else sha256_of(Path(source))
 

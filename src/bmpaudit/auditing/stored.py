@@ -44,7 +44,13 @@ def stored_plan(workspace: Workspace, *, trust_code: bool = False) -> PlanFile:
 
 
 def stored_graph(workspace: Workspace, source: str, *, trust_code: bool = False) -> Graph:
-    """The graph of an audit folder: its own copy, or the data set that it names."""
+    """The graph of an audit folder: its own copy, or the data set that it names.
+
+    Raises:
+        DataError: if there is neither.
+    """
+    if source == OWN_GRAPH:
+        workspace.stamp("graph")  # there is no other copy
     if workspace.has("graph"):
         return datasets.load(workspace.path / OWN_GRAPH)
     return datasets.load(source, trust_code=trust_code)
@@ -81,7 +87,7 @@ def read_runs(workspace: Workspace, graph: Graph, plan: AuditPlan) -> ShadowRuns
     Raises:
         DataError: if there are none, or fewer than the plan says.
     """
-    if not (workspace.path / "shadows" / "done").exists():  # created last
+    if not (workspace.path / "shadows.json").exists():
         raise DataError(f"{workspace.path} has no shadow models yet: run bmpaudit train")
     runs = ShadowStore(workspace.path, graph, plan.shadow_plan, read_only=True).read(plan.shadows)
     num_there = runs.num_models + len(runs.failed)
@@ -105,8 +111,9 @@ def audit_files(audit: Audit) -> Files:
 def load_audit(folder: str | Path, *, trust_code: bool = False, runtime: Runtime | None = None) -> Audit:
     """A finished audit from its folder; see `Audit.load`."""
     workspace = Workspace(folder)
-    stored = stored_plan(workspace, trust_code=trust_code)
-    return read_audit(workspace, stored.plan, stored.graph, runtime or Runtime(), trust_code=trust_code)
+    with workspace.unchanged():
+        stored = stored_plan(workspace, trust_code=trust_code)
+        return read_audit(workspace, stored.plan, stored.graph, runtime or Runtime(), trust_code=trust_code)
 
 
 def read_audit(

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bmpaudit.auditing.headline import IS_NOT, cautions, driving_nodes
+from bmpaudit.auditing.headline import IS_NOT, cautions, driving_nodes, floor_of, proven_of
 from bmpaudit.auditing.plan_file import plan_table
 from bmpaudit.auditing.stamps import fingerprint, models_hash
 from bmpaudit.plain import plain
 
 if TYPE_CHECKING:
     from bmpaudit.auditing.audit import Audit
+    from bmpaudit.estimation import Posterior
     from bmpaudit.graph import Graph
 
 FORMAT = 2
@@ -88,10 +89,23 @@ def _variant(audit: Audit, name: str) -> dict[str, Any]:
         if bound is None
         else {"right": bound.right.bound, "left": bound.left.bound, "mp": bound.mp.bound, "level": bound.level},
         "posteriors": {
-            definition: posterior.summary()
-            | {"symbols": {parameter.name: parameter.symbol for parameter in posterior.definition.parameters}}
+            definition: _without_proof(posterior.summary()) | _of_parameters(audit, name, posterior)
             for definition, posterior in audit.estimates.posteriors[name].items()
         },
+    }
+
+
+def _without_proof(summary: dict[str, Any]) -> dict[str, Any]:
+    """These errors are Algorithm 1's, which prove nothing."""
+    return {name: value for name, value in summary.items() if name != "proven_if_split"}
+
+
+def _of_parameters(audit: Audit, variant: str, posterior: Posterior) -> dict[str, dict[str, Any]]:
+    parameters, bounds = posterior.definition.parameters, audit.estimates.bounds
+    return {
+        "symbols": {each.name: each.symbol for each in parameters},
+        "floors": {each.name: floor_of(posterior, each.name, audit.priors) for each in parameters},
+        "proven": {each.name: proven_of(bounds, variant, posterior, each.name) for each in parameters},
     }
 
 

@@ -11,8 +11,9 @@ from bmpaudit.auditing.attack_step import attack_prior
 from bmpaudit.auditing.audit import Audit
 from bmpaudit.auditing.estimate_step import control_definition, estimate_one
 from bmpaudit.auditing.pipeline import Pipeline
-from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.runtime import Runtime
+from bmpaudit.auditing.stored import stored_plan
+from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.variant import variants
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.checks import check_at_least_one
@@ -65,6 +66,9 @@ def audit_until_width(
         raise InputError(f"until_width must be positive, got until_width={width}")
     check_at_least_one(max_shadows=max_shadows)
     definition = control_definition(subject.plan)
+    if workspace.plan_path.exists():  # the models that are there count, and none are lost
+        there = stored_plan(workspace).plan.shadows
+        subject = _with_shadows(subject, max(subject.plan.shadows, there))
     while True:
         pipeline = Pipeline(subject, workspace, runtime)
         shadows = subject.plan.shadows
@@ -75,7 +79,11 @@ def audit_until_width(
                 pipeline.report(pictures=pictures)
                 return WidthReached(reached < width, reached, endless, shadows, message, pipeline.audit)
         more = min(max_shadows, int(np.ceil(shadows * GROWTH)))
-        subject = Subject(subject.graph, subject.source, subject.plan.replace(shadows=more))
+        subject = _with_shadows(subject, more)
+
+
+def _with_shadows(subject: Subject, shadows: int) -> Subject:
+    return Subject(subject.graph, subject.source, subject.plan.replace(shadows=shadows))
 
 
 def _message(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from bmpaudit.errors import DataError, InputError
-from bmpaudit.files import atomic_write, folder_lock, remove_leftovers, sha256_of, write_text
+from bmpaudit.files import atomic_write, folder_lock, is_ours, remove_leftovers, sha256_of, write_text
 from bmpaudit.plain import to_json
 
 Value = TypeVar("Value")
@@ -102,7 +102,8 @@ class Workspace:
         """
         if self.path.is_file():
             raise InputError(f"{self.path} is a file, not a folder")
-        if self.path.exists() and any(self.path.iterdir()) and not any((self.path / name).exists() for name in SIGNS):
+        is_foreign = self.path.exists() and any(not is_ours(path.name) for path in self.path.iterdir())
+        if is_foreign and not any((self.path / name).exists() for name in SIGNS):
             raise InputError(f"{self.path} holds files that are not an audit's; use a new folder")
         # Nothing of ours is a link: somebody else put it there, and it may lead anywhere.
         for name in (*SIGNS, *FOLDERS, "shadows"):
@@ -114,9 +115,15 @@ class Workspace:
     # Reading
 
     def is_current(self, stage: str, stamp: Stamp) -> bool:
-        """Whether a stage is here, whole, and made from just this by this build."""
+        """Whether a stage is here, whole, and made from just this by this build.
+
+        A stamp without `code` is that of somebody who may not run the code, and so takes what it made.
+        """
         entry = self._entries().get(stage)
-        return entry is not None and entry.stamp == stamp and self._damage(entry) is None
+        if entry is None or entry.stamp is None:
+            return False
+        made_from = entry.stamp if stamp.code is not None else replace(entry.stamp, code=None)
+        return made_from == stamp and self._damage(entry) is None
 
     def stamp(self, stage: str, plan: str | None = None) -> Stamp:
         """What a stage was made from, after checking that it is here and whole.
@@ -149,6 +156,22 @@ class Workspace:
         """The files of a stage, by their paths in the folder."""
         self.stamp(stage)
         return tuple(self._entries()[stage].files)
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """For readers, who hold no lock: everything that is read in the block belongs together.
+
+        Raises:
+            DataError: if somebody replaced a stage meanwhile.
+        """
+        before = self._manifest_text()
+        yield
+        if self._manifest_text() != before:
+            raise DataError(f"{self.path} changed while it was read: try again")
+
+    def _manifest_text(self) -> str:
+        path = self.path / MANIFEST
+        return path.read_text(encoding="utf-8") if path.exists() else ""
 
     def read(self, name: str, reader: Callable[[Path], Value]) -> Value:
         """Reads a file of a stage that was checked.

@@ -1,35 +1,35 @@
-"""The paper's experiments, run again and set beside its tables."""
+"""The paper's experiments, repeated and set beside its tables."""
 
 from __future__ import annotations
 
-import json
-import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from bmpaudit.cli.options import json_option, make_runtime, quiet_option, threads_option
 from bmpaudit.cli.root import cli
 from bmpaudit.errors import InputError
-from bmpaudit.progress import progress_bar
+from bmpaudit.plain import to_json
 
 
 @cli.command()
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder for all results.")
-@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Seeds 0, 1, … to run.")
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Number of seeds to run: 0, 1, …"
+)
 @click.option("--only", type=click.Choice(["cora", "citeseer"]), help="Only this data set.")
 @click.option("--fraction", type=float, help="Only this training fraction, 0.25 or 0.5.")
 @click.option("--model", type=click.Choice(["gcn", "gat"]), help="Only this model.")
-@click.option("--sampler", type=click.Choice(["random", "snowball"]), help="Only this sampling.")
-@click.option("--quick", is_flag=True, help="A tenth of the models, for a first look.")
-@click.option("--beyond", is_flag=True, help="Also PubMed and MLP, through the same attacks.")
-@click.option("--study", is_flag=True, help="Also ε_R against the training fraction, 10 % to 90 %.")
-@click.option("--page-only", is_flag=True, help="Run nothing; write tables, figures and page from what is there.")
-@click.option("--keep-shadows", is_flag=True, help="Keep shadow models when their attacks are done (43 MB a set).")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads to train and attack on [all cores].")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--sampler", type=click.Choice(["uniform", "snowball"]), help="Only this sampler.")
+@click.option("--quick", is_flag=True, help="Train a tenth of the models, for a first look.")
+@click.option("--beyond", is_flag=True, help="Also attack PubMed and MLP.")
+@click.option("--study", is_flag=True, help="Also study ε_R for training fractions from 10 % to 90 %.")
+@click.option("--page-only", is_flag=True, help="Run nothing; write tables, figures and page from existing results.")
+@click.option("--keep-shadows", is_flag=True, help="Keep the shadow models, as audit folders (43 MB per set).")
+@threads_option
+@json_option
+@quiet_option
 def reproduce(
     out: Path,
     seeds: int,
@@ -37,49 +37,30 @@ def reproduce(
     fraction: float | None,
     model: str | None,
     sampler: str | None,
-    quick: bool,
+    threads: int | None,
     as_json: bool,
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Run the paper's experiments again, or go on where one left off.
+    """Repeat the paper's experiments, or resume.
 
-    Trains 16 sets of 1,000 shadow models a seed, attacks each in 8 ways, estimates BMP-R and MP (256 cells), and writes
-    tables, figures, verdicts, findings and a page that set all of it beside the published values.
+    Trains 16 sets of 1,000 shadow models per seed, attacks each in 8 ways, estimates BMP-R and MP (256 cells), and
+    writes tables, figures, verdicts, findings and a page with our values beside the published ones.
     """
     from bmpaudit.paper.experiments import CONFIGURATIONS
     from bmpaudit.paper.workflow import run_everything
 
-    wanted = {"dataset": only, "train_fraction": fraction, "model": model, "sampling": sampler}
+    wanted = {"dataset": only, "train_fraction": fraction, "model": model, "sampler": sampler}
     chosen = [
-        of
-        for of in CONFIGURATIONS
-        if all(value is None or getattr(of, name) == value for name, value in wanted.items())
+        configuration
+        for configuration in CONFIGURATIONS
+        if all(value is None or getattr(configuration, name) == value for name, value in wanted.items())
     ]
     if not chosen:
         raise InputError(f"fraction must be 0.25 or 0.5, got fraction={fraction}")
-    # Where nobody watches a bar, a line for each finished set.
-    tells = not quiet and not sys.stderr.isatty()
-    summary = run_everything(
-        out,
-        chosen,
-        num_seeds=seeds,
-        quick=quick,
-        watch=partial(progress_bar, quiet=quiet),
-        report=(lambda told: click.echo(f"bmpaudit: {told}", err=True)) if tells else (lambda _: None),
-        num_threads=options["threads"],
-        keep_shadows=options["keep_shadows"],
-        beyond=options["beyond"],
-        study=options["study"],
-        page_only=options["page_only"],
-    )
+    summary = run_everything(out, chosen, num_seeds=seeds, runtime=make_runtime(threads, quiet), **options)
     if as_json:
-        told = {
-            "num_cells": summary.num_cells,
-            "num_agreeing": summary.num_agreeing,
-            "findings": [vars(finding) for finding in summary.findings],
-            "page": str(summary.page),
-        }
-        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        findings = [vars(finding) for finding in summary.findings]
+        click.echo(to_json({**vars(summary), "findings": findings, "page": str(summary.page)}))
     else:
         click.echo(summary)

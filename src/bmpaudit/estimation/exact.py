@@ -29,8 +29,9 @@ def exact_density(
     def log_posterior(epsilon: Floats, cutoff: float) -> Floats:
         left, right = epsilons_of(definition, epsilon)
         log_prior = prior(epsilon)
-        with np.errstate(invalid="ignore"):  # a prior of 0 leaves 0 whatever the likelihood is
-            return likelihood(left, right, strength, cutoff - log_prior) + log_prior
+        # A prior of 0 leaves 0, whatever the likelihood is.
+        lowest = np.where(log_prior == -np.inf, np.inf, cutoff - np.maximum(log_prior, np.finfo(np.float64).min))
+        return likelihood(left, right, strength, lowest) + log_prior
 
     high = upper_end(prior, low)
     return approximate_density(log_posterior, _just_above(low, high), high)

@@ -1,6 +1,6 @@
-"""The paper's experiments as data, and the comparison with its tables."""
+"""The paper's experiments as audit plans, and the comparison with its tables."""
 
-from bmpaudit.paper.experiments import CELLS, CONFIGURATIONS, VARIANTS, Cell, Configuration, Variant
+from bmpaudit.paper.experiments import CELLS, CONFIGURATIONS, VARIANTS, Cell, Configuration
 from bmpaudit.paper.published import published_table
 from bmpaudit.paper.verdict import judge
 
@@ -10,7 +10,6 @@ __all__ = [
     "VARIANTS",
     "Cell",
     "Configuration",
-    "Variant",
     "judge",
     "published_table",
 ]

@@ -1,25 +1,27 @@
-"""Marginal effects: how much ε moves with one factor, all others taken together (Figure 2)."""
+"""Marginal effects: how much ε changes with one factor, averaged over all others (Figure 2)."""
 
 from __future__ import annotations
 
 import pandas as pd
 
+from bmpaudit.paper.experiments import FRACTIONS, MODELS, QUERIES, RELEASES, RULES, SAMPLERS
+
 FACTORS: dict[str, tuple[object, object]] = {
-    "train_fraction": (0.25, 0.5),
-    "output": ("clean", "noisy"),
-    "sampling": ("random", "snowball"),
-    "model": ("gcn", "gat"),
-    "edges": ("full", "none"),
-    "decision": ("weak", "strong"),
+    "train_fraction": FRACTIONS,
+    "release": RELEASES,
+    "sampler": SAMPLERS,
+    "model": MODELS,
+    "query": QUERIES,
+    "rule": RULES,
 }
-"""Each factor's two choices."""
+"""The two levels of each factor."""
 
 
 def marginal_effects(cells: pd.DataFrame, value: str) -> pd.Series[float]:
-    """Mean of `value` with the second choice of each factor minus the mean with the first.
+    """Mean of `value` at the second level of each factor minus the mean at the first.
 
-    >>> cells = pd.DataFrame({"output": ["clean", "noisy"], "x": [5.0, 3.0]})
-    >>> marginal_effects(cells, "x")["output"]
+    >>> cells = pd.DataFrame({"release": ["clean", "noisy"], "x": [5.0, 3.0]})
+    >>> marginal_effects(cells, "x")["release"]
     np.float64(-2.0)
     """
     effects = {

@@ -1,88 +1,69 @@
-"""The paper's experiments as data: 16 configurations, 8 ways to attack each, two definitions; 256 cells."""
+"""The paper's experiments as audit plans: 16 configurations, 8 ways to attack each, two definitions; 256 cells."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from itertools import product
-from typing import Literal
+from typing import Any
 
-from bmpaudit.attack import RuleName as Decision
-from bmpaudit.errors import InputError
-from bmpaudit.samplers import Snowball, Uniform
-from bmpaudit.shadow import GAT, GCN, MLP, Clean, NoisyLastLayer, ShadowPlan, Training
-
-Measure = Literal["bmp-r", "mp"]
-Counting = Literal["paper", "ours"]
+from bmpaudit.auditing.plan import AuditPlan
+from bmpaudit.auditing.variant import Variant, variants
 
 NUM_MODELS = 1_000
-QUICK_SHARE = 10  # a quick look takes one model in so many
+QUICK_SHARE = 10  # a quick run takes one model in this many
 
 DATASETS = ("cora", "citeseer")
 FRACTIONS = (0.25, 0.5)
-SAMPLINGS = ("random", "snowball")
+SAMPLERS = ("uniform", "snowball")
 MODELS = ("gcn", "gat")
-EDGES = ("full", "none")
-OUTPUTS = ("clean", "noisy")
-DECISIONS: tuple[Decision, ...] = ("weak", "strong")
-MEASURES: tuple[Measure, ...] = ("bmp-r", "mp")
-COUNTINGS: tuple[Counting, ...] = ("paper", "ours")
-"""`paper`: nodes that cannot be attacked count as "non-member", priors are frequencies over the J samples. `ours`: such
-nodes are left out, priors are exact or over 100,000 draws."""
+QUERIES = ("full", "none")
+RELEASES = ("clean", "noisy")
+RULES = ("weak", "strong")
+DEFINITIONS = ("bmp-r", "mp")
+COUNTINGS: Mapping[str, Mapping[str, str]] = {
+    "paper": {"prior_source": "shadow-frequency", "unfittable": "non-member"},
+    "ours": {"prior_source": "exact", "unfittable": "leave-out"},
+}
+"""The two ways of counting errors, as settings of the plan."""
 
-_SAMPLERS: dict[str, type[Uniform] | type[Snowball]] = {"random": Uniform, "snowball": Snowball}
-_MODELS: dict[str, type[GCN] | type[GAT] | type[MLP]] = {"gcn": GCN, "gat": GAT, "mlp": MLP}
-NOISE_STD = 0.25  # the paper's, on all parameters of the last layer
+TITLES = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 
 
 @dataclass(frozen=True, order=True)
 class Configuration:
-    """What is trained: one set of J shadow models serves all attacks on it."""
+    """What is trained: one set of J shadow models serves all attacks on it.
+
+    Attributes:
+        dataset: Name of the data set.
+        train_fraction: Share of the nodes that are sampled.
+        sampler: `uniform` (the paper's "random") or `snowball`.
+        model: `gcn`, `gat` or `mlp`.
+    """
 
     dataset: str
     train_fraction: float
-    sampling: str
+    sampler: str
     model: str
 
-    def __post_init__(self) -> None:
-        if self.sampling not in _SAMPLERS:
-            raise InputError(f"sampling must be {' or '.join(_SAMPLERS)}, got sampling={self.sampling!r}")
-        if self.model not in _MODELS:
-            raise InputError(f"model must be one of {', '.join(_MODELS)}, got model={self.model!r}")
-
     @property
     def name(self) -> str:
-        """`cora-25-random-gcn`, and so on."""
-        return f"{self.dataset}-{round(100 * self.train_fraction)}-{self.sampling}-{self.model}"
+        """`cora-25-uniform-gcn`, and so on."""
+        return f"{self.dataset}-{round(100 * self.train_fraction)}-{self.sampler}-{self.model}"
 
-    @property
-    def sampler(self) -> Uniform | Snowball:
-        """Random: floor(f·N) nodes without replacement. Snowball: fan-out 5, ends where its queue runs dry."""
-        return _SAMPLERS[self.sampling](self.train_fraction)
-
-    def plan(self, seed: int) -> ShadowPlan:
-        """The shadow models, with the settings inferred for all cells alike (docs/reproduction.md)."""
-        return ShadowPlan(
-            self.sampler, _MODELS[self.model](), Training(), (Clean(), NoisyLastLayer(NOISE_STD)), seed=seed
+    def plan(self, seed: int = 0, shadows: int = NUM_MODELS, counting: str = "paper") -> AuditPlan:
+        """The audit plan; settings that the paper leaves open are the same for all cells (docs/reproduction.md)."""
+        return AuditPlan(
+            shadows=shadows,
+            seed=seed,
+            sampler={"name": self.sampler, "train_fraction": self.train_fraction},
+            model=self.model,
+            releases=RELEASES,
+            queries=QUERIES,
+            rules=RULES,
+            definitions=DEFINITIONS,
+            **COUNTINGS[counting],
         )
-
-
-@dataclass(frozen=True, order=True)
-class Variant:
-    """How the trained models are attacked."""
-
-    edges: Literal["full", "none"]
-    output: Literal["clean", "noisy"]
-    decision: Decision
-
-    @property
-    def view(self) -> str:
-        """Name of the query view."""
-        return f"{self.edges}_{self.output}"
-
-    @property
-    def name(self) -> str:
-        """`full_clean_weak`, and so on."""
-        return f"{self.view}_{self.decision}"
 
 
 @dataclass(frozen=True, order=True)
@@ -91,34 +72,40 @@ class Cell:
 
     configuration: Configuration
     variant: Variant
-    measure: Measure
+    definition: str
 
     @property
-    def key(self) -> tuple[str, float, str, str, str, str, str, str]:
-        """The values of `KEY`, as a row of the tables has them."""
-        of, by = self.configuration, self.variant
-        return (of.dataset, of.train_fraction, of.sampling, of.model, by.edges, by.output, by.decision, self.measure)
+    def key(self) -> dict[str, Any]:
+        """The columns of `KEY` with their values."""
+        (query,) = self.variant.queries
+        attack = {"query": query, "release": self.variant.release, "rule": self.variant.rule}
+        return {**asdict(self.configuration), **attack, "definition": self.definition}
 
 
-KEY = ("dataset", "train_fraction", "sampling", "model", "edges", "output", "decision", "measure")
+CONFIGURATIONS = tuple(Configuration(*chosen) for chosen in product(DATASETS, FRACTIONS, SAMPLERS, MODELS))
+VARIANTS = variants(CONFIGURATIONS[0].plan())
+CELLS = tuple(Cell(*chosen) for chosen in product(CONFIGURATIONS, VARIANTS, DEFINITIONS))
+KEY = tuple(CELLS[0].key)
 """The columns that name a cell."""
 
-CONFIGURATIONS = tuple(Configuration(*chosen) for chosen in product(DATASETS, FRACTIONS, SAMPLINGS, MODELS))
-VARIANTS = tuple(Variant(*chosen) for chosen in product(EDGES, OUTPUTS, DECISIONS))  # type: ignore[arg-type]
-CELLS = tuple(Cell(*chosen) for chosen in product(CONFIGURATIONS, VARIANTS, MEASURES))
-
 BEYOND = (
-    *(Configuration("pubmed", 0.25, sampling, model) for sampling in SAMPLINGS for model in ("gcn", "mlp")),
-    *(Configuration(name, 0.25, sampling, "mlp") for name in DATASETS for sampling in SAMPLINGS),
+    *(Configuration("pubmed", 0.25, sampler, model) for sampler in SAMPLERS for model in ("gcn", "mlp")),
+    *(Configuration(dataset, 0.25, sampler, "mlp") for dataset in DATASETS for sampler in SAMPLERS),
 )
-"""A data set and a model that the paper does not have, through the same attacks."""
+"""A data set and a model that the paper does not have, under the same attacks."""
 
-JOINT = tuple(Configuration("cora", 0.5, sampling, "gcn") for sampling in SAMPLINGS)
-"""Figure 4: (ε_L, ε_R) jointly, for clean outputs."""
+JOINT = tuple(Configuration("cora", 0.5, sampler, "gcn") for sampler in SAMPLERS)
+"""Figure 4: the joint posterior of (ε_L, ε_R), for clean outputs."""
 
-NODES_SHOWN = tuple(Configuration("cora", 0.25, sampling, "gcn") for sampling in SAMPLINGS)
-NODES_SHOWN_VARIANT = Variant("full", "clean", "strong")
-"""Figure 3: priors against implied ε. The paper does not say of which sampling."""
+NODES_SHOWN = tuple(Configuration("cora", 0.25, sampler, "gcn") for sampler in SAMPLERS)
+NODES_SHOWN_VARIANT = Variant("clean", ("full",), "strong")
+"""Figure 3: priors against implied ε. The paper does not say for which sampler."""
 
-MHAAR_SUBSET = tuple(Configuration("cora", 0.25, sampling, "gcn") for sampling in SAMPLINGS)
-"""Estimated by Algorithm 3 with the paper's settings too, with clean outputs."""
+MHAAR_SUBSET = tuple(Configuration("cora", 0.25, sampler, "gcn") for sampler in SAMPLERS)
+"""Also estimated by Algorithm 3 with the paper's settings, for clean outputs."""
+
+
+def cell_label(row: Mapping[Any, Any]) -> str:
+    """A cell in words, without its definition: `Cora 25% uniform GCN full clean weak`."""
+    attack = " ".join(str(row[name]) for name in ("query", "release", "rule"))
+    return f"{TITLES[row['dataset']]} {row['train_fraction']:.0%} {row['sampler']} {str(row['model']).upper()} {attack}"

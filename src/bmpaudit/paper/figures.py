@@ -1,4 +1,4 @@
-"""The paper's figures, and that of our study, from tables of results."""
+"""The paper's figures and the figure of our study, from tables of results."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def draw_regions() -> Figure:
 
 
 def draw_marginal_effects(cells: pd.DataFrame) -> Figure:
-    """Figure 2: marginal effects on the posterior mean of ε_R of BMP-R; cells of the paper's counting, over seeds."""
+    """Figure 2: marginal effects on the posterior mean of ε_R (BMP-R, counted the paper's way, means over seeds)."""
     from bmpaudit.report import figures
 
-    right = cells[(cells["measure"] == "bmp-r") & (cells["counting"] == "paper")]
+    right = cells[(cells["definition"] == "bmp-r") & (cells["counting"] == "paper")]
     means = right.groupby(list(KEY))["mean"].mean().reset_index(name="epsilon_right")
     means = means.assign(dataset=pd.Categorical(means["dataset"], ["cora", "citeseer"]))
     means = means.assign(train_fraction=means["train_fraction"].map({0.25: "25 %", 0.5: "50 %"}))
@@ -45,39 +45,39 @@ def draw_marginal_effects(cells: pd.DataFrame) -> Figure:
     return figures.marginal_effects(means, list(FACTORS), "epsilon_right", by="dataset", width="two")
 
 
-def draw_priors(nodes: pd.DataFrame, sampling: str) -> Figure:
-    """Figure 3: priors against implied e_R, with flagged nodes and without."""
+def draw_priors(nodes: pd.DataFrame, sampler: str) -> Figure:
+    """Figure 3: priors against implied e_R, with and without flagged nodes."""
     from bmpaudit.report import figures
 
-    part = nodes[nodes["sampling"] == sampling]
-    columns = ("prior", "right", "right_low", "right_high", "flagged")
+    part = nodes[nodes["sampler"] == sampler]
+    columns = ("prior_prob", "right", "right_low", "right_high", "flagged")
     values = [part[name].to_numpy(dtype=np.float64) for name in columns]
     return figures.prior_against_epsilon(*values, flagged="both", width="two")
 
 
 def draw_joint(draws: pd.DataFrame) -> Figure:
-    """Figure 4: draws of (ε_L, ε_R), random against snowball, for each edge setting and decision."""
+    """Figure 4: draws of (ε_L, ε_R), uniform against snowball sampling, for each query and rule."""
     from bmpaudit.report import figures
 
     panels = {
-        f"edges {edges}, {decision}": {
-            str(sampling): part[["epsilon_left", "epsilon_right"]].to_numpy(dtype=np.float64)
-            for sampling, part in panel.groupby("sampling")
+        f"edges {query}, {rule}": {
+            str(sampler): part[["epsilon_left", "epsilon_right"]].to_numpy(dtype=np.float64)
+            for sampler, part in panel.groupby("sampler", sort=False)
         }
-        for (edges, decision), panel in draws.groupby(["edges", "decision"])
+        for (query, rule), panel in draws.groupby(["query", "rule"])
     }
     return figures.joint_sample_panels(panels, width="two")
 
 
 def draw_study(study: pd.DataFrame) -> Figure:
-    """ε_R, its sampling floor and what the model adds, against the training fraction."""
+    """ε_R, its floor and the excess over it, against the training fraction."""
     from bmpaudit.report.figures.style import colour, legend_above, look, new_figure
 
     with look():
         figure = new_figure("two", 2.6)
         grid = figure.subplots(1, 3, sharex=True)
         handles, labels = [], []
-        for number, (sampling, part) in enumerate(study.groupby("sampling")):
+        for number, (sampler, part) in enumerate(study.groupby("sampler", sort=False)):
             by = part.groupby("train_fraction")
             for axes, value in zip(grid, ("p50", "floor", "excess"), strict=True):
                 middle, low, high = by[value].median(), by[value].min(), by[value].max()
@@ -85,7 +85,7 @@ def draw_study(study: pd.DataFrame) -> Figure:
                 (line,) = axes.plot(x, middle.to_numpy(), marker="o", markersize=3, color=colour(number))
                 axes.fill_between(x, low.to_numpy(), high.to_numpy(), color=colour(number), alpha=0.2, linewidth=0)
             handles.append(line)
-            labels.append(str(sampling))
+            labels.append(str(sampler))
             varying = by["p50_unflagged"].median()
             (dashed,) = grid[0].plot(x, varying.to_numpy(), color=colour(number), linestyle="--", linewidth=0.8)
         handles.append(dashed)
@@ -99,11 +99,11 @@ def draw_study(study: pd.DataFrame) -> Figure:
 
 
 def write_figures(folder: Path, tables: dict[str, pd.DataFrame]) -> list[str]:
-    """Draws what the tables allow, as PNG and PDF; returns the names of the figures.
+    """Draws the figures that the tables allow, as PNG and PDF; returns their names.
 
     Args:
         folder: Where to write them.
-        tables: `cells`, `nodes_shown`, `joint_draws` and `study`; empty or missing ones are passed over.
+        tables: `cells`, `nodes_shown`, `joint_draws` and `study`; empty or missing ones are skipped.
     """
     from bmpaudit.report.figures import save_figure
 
@@ -114,8 +114,8 @@ def write_figures(folder: Path, tables: dict[str, pd.DataFrame]) -> list[str]:
     if there("cells") and {"cora", "citeseer"} <= set(tables["cells"]["dataset"]):
         drawn["figure-2-marginal-effects"] = draw_marginal_effects(tables["cells"])
     if there("nodes_shown"):
-        for sampling in tables["nodes_shown"]["sampling"].unique():
-            drawn[f"figure-3-priors-{sampling}"] = draw_priors(tables["nodes_shown"], sampling)
+        for sampler in tables["nodes_shown"]["sampler"].unique():
+            drawn[f"figure-3-priors-{sampler}"] = draw_priors(tables["nodes_shown"], sampler)
     if there("joint_draws"):
         drawn["figure-4-joint"] = draw_joint(tables["joint_draws"])
     if there("study"):

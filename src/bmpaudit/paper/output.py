@@ -1,4 +1,4 @@
-"""What `bmpaudit reproduce` writes: small tables, from which figures and page are made, also later and elsewhere."""
+"""What `bmpaudit reproduce` writes: small tables, from which figures and page can be made again anywhere."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from pathlib import Path
 
 import pandas as pd
 
+from bmpaudit.files import write_text
 from bmpaudit.paper import records
 from bmpaudit.paper.disagreement import explain
 from bmpaudit.paper.experiments import BEYOND, CELLS, CONFIGURATIONS
 from bmpaudit.paper.figures import write_figures
-from bmpaudit.paper.findings import Finding, all_findings, table_findings
+from bmpaudit.paper.finding import Finding
+from bmpaudit.paper.findings import all_findings
 from bmpaudit.paper.page import make_page
 from bmpaudit.paper.published import published_table
-from bmpaudit.paper.reproduce import Run
+from bmpaudit.paper.run import Run
 from bmpaudit.paper.study import study_records, study_runs
-from bmpaudit.paper.tables import write_csv, write_tables, write_text
-from bmpaudit.paper.verdict import judge
+from bmpaudit.paper.table_findings import table_findings
+from bmpaudit.paper.tables import write_csv, write_tables
+from bmpaudit.paper.verdict import judge_cells
 
 FOLDER = "reproduction"
 TABLES = (
@@ -37,59 +40,60 @@ TABLES = (
     "study",
     "plain_costs",
 )
-"""The tables, each a file `<name>.csv`; `plain_costs` comes from benchmarks/reproduction.py."""
+"""The tables, each in a file `<name>.csv`; `plain_costs` comes from benchmarks/reproduction.py."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What came out.
+    """The outcome of a reproduction.
 
     Attributes:
-        num_cells: Cells that could be compared.
-        num_agreeing: Those of them that agree.
+        num_cells: Number of cells that could be compared.
+        num_agreeing: Number of them that agree, with the swapped GAT columns of Table II swapped back.
+        num_agreeing_as_printed: Number of them that agree with the tables as printed.
         findings: The paper's statements, with our answers.
-        page: The page that tells it all.
+        page: Path of the page.
     """
 
     num_cells: int
     num_agreeing: int
+    num_agreeing_as_printed: int
     findings: tuple[Finding, ...]
     page: Path
 
     def __str__(self) -> str:
-        share = f" ({self.num_agreeing / self.num_cells:.1%})" if self.num_cells else ""
-        lines = [f"{self.num_agreeing} of {self.num_cells} cells agree with the published tables{share}"]
+        agreement = "no cell could be compared with the published tables"
+        if self.num_cells:
+            agreement = (
+                f"{self.num_agreeing} of {self.num_cells} cells agree with the published tables "
+                f"({self.num_agreeing / self.num_cells:.1%}) once two swapped columns of Table II are swapped back; "
+                f"as printed, {self.num_agreeing_as_printed} ({self.num_agreeing_as_printed / self.num_cells:.1%})"
+            )
         if self.num_cells < len(CELLS):
-            lines[0] += f"; {len(CELLS) - self.num_cells} of {len(CELLS)} were not run"
-        lines += [f"  {'yes' if finding.holds else 'no ':<3}  {finding.statement}" for finding in self.findings]
-        return "\n".join([*lines, f"page: {self.page}"])
+            agreement += f"; {len(CELLS) - self.num_cells} of {len(CELLS)} were not run"
+        answers = [f"  {'yes' if finding.holds else 'no ':<3}  {finding.statement}" for finding in self.findings]
+        return "\n".join([agreement, *answers, f"page: {self.page}"])
 
 
 def all_runs(out: Path, num_models: int, num_seeds: int, study_models: int) -> dict[str, list[Run]]:
-    """Every run that the folder can hold: of the paper's experiments, of those beyond, and of the study."""
+    """Every run that the folder can hold: the paper's experiments, those beyond it, and the study."""
     seeds = range(num_seeds)
     return {
-        "paper": [Run(of, seed, num_models, out) for seed in seeds for of in CONFIGURATIONS],
-        "beyond": [Run(of, seed, num_models, out) for seed in seeds for of in BEYOND],
+        "paper": [Run(configuration, seed, num_models, out) for seed in seeds for configuration in CONFIGURATIONS],
+        "beyond": [Run(configuration, seed, num_models, out) for seed in seeds for configuration in BEYOND],
         "study": study_runs(out, list(seeds), study_models),
     }
 
 
-def verdicts_of(runs: Sequence[Run]) -> pd.DataFrame:
-    """The verdict on every published cell that there is."""
-    cells = records.cell_records(runs)
-    return judge(published_table(), cells[cells["counting"] == "paper"])
-
-
-def collect(runs: dict[str, list[Run]]) -> dict[str, pd.DataFrame]:
-    """All tables but `plain_costs`, as far as there are results."""
+def collect(runs: dict[str, list[Run]]) -> tuple[dict[str, pd.DataFrame], list[Finding]]:
+    """All tables except `plain_costs`, as far as there are results, and the findings."""
     paper = runs["paper"]
     cells = records.cell_records(paper)
-    verdicts = judge(published_table(), cells[cells["counting"] == "paper"])
+    verdicts = judge_cells(cells)
     nodes, joint, mhaar = records.node_records(paper), records.joint_records(paper), records.mhaar_records(paper)
     unflagged = records.unflagged_records(paper)
     findings = all_findings(cells, nodes, joint, unflagged)
-    return {
+    tables = {
         "cells": cells,
         "verdicts": verdicts,
         "findings": findings_table(findings),
@@ -104,52 +108,51 @@ def collect(runs: dict[str, list[Run]]) -> dict[str, pd.DataFrame]:
         "beyond": records.cell_records(runs["beyond"]),
         "study": study_records(runs["study"]),
     }
+    return tables, findings
 
 
 def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
     """Findings with the answers of our results, and of the published tables where these can answer."""
     columns = ["statement", "ours", "published", "evidence", "published_evidence"]
-    published = {found.statement: found for found in table_findings(published_table())}
+    published = {finding.statement: finding for finding in table_findings(published_table())}
     rows = []
-    for found in findings:
-        theirs = published.get(found.statement)
+    for finding in findings:
+        theirs = published.get(finding.statement)
         rows.append(
             {
-                "statement": found.statement,
-                "ours": _answer(found.holds),
-                "published": "" if theirs is None else _answer(theirs.holds),
-                "evidence": found.evidence,
+                "statement": finding.statement,
+                "ours": _answer(finding),
+                "published": "" if theirs is None else _answer(theirs),
+                "evidence": finding.evidence,
                 "published_evidence": "" if theirs is None else theirs.evidence,
             }
         )
     return pd.DataFrame(rows, columns=columns)
 
 
-def write_outputs(out: Path, runs: dict[str, list[Run]], *, with_figures: bool = True) -> Summary:
+def write_outputs(out: Path, runs: dict[str, list[Run]]) -> Summary:
     """Writes tables, figures and page from all results in the folder."""
-    tables = collect(runs)
-    folder = out / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
+    tables, findings = collect(runs)
+    folder, verdicts = out / FOLDER, tables["verdicts"]
     for name, table in tables.items():
         if len(table):
             write_csv(folder / f"{name}.csv", table)
         else:
             (folder / f"{name}.csv").unlink(missing_ok=True)
-    if len(tables["verdicts"]):
-        write_tables(tables["verdicts"], folder)
-    if with_figures:
-        write_figures(folder, tables)
-    page = write_page(out)
-    found = [
-        Finding(row["statement"], row["ours"] == "yes", row["evidence"])
-        for row in tables["findings"].to_dict("records")
-    ]
-    verdicts = tables["verdicts"]
-    return Summary(len(verdicts), int(verdicts["agrees"].sum()) if len(verdicts) else 0, tuple(found), page)
+    if len(verdicts):
+        write_tables(verdicts, folder)
+    write_figures(folder, tables)
+    return Summary(
+        len(verdicts),
+        int(verdicts["agrees"].sum()),
+        int(verdicts["agrees_as_printed"].sum()),
+        tuple(findings),
+        write_page(out),
+    )
 
 
 def write_page(out: Path) -> Path:
-    """Makes `reproduction.md` again from the tables and figures in `reproduction/`, and returns its path."""
+    """Makes `reproduction.md` from the tables and figures in `reproduction/`, and returns its path."""
     page = out / "reproduction.md"
     write_text(page, make_page(read_tables(out / FOLDER), [path.stem for path in (out / FOLDER).glob("*.png")]))
     return page
@@ -170,5 +173,5 @@ def num_seeds_there(out: Path) -> int:
     return max(seeds, default=-1) + 1
 
 
-def _answer(holds: bool) -> str:
-    return "yes" if holds else "no"
+def _answer(finding: Finding) -> str:
+    return "yes" if finding.holds else "no"

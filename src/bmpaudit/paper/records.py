@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from itertools import product
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bmpaudit.paper.experiments import COUNTINGS, KEY, MEASURES, VARIANTS, Cell
-from bmpaudit.paper.reproduce import Run, cell_name, load_counts
+from bmpaudit.paper.cell_results import PERCENTILES
+from bmpaudit.paper.experiments import COUNTINGS, DEFINITIONS, KEY, VARIANTS, Cell
+from bmpaudit.paper.run import Run, load_counts
+from bmpaudit.paper.tasks import result_name
 
 CELL_COLUMNS = (
     *KEY,
-    "p5",
-    "p50",
-    "p95",
+    *PERCENTILES,
     "seed",
     "counting",
     "mean",
@@ -29,101 +31,117 @@ CELL_COLUMNS = (
 )
 
 
-def cell_records(runs: Iterable[Run]) -> pd.DataFrame:
-    """One row a cell, seed and way of counting, of what is there."""
-    rows = []
+class _Found(NamedTuple):
+    """A result about one cell.
+
+    Attributes:
+        run: The run it belongs to.
+        key: The cell and the seed.
+        kind: What kind of result; the way of counting for a posterior.
+        result: The result itself.
+        posteriors: The cell's posteriors by way of counting.
+    """
+
+    run: Run
+    key: dict[str, Any]
+    kind: str
+    result: dict[str, Any]
+    posteriors: dict[str, dict[str, Any]]
+
+
+def _find(runs: Iterable[Run], *kinds: str, definitions: Iterable[str] = DEFINITIONS) -> Iterator[_Found]:
     for run in runs:
         results = run.results
-        for variant, measure, counting in product(VARIANTS, MEASURES, COUNTINGS):
-            found = results.get(cell_name(variant, measure, counting))
-            if found is not None:
-                key = dict(zip(KEY, Cell(run.configuration, variant, measure).key, strict=True))
-                rows.append({**key, "seed": run.seed, "counting": counting, "num_models": run.num_models, **found})
+        for variant, definition, kind in product(VARIANTS, definitions, kinds):
+            result = results.get(result_name(variant, definition, kind))
+            if result is not None:
+                names = {counting: result_name(variant, definition, counting) for counting in COUNTINGS}
+                posteriors = {counting: results[name] for counting, name in names.items() if name in results}
+                key = {**Cell(run.configuration, variant, definition).key, "seed": run.seed}
+                yield _Found(run, key, kind, result, posteriors)
+
+
+def cell_records(runs: Iterable[Run]) -> pd.DataFrame:
+    """A row per cell, seed and way of counting."""
+    rows = [
+        {**key, "counting": counting, "num_models": run.num_models, **result}
+        for run, key, counting, result, _ in _find(runs, *COUNTINGS)
+    ]
     return pd.DataFrame(rows, columns=list(CELL_COLUMNS))
 
 
 def mhaar_records(runs: Iterable[Run]) -> pd.DataFrame:
-    """One row a cell that was estimated by Algorithm 3, with the exact posterior of the same counts."""
-    rows = []
-    for run in runs:
-        results = run.results
-        for variant, measure in product(VARIANTS, MEASURES):
-            found = results.get(f"{variant.name}/{measure}/mhaar")
-            exact = results.get(cell_name(variant, measure, "paper"))
-            if found is None or exact is None:
-                continue
-            key = dict(zip(KEY, Cell(run.configuration, variant, measure).key, strict=True))
-            rows.append(
-                {
-                    **key,
-                    "seed": run.seed,
-                    **{f"exact_{name}": exact[name] for name in ("p5", "p50", "p95")},
-                    **{f"mhaar_{name}": found[name] for name in ("p5", "p50", "p95")},
-                    **{name: found[name] for name in ("r_hat", "bulk_ess", "acceptance_rate")},
-                    "mhaar_seconds": found["seconds"],
-                    "exact_seconds": exact["seconds"],
-                }
-            )
+    """A row per cell that was estimated by Algorithm 3, with the exact posterior from the same counts."""
+    rows = [
+        {
+            **key,
+            **{f"exact_{name}": posteriors["paper"][name] for name in PERCENTILES},
+            **{f"mhaar_{name}": result[name] for name in PERCENTILES},
+            **{name: result[name] for name in ("r_hat", "bulk_ess", "acceptance_rate")},
+            "mhaar_seconds": result["seconds"],
+            "exact_seconds": posteriors["paper"]["seconds"],
+        }
+        for _, key, _, result, posteriors in _find(runs, "mhaar")
+    ]
     return pd.DataFrame(rows)
 
 
 def unflagged_records(runs: Iterable[Run]) -> pd.DataFrame:
-    """One row a cell under snowball sampling: p50 counted the paper's way, ours, and without all flagged nodes."""
-    rows = []
-    for run in runs:
-        results = run.results
-        for variant, measure in product(VARIANTS, MEASURES):
-            found = results.get(f"{variant.name}/{measure}/unflagged")
-            if found is not None:
-                key = dict(zip(KEY, Cell(run.configuration, variant, measure).key, strict=True))
-                told = {f"p50_{way}": results[cell_name(variant, measure, way)]["p50"] for way in COUNTINGS}
-                rows.append({**key, "seed": run.seed, **told, "p50_unflagged": found["p50"], **found})
-    return pd.DataFrame(rows).drop(columns="p50", errors="ignore")
+    """A row per cell under snowball sampling: p50 counted the paper's way, ours, and without all flagged nodes."""
+    rows = [
+        {
+            **key,
+            **{f"p50_{counting}": posterior["p50"] for counting, posterior in posteriors.items()},
+            "p50_unflagged": result["p50"],
+            "num_nodes": result["num_nodes"],
+        }
+        for _, key, _, result, posteriors in _find(runs, "unflagged")
+    ]
+    return pd.DataFrame(rows)
+
+
+def deciding_records(runs: Iterable[Run]) -> pd.DataFrame:
+    """A row per cell that disagrees: the node that it depends on most, and p50 without it."""
+    rows = [
+        {**key, "p50": posteriors["paper"]["p50"], **result, "node_counts": "/".join(map(str, result["node_counts"]))}
+        for _, key, _, result, posteriors in _find(runs, "deciding")
+    ]
+    return pd.DataFrame(rows)
 
 
 def joint_records(runs: Iterable[Run]) -> pd.DataFrame:
-    """One row a joint posterior."""
-    return pd.DataFrame([row for row, _ in _joints(runs)])
+    """A row per joint posterior."""
+    rows = [
+        {**key, "counting": counting, **{name: result[name] for name in result if name not in ("left", "right")}}
+        for _, key, counting, result, _ in _find(runs, *COUNTINGS, definitions=("bmp",))
+    ]
+    return pd.DataFrame(rows)
 
 
 def joint_draws(runs: Iterable[Run]) -> pd.DataFrame:
-    """Draws of the joint posteriors, counted the paper's way; one row a draw."""
+    """Draws of the joint posteriors, counted the paper's way; a row per draw."""
     frames = [
-        pd.DataFrame({**_named(row), "epsilon_left": draws["left"], "epsilon_right": draws["right"]})
-        for row, draws in _joints(runs)
-        if row["counting"] == "paper"
+        pd.DataFrame(
+            {
+                **{name: key[name] for name in ("sampler", "query", "rule")},
+                "epsilon_left": result["left"],
+                "epsilon_right": result["right"],
+            }
+        )
+        for _, key, _, result, _ in _find(runs, "paper", definitions=("bmp",))
     ]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def _joints(runs: Iterable[Run]) -> list[tuple[dict[str, object], dict[str, list[float]]]]:
-    found = []
-    for run in runs:
-        results = run.results
-        for variant, counting in product(VARIANTS, COUNTINGS):
-            joint = results.get(f"{variant.name}/bmp/{counting}")
-            if joint is not None:
-                key = dict(zip(KEY, Cell(run.configuration, variant, "bmp-r").key, strict=True)) | {"measure": "bmp"}
-                told = {name: value for name, value in joint.items() if name not in ("left", "right")}
-                found.append(({**key, "seed": run.seed, "counting": counting, **told}, joint))
-    return found
-
-
-def _named(row: dict[str, object]) -> dict[str, object]:
-    return {name: row[name] for name in ("sampling", "edges", "decision")}
-
-
 def node_records(runs: Iterable[Run]) -> pd.DataFrame:
-    """One row a run and way of counting: how priors go with the ε that nodes imply."""
+    """A row per run and way of counting: how the ε that nodes imply varies with their priors."""
     rows = []
     for run in runs:
         for counting in COUNTINGS:
-            found = run.results.get(f"nodes/{counting}")
-            if found is not None:
-                of = run.configuration
-                key = {name: getattr(of, name) for name in ("dataset", "train_fraction", "sampling", "model")}
-                told = {name: value for name, value in found.items() if name != "nodes"}
-                rows.append({**key, "seed": run.seed, "counting": counting, **told})
+            summary = run.results.get(f"nodes/{counting}")
+            if summary is not None:
+                figures = {name: value for name, value in summary.items() if name != "nodes"}
+                rows.append({**asdict(run.configuration), "seed": run.seed, "counting": counting, **figures})
     return pd.DataFrame(rows)
 
 
@@ -133,45 +151,26 @@ def nodes_shown(runs: Iterable[Run]) -> pd.DataFrame:
     for run in runs:
         nodes = run.results.get("nodes/paper", {}).get("nodes")
         if nodes is not None:
-            frame = pd.DataFrame(nodes)
-            frame.insert(0, "sampling", run.configuration.sampling)
-            frames.append(frame)
+            frames.append(pd.DataFrame({"sampler": run.configuration.sampler, **nodes}))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def deciding_records(runs: Iterable[Run]) -> pd.DataFrame:
-    """One row a cell that was looked into: the node it hangs on, and p50 without it."""
-    rows = []
-    for run in runs:
-        results = run.results
-        for variant, measure in product(VARIANTS, MEASURES):
-            found = results.get(f"{variant.name}/{measure}/deciding")
-            if found is not None:
-                key = dict(zip(KEY, Cell(run.configuration, variant, measure).key, strict=True))
-                whole = results[cell_name(variant, measure, "paper")]["p50"]
-                told = found | {"node_counts": "/".join(map(str, found["node_counts"]))}
-                rows.append({**key, "seed": run.seed, "p50": whole, **told})
-    return pd.DataFrame(rows)
-
-
 def run_records(runs: Iterable[Run]) -> pd.DataFrame:
-    """One row a run: how long it took, how well its models do."""
+    """A row per run: how long it took, and how accurate its models are."""
     rows = []
     for run in runs:
         if not run.counts_path.exists():
             continue
-        counts, results = load_counts(run), run.results
-        told = {name: value for name, value in counts.about.items() if name not in ("plan", "failed")}
+        about, results = dict(load_counts(run).about), run.results
+        for name in ("plan", "build"):
+            about.pop(name)
         seconds = {
             f"seconds_posteriors_{counting}": sum(
-                found["seconds"]
-                for name, found in results.items()
-                if name.endswith((f"/bmp-r/{counting}", f"/mp/{counting}"))
+                results[name]["seconds"]
+                for variant, definition in product(VARIANTS, DEFINITIONS)
+                if (name := result_name(variant, definition, counting)) in results
             )
             for counting in COUNTINGS
         }
-        of = run.configuration
-        key = {name: getattr(of, name) for name in ("dataset", "train_fraction", "sampling", "model")}
-        failed = len(counts.about.get("failed", []))
-        rows.append({**key, "seed": run.seed, "num_models": counts.num_models, "failed": failed, **told, **seconds})
+        rows.append({**asdict(run.configuration), "seed": run.seed, **about, "failed": len(about["failed"]), **seconds})
     return pd.DataFrame(rows)

@@ -1,4 +1,4 @@
-"""What was computed from one set of shadow models: a small file, written whole after each result."""
+"""What was computed from one set of shadow models: a small file, written as a whole after each result."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from bmpaudit.errors import DataError
-from bmpaudit.files import atomic_write
+from bmpaudit.files import write_text
 
 
 class ResultsFile(Mapping[str, dict[str, Any]]):
-    """Results by name, as plain values; `put` stores one at once and for good.
+    """Results by name, as plain values; `put` stores one at once.
 
     Raises:
         DataError: if the file is damaged.
@@ -30,8 +30,7 @@ class ResultsFile(Mapping[str, dict[str, Any]]):
     def put(self, name: str, result: dict[str, Any]) -> None:
         """Stores a result."""
         self._results[name] = result
-        with atomic_write(self.path) as temporary:
-            temporary.write_text(json.dumps(self._results, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+        write_text(self.path, json.dumps(self._results, indent=0, sort_keys=True) + "\n")
 
     def __getitem__(self, name: str) -> dict[str, Any]:
         return self._results[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bmpaudit.paper.experiments import KEY
+from bmpaudit.paper.published import published_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,19 +15,19 @@ LEAST_WIDENING = 0.3
 
 
 def judge(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
-    """A verdict for each published cell that we have.
+    """A verdict on each published cell that we have.
 
-    A cell agrees iff the published p50 lies within the spread of the seeds' p50, widened on both sides by 15 % of the
+    A cell agrees if the published p50 lies within the range of our seeds' p50, widened on both sides by 15 % of the
     published value or 0.3, whichever is larger.
 
     Args:
-        published: One row a cell: the columns of `KEY`, p5, p50 and p95.
-        ours: One row a cell and seed, with the same columns and `seed`.
+        published: A row per cell: the columns of `KEY`, p5, p50 and p95.
+        ours: A row per cell and seed, with the same columns and `seed`.
 
     Returns:
-        One row a cell: `KEY`; `published_p5`, …; of our seeds the lowest, middle and highest p50 (`lowest`, `median`,
-        `highest`) and the medians of p5 and p95; `num_seeds`; `agrees`; and `miss`, how far the published p50 lies
-        outside the widened spread: positive where ours is too high, 0 where it agrees.
+        A row per cell, in the order of `published`: `KEY`; `published_p5`, …; the lowest, median and highest p50 of our
+        seeds (`lowest`, `median`, `highest`) and the medians of p5 and p95; `num_seeds`; `agrees`; and `miss`, how far
+        the published p50 lies outside the widened range: positive where ours is too high, 0 where it agrees.
     """
     grouped = ours.groupby(list(KEY))
     spread = grouped.agg(
@@ -45,4 +46,14 @@ def judge(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
     # The published values have two digits: a bound that is met up to rounding of doubles is met.
     table["miss"] = (too_high.where(too_high > 1e-9, 0.0) - too_low.where(too_low > 1e-9, 0.0)).astype(float)
     table["agrees"] = table["miss"] == 0
-    return table.sort_values(list(KEY), kind="stable", ignore_index=True)
+    return table
+
+
+def judge_cells(cells: pd.DataFrame) -> pd.DataFrame:
+    """Verdicts on the cells counted the paper's way, with Table II's swapped columns swapped back.
+
+    The column `agrees_as_printed` says whether a cell agrees with the tables as they were printed.
+    """
+    ours = cells[cells["counting"] == "paper"]
+    printed = judge(published_table(as_printed=True), ours).rename(columns={"agrees": "agrees_as_printed"})
+    return judge(published_table(), ours).merge(printed[[*KEY, "agrees_as_printed"]], on=list(KEY))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from bmpaudit.paper.disagreement import looking_tasks
+from bmpaudit.auditing import Runtime
+from bmpaudit.files import folder_lock, remove_leftovers
+from bmpaudit.paper.disagreement import disagreement_tasks
 from bmpaudit.paper.experiments import COUNTINGS, NUM_MODELS, QUICK_SHARE, Configuration
-from bmpaudit.paper.output import Summary, all_runs, num_seeds_there, verdicts_of, write_outputs
-from bmpaudit.paper.reproduce import (
-    Watch,
-    cell_tasks,
-    compute_all,
-    figure_tasks,
-    mhaar_tasks,
-    run_folder_lock,
-    train_and_attack,
-    unflagged_tasks,
-)
+from bmpaudit.paper.output import FOLDER, Summary, all_runs, num_seeds_there, write_outputs
+from bmpaudit.paper.records import cell_records
+from bmpaudit.paper.run import train_and_attack
 from bmpaudit.paper.study import STUDY_MODELS, study_tasks
+from bmpaudit.paper.tasks import cell_tasks, compute_all, figure_tasks, mhaar_tasks, unflagged_tasks
+from bmpaudit.paper.verdict import judge_cells
 
 
 def run_everything(
@@ -26,59 +22,51 @@ def run_everything(
     configurations: Sequence[Configuration],
     *,
     num_seeds: int,
-    watch: Watch,
+    runtime: Runtime | None = None,
     quick: bool = False,
     beyond: bool = False,
     study: bool = False,
     page_only: bool = False,
     keep_shadows: bool = False,
-    num_threads: int | None = None,
-    report: Callable[[str], None] = lambda _: None,
 ) -> Summary:
-    """Runs what is not there yet, then writes tables, figures and page from all that is there.
+    """Runs what is missing, then writes tables, figures and page from all results in the folder.
 
-    The order: shadow models and attacks of all runs; posteriors the paper's way, then ours; figures; what the
-    disagreeing cells hang on; Algorithm 3 on the chosen subset; then, if asked for, what goes beyond the paper.
+    The order: shadow models and attacks of all runs; posteriors counted the paper's way, then ours; figures; what the
+    disagreeing cells depend on; Algorithm 3 on the chosen subset; then, if asked for, what goes beyond the paper.
 
     Args:
         out: Folder for all results; may hold some of them already.
-        configurations: Those of the paper to run.
-        num_seeds: Seeds 0, 1, … to run.
-        watch: Shows progress.
-        quick: A tenth of the models.
-        beyond: Also PubMed and MLP.
-        study: Also the study of training fractions.
-        page_only: Run nothing.
-        keep_shadows: Keep shadow models when their attacks are done.
-        num_threads: To train and attack on; all cores if not given.
-        report: Is told of each finished set of models, and of damage that was found.
+        configurations: Configurations of the paper to run.
+        num_seeds: Number of seeds to run: 0, 1, …
+        runtime: Threads and progress.
+        quick: Whether to train a tenth of the models.
+        beyond: Whether to run PubMed and MLP too.
+        study: Whether to run the study of training fractions too.
+        page_only: Whether to run nothing.
+        keep_shadows: Whether to keep the shadow models once they have been attacked.
 
     Raises:
-        InputError: if the folder is in use, or holds results of another plan.
+        InputError: if the folder is in use, or holds results of another plan or another version of bmpaudit.
     """
+    runtime = runtime or Runtime()
     share = QUICK_SHARE if quick else 1
     sizes = (NUM_MODELS // share, STUDY_MODELS // share)
-    with run_folder_lock(out):
+    with folder_lock(out):
+        for folder in ("runs", FOLDER):
+            remove_leftovers(out / folder)
         if not page_only:
             runs = all_runs(out, sizes[0], num_seeds, sizes[1])
             paper = [run for run in runs["paper"] if run.configuration in configurations]
             extra = runs["beyond"] if beyond else []
             fractions = runs["study"] if study else []
-            train_and_attack(
-                [*paper, *extra, *fractions],
-                watch,
-                num_threads=num_threads,
-                keep_shadows=keep_shadows,
-                report=report,
-            )
+            train_and_attack([*paper, *extra, *fractions], runtime, keep_shadows=keep_shadows)
             for counting in COUNTINGS:
-                compute_all(cell_tasks(paper, counting), watch, report=report)
-            compute_all(figure_tasks(paper), watch, "joint posteriors and nodes")
-            compute_all(unflagged_tasks(paper), watch, report=report)
-            compute_all(looking_tasks(verdicts_of(paper), paper), watch, "looks at disagreements", report)
-            compute_all(mhaar_tasks(paper), watch, "chains", report)
-            compute_all(study_tasks(fractions), watch, report=report)
+                compute_all(cell_tasks(paper, counting), runtime)
+            compute_all(figure_tasks(paper), runtime, "joint posteriors and summaries of nodes")
+            compute_all(unflagged_tasks(paper), runtime)
+            compute_all(disagreement_tasks(judge_cells(cell_records(paper)), paper), runtime, "checks of disagreements")
+            compute_all(mhaar_tasks(paper), runtime, "chains")
+            compute_all(study_tasks(fractions), runtime)
             for counting in COUNTINGS:
-                compute_all(cell_tasks(extra, counting), watch, report=report)
-        there = all_runs(out, sizes[0], max(num_seeds, num_seeds_there(out)), sizes[1])
-        return write_outputs(out, there)
+                compute_all(cell_tasks(extra, counting), runtime)
+        return write_outputs(out, all_runs(out, sizes[0], max(num_seeds, num_seeds_there(out)), sizes[1]))

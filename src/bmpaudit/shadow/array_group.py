@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,7 +37,7 @@ class ArrayGroup:
             raise DataError(f"{path.parent} has no shadow models")
         try:
             self._group = zarr.open_group(path, mode="r" if read_only else "a")
-            arrays = [self[name] for name in self._group.array_keys()]
+            arrays = [self[name] for name in self._keys()]
         except (ValueError, KeyError, TypeError, zarr.errors.BaseZarrError) as damage:
             raise DataError(f"{path}: damaged metadata ({damage}); use a new folder") from None
         if "done" not in self._group and (read_only or any(array.shape[0] for array in arrays)):
@@ -45,7 +46,13 @@ class ArrayGroup:
     @property
     def names(self) -> list[str]:
         """The arrays, `done` last."""
-        return sorted(self._group.array_keys(), key=lambda name: (name == "done", name))
+        return sorted(self._keys(), key=lambda name: (name == "done", name))
+
+    def _keys(self) -> list[str]:
+        with warnings.catch_warnings():
+            # A process that was killed while it made an array leaves an empty folder, which the next one fills.
+            warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
+            return list(self._group.array_keys())
 
     def __getitem__(self, name: str) -> zarr.Array[Any]:
         array = self._group[name]

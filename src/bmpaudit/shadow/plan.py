@@ -14,7 +14,7 @@ from bmpaudit import registry
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Query, Release, Statistic
-from bmpaudit.registry import ENGINE, MODEL, QUERY, RELEASE, SAMPLER, STATISTIC, UntrustedName, UntrustedPart
+from bmpaudit.registry import ENGINE, MODEL, QUERY, RELEASE, SAMPLER, STATISTIC, UntrustedPart
 from bmpaudit.samplers import AnySampler
 from bmpaudit.shadow.margin import label_margin
 from bmpaudit.shadow.models import GCN, NativeModel, TrainedElsewhere, Training, as_model
@@ -77,7 +77,7 @@ class ShadowPlan:
     queries: Sequence[Query] = (FullEdges(), NoEdges())
     statistic: Statistic = label_margin
     seed: int = 0
-    engine: str = "native"
+    engine: str | UntrustedPart = "native"
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
@@ -113,6 +113,8 @@ class ShadowPlan:
             )
 
     def _check_engine(self) -> None:
+        if isinstance(self.engine, UntrustedPart):
+            return
         if self.engine not in registry.ENTRIES[ENGINE] and not registry.is_code(str(self.engine)):
             choices = ", ".join(registry.ENTRIES[ENGINE])
             raise InputError(f"engine must be one of {choices}, or module:Name of your own, got engine={self.engine!r}")
@@ -136,13 +138,16 @@ class ShadowPlan:
             return registry.table_of(MODEL, self.model).get("train")
         return None
 
+    @property
+    def engine_name(self) -> str:
+        """Name of the engine, also of one whose code has not been run."""
+        return self.engine.target if isinstance(self.engine, UntrustedPart) else self.engine
+
     def check_trusted(self) -> None:
         """Raises `UntrustedCodeError` if a part is code that has not been run."""
-        for part in (self.sampler, self.model, self.statistic, *self.releases, *self.queries):
+        for part in (self.sampler, self.model, self.statistic, *self.releases, *self.queries, self.engine):
             if isinstance(part, UntrustedPart):
                 raise registry.untrusted(part.kind, part.target)
-        if isinstance(self.engine, UntrustedName):
-            raise registry.untrusted(ENGINE, self.engine)
 
     def describe(self, graph: Graph) -> dict[str, Any]:
         """The plan and the graph as plain values, by which a folder of shadow models is recognised."""
@@ -159,7 +164,7 @@ class ShadowPlan:
             "queries": [_describe_part(QUERY, query) for query in self.queries],
             "statistic": _describe_part(STATISTIC, self.statistic),
             "seed": int(self.seed),
-            "engine": None if self.is_trained_elsewhere else self.engine,
+            "engine": None if self.is_trained_elsewhere else self.engine_name,
         }
 
     def _describe_training(self) -> Any:

@@ -28,13 +28,18 @@ SECONDS_BETWEEN_WRITES = 5.0  # what a kill can cost at most, but for the models
 
 
 def make_engine(graph: Graph, plan: ShadowPlan) -> Engine:
-    """The engine that a plan names, ready to train its models."""
+    """The engine that a plan names, ready to train its models.
+
+    Raises:
+        UntrustedCodeError: if the engine or another part is code that a file names.
+    """
+    plan.check_trusted()
     try:
-        engine: Callable[[Graph, ShadowPlan], Engine] = registry.load(registry.ENGINE, plan.engine)
+        engine: Callable[[Graph, ShadowPlan], Engine] = registry.load(registry.ENGINE, plan.engine_name)
     except InputError as failure:
         missing = failure.__cause__
         if isinstance(missing, ModuleNotFoundError) and missing.name in ("torch", "torch_geometric"):
-            message = f"engine={plan.engine!r} needs PyTorch Geometric: pip install 'bmpaudit[torch]' ({missing})"
+            message = f"engine={plan.engine_name!r} needs PyTorch Geometric: pip install 'bmpaudit[torch]' ({missing})"
             raise InputError(message) from None
         raise
     return engine(graph, plan)

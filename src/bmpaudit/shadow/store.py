@@ -24,6 +24,9 @@ from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ShadowRuns
 
 
+PLAN_FILE = "shadows.json"
+
+
 class ShadowStore:
     """One folder of shadow models.
 
@@ -157,26 +160,16 @@ class ShadowStore:
         return runs
 
     def _check_plan(self, read_only: bool) -> None:
-        path = self.folder / "shadows.json"
+        path = self.folder / PLAN_FILE
         if not path.exists() and (self.folder / "shadows").exists():
-            raise DataError(f"{self.folder} has shadow models but no shadows.json that says of which plan")
-        # Through JSON and back, so that both sides have its types.
-        wanted = json.loads(to_json(self.plan.describe(self.graph)))
-        if not path.exists():
-            if read_only:
-                raise DataError(f"{self.folder} has no shadow models")
+            raise DataError(f"{self.folder} has shadow models but no {PLAN_FILE} that says of which plan")
+        if path.exists():
+            check_same_plan(self.folder, self.graph, self.plan)
+        elif read_only:
+            raise DataError(f"{self.folder} has no shadow models")
+        else:
             with atomic_write(path) as temporary:
-                temporary.write_text(to_json(wanted) + "\n", encoding="utf-8")
-            return
-        try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as damage:
-            raise DataError(f"{path}: not readable: {damage}") from None
-        if not isinstance(stored, dict):
-            raise DataError(f"{path}: not readable: it does not hold a plan")
-        other = difference(stored, wanted)
-        if other is not None:
-            raise InputError(f"{self.folder} holds {other}")
+                temporary.write_text(to_json(self.plan.describe(self.graph)) + "\n", encoding="utf-8")
 
     def _array_kinds(self) -> dict[str, ArrayKind]:
         num_nodes, num_classes = self.graph.num_nodes, self.graph.num_classes
@@ -216,3 +209,23 @@ class ShadowStore:
                 raise InputError(f"{self.folder} holds shadow models of other samples: has the sampler changed?")
             return "memberships are missing"
         return None
+
+
+def check_same_plan(folder: Path, graph: Graph, plan: ShadowPlan) -> None:
+    """Checks that the shadow models of a folder, finished or not, are of a plan and a graph.
+
+    Raises:
+        InputError: if they are of another plan or graph.
+        DataError: if the folder does not say.
+    """
+    path = folder / PLAN_FILE
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as damage:
+        raise DataError(f"{path}: not readable: {damage}") from None
+    if not isinstance(stored, dict):
+        raise DataError(f"{path}: not readable: it does not hold a plan")
+    # Through JSON and back, so that both sides have its types.
+    other = difference(stored, json.loads(to_json(plan.describe(graph))))
+    if other is not None:
+        raise InputError(f"{folder} holds {other}")
