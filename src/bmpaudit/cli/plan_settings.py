@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.cli.plan_options import plan_option_table
 from bmpaudit.errors import InputError
-from bmpaudit.registry import ENTRIES
+from bmpaudit.registry import ENTRIES, SAMPLER
 
 
 def make_subject(
@@ -49,6 +49,19 @@ def make_subject(
         is_copy = source == OWN_GRAPH and not is_own
         return Subject(loaded, str((base.parent / OWN_GRAPH).resolve()) if is_copy else source, plan)
     return Subject(datasets.load(source, trust_code=trust_code or not is_from_file), source_name(source), plan)
+
+
+def check_trainable(subject: Subject, folder: Path) -> None:
+    """Refuses to train models that are said to be trained elsewhere; those that were imported are there already.
+
+    Raises:
+        UsageError: saying how to import them.
+    """
+    if subject.plan.shadow_plan.is_trained_elsewhere and not (folder / "shadows.json").exists():
+        raise click.UsageError(
+            "models trained elsewhere have to be imported: run bmpaudit sample, train on these samples, then run "
+            "bmpaudit attack --runs"
+        )
 
 
 def merge_settings(graph: str | None, base: Path | None, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,12 +101,21 @@ def _has_copy_of_graph(base: Path | None) -> bool:
     return base is not None and base.name == "plan.toml" and (base.parent / OWN_GRAPH).exists()
 
 
-def given_settings(section: str, name: str, settings: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
-    """The settings on the command line that a part takes; with `strict`, others are refused."""
-    values = _given(settings).get(section, {})
-    if strict:
-        _refuse_misfits(section, name, values)
-    return {key: value for key, value in values.items() if name in plan_option_table()[key].owners}
+def settings_by_sampler(names: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The settings on the command line that each of several samplers takes.
+
+    Raises:
+        UsageError: if none of them takes a setting.
+    """
+    given = _given(settings)
+    values = given.pop("sampler", {})
+    if given:
+        raise click.UsageError(f"--set takes sampler.KEY=VALUE here, got {next(iter(given))}")
+    fields = {name: _fields(registry.load(SAMPLER, name)) for name in names}
+    for key in values:
+        if not any(key in known for known in fields.values()):
+            raise _misfit("sampler", key, names)
+    return {name: {key: value for key, value in values.items() if key in known} for name, known in fields.items()}
 
 
 def _single_parts() -> Iterator[str]:
@@ -139,8 +161,19 @@ def _refuse_misfits(section: str, name: str, given: Mapping[str, Any]) -> None:
     for key in given:
         option = plan_option_table().get(key)
         if option is not None and option.owners and option.place[0] == section and name not in option.owners:
-            fitting = " or ".join(option.owners)
-            raise click.UsageError(f"--{key.replace('_', '-')} is for --{section} {fitting}, got --{section} {name}")
+            raise _misfit(section, key, [name])
+
+
+def _misfit(section: str, key: str, names: Sequence[str]) -> click.UsageError:
+    option = plan_option_table().get(key)
+    if option is None or not option.owners:
+        return click.UsageError(f"{section} {' and '.join(names)} has no setting {key}")
+    fitting, used = " or ".join(option.owners), " ".join(f"--{section} {name}" for name in names)
+    return click.UsageError(f"--{key.replace('_', '-')} is for --{section} {fitting}, got {used}")
+
+
+def _fields(cls: Any) -> set[str]:
+    return {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
 
 
 def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,8 +223,7 @@ def _set_in_list(table: dict[str, Any], name: str, values: Mapping[str, Any]) ->
     changed, is_used = [], False
     for part in parts if isinstance(parts, list) else [parts]:
         whole = dict(part) if isinstance(part, Mapping) else {"name": part}
-        cls = registry.load(key.kind, whole["name"])
-        known = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+        known = _fields(registry.load(key.kind, whole["name"]))
         fitting = {setting: value for setting, value in values.items() if setting in known}
         is_used = is_used or bool(fitting)
         changed.append({**whole, **fitting})

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 import tomli_w
-from command_line import FAST, Command, one_line, run_script, small_graph
+from command_line import FAST, one_line, run_here, run_script, run_well, run_wrong, small_graph
 
 from bmpaudit.registry import KINDS
 
 # Writes a file when it is imported, and has a part of every kind.
-PAYLOAD = '''\
+PAYLOAD = """\
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def statistic(outputs, labels): return label_margin(outputs, labels)
 class Attack(Gaussian): pass
 class Rule(Weak): pass
 class Definition(BMPRight): pass
-'''
+"""
 NAMES = {kind: f"payload:{kind.capitalize()}" for kind in KINDS} | {"statistic": "payload:statistic"}
 # Where a part of each kind stands in a plan file.
 PLACES: dict[str, tuple[str, ...]] = {
@@ -89,11 +89,6 @@ def payload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Payload:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     sys.modules.pop("payload", None)
     return Payload(tmp_path)
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(monkeypatch, capsys)
 
 
 @pytest.fixture(scope="module")
@@ -181,10 +176,10 @@ def arguments(template: tuple[object, ...], **values: object) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_a_plan_file_runs_no_code_unasked(kind: str, command: Command, payload: Payload, tmp_path: Path) -> None:
+def test_a_plan_file_runs_no_code_unasked(kind: str, payload: Payload, tmp_path: Path) -> None:
     plan = received_plan(kind, tmp_path / "theirs.toml")
     for template in ON_A_PLAN:
-        outcome = command(*arguments(template, PLAN=plan))
+        outcome = run_here(*arguments(template, PLAN=plan))
         assert not payload.has_run(), template
         if template[:2] == ("plan", "cost") and kind in AFTER_TRAINING:
             assert (outcome.exit_code, outcome.stderr) == (0, "")
@@ -196,12 +191,10 @@ def test_a_plan_file_runs_no_code_unasked(kind: str, command: Command, payload: 
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_an_audit_folder_runs_no_code_unasked(
-    kind: str, command: Command, payload: Payload, finished: Path, tmp_path: Path
-) -> None:
+def test_an_audit_folder_runs_no_code_unasked(kind: str, payload: Payload, finished: Path, tmp_path: Path) -> None:
     for number, template in enumerate(ON_A_FOLDER):
         folder = received_folder(kind, finished, tmp_path / str(number))
-        outcome = command(*arguments(template, DIR=folder, OTHER=finished, GRAPH=tmp_path / "payload.npz"))
+        outcome = run_here(*arguments(template, DIR=folder, OTHER=finished, GRAPH=tmp_path / "payload.npz"))
         assert not payload.has_run(), template
         assert outcome.exit_code in (0, 2)
         if outcome.exit_code == 2:
@@ -211,74 +204,75 @@ def test_an_audit_folder_runs_no_code_unasked(
 @pytest.mark.parametrize("kind", PLACES)
 @pytest.mark.parametrize("template", [("audit", "--out", "DIR"), ("train", "--out", "DIR"), ("sample", "--out", "DIR")])
 def test_a_folder_s_code_is_named_in_the_message(
-    template: tuple[str, ...], kind: str, command: Command, payload: Payload, finished: Path, tmp_path: Path
+    template: tuple[str, ...], kind: str, payload: Payload, finished: Path, tmp_path: Path
 ) -> None:
     folder = received_folder(kind, finished, tmp_path / "theirs")
-    message = command.wrong(*arguments(template, DIR=folder))
+    message = run_wrong(*arguments(template, DIR=folder))
     assert message.startswith(f"the {kind} 'payload:")
     assert "--trust-code runs the module 'payload'" in message
     assert not payload.has_run()
 
 
-@pytest.mark.parametrize("template", [("attack", "DIR"), ("estimate", "DIR"), ("report", "DIR"), ("plan", "cost", "DIR/plan.toml")])
+@pytest.mark.parametrize(
+    "template", [("attack", "DIR"), ("estimate", "DIR"), ("report", "DIR"), ("plan", "cost", "DIR/plan.toml")]
+)
 def test_a_graph_of_code_is_named_in_the_message(
-    template: tuple[str, ...], command: Command, payload: Payload, finished: Path, tmp_path: Path
+    template: tuple[str, ...], payload: Payload, finished: Path, tmp_path: Path
 ) -> None:
     folder = received_folder("graph", finished, tmp_path / "theirs")
-    message = command.wrong(*arguments(template, DIR=folder))
-    assert message.startswith("the graph 'payload:graph' is code that a file names: --trust-code runs the module 'payload'")
+    message = run_wrong(*arguments(template, DIR=folder))
+    assert message.startswith("the graph 'payload:graph' is code that a file names: --trust-code runs the module")
     assert not payload.has_run()
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_trusted_code_of_a_plan_runs(kind: str, command: Command, payload: Payload, tmp_path: Path) -> None:
+def test_trusted_code_of_a_plan_runs(kind: str, payload: Payload, tmp_path: Path) -> None:
     plan = received_plan(kind, tmp_path / "theirs.toml")
     small = ("--shadows", 8, "--permutations", 1, "--prior-draws", 100, "--no-pictures")
     if kind != "definition":
         small = (*small, "--definition", "bmp-r")
     if kind != "graph":
         small = (tmp_path / "payload.npz", *small)
-    command.well("audit", *small, "--plan", plan, "--trust-code", "--out", "new", "--quiet")
+    run_well("audit", *small, "--plan", plan, "--trust-code", "--out", "new", "--quiet")
     assert payload.has_run()
     # What was made with it can be read without it, and made again with it.
-    command.well("nodes", "new")
-    command.well("compare", "new", "new", "--definition", "definition" if kind == "definition" else "bmp-r")
-    command.well("report", "new", "--no-pictures")
+    run_well("nodes", "new")
+    run_well("compare", "new", "new", "--definition", "definition" if kind == "definition" else "bmp-r")
+    run_well("report", "new", "--no-pictures")
     assert not payload.has_run()
-    for step in (("attack", "new"), ("estimate", "new"), ("report", "new", "--no-pictures"), ("audit", "--out", "new", "--no-pictures")):
-        command.well(*step, "--trust-code")
+    for step in (("attack", "new"), ("estimate", "new"), ("report", "new"), ("audit", "--out", "new")):
+        pictures = ("--no-pictures",) if step[0] in ("report", "audit") else ()
+        run_well(*step, *pictures, "--trust-code")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in PLACES if kind != "graph"])
-def test_code_on_the_command_line_needs_no_flag(kind: str, command: Command, payload: Payload, tmp_path: Path) -> None:
+def test_code_on_the_command_line_needs_no_flag(kind: str, payload: Payload) -> None:
     small = ("--shadows", 8, "--model", "mlp", "--epochs", 1, "--definition", "bmp-r", "--permutations", 1)
-    command.well("audit", "payload:graph", *small, f"--{kind}", NAMES[kind], "--no-pictures", "--out", "new", "--quiet")
+    run_well("audit", "payload:graph", *small, f"--{kind}", NAMES[kind], "--no-pictures", "--out", "new", "--quiet")
     assert payload.has_run()
     # The folder is a file like any other.
-    assert command("audit", "--out", "new", "--shadows", 9).exit_code == 2
+    assert run_here("audit", "--out", "new", "--shadows", 9).exit_code == 2
     assert not payload.has_run()
 
 
-def test_priors_runs_only_what_the_command_line_names(command: Command, payload: Payload) -> None:
-    command.well("priors", "payload.npz", "--sampler", "payload:Sampler", "--draws", 50)
+def test_priors_runs_only_what_the_command_line_names(payload: Payload) -> None:
+    run_well("priors", "payload.npz", "--sampler", "payload:Sampler", "--draws", 50)
     assert payload.has_run()
-    command.well("priors", "payload:graph", "--sampler", "uniform")
+    run_well("priors", "payload:graph", "--sampler", "uniform")
     assert payload.has_run()
 
 
-def test_an_option_takes_the_place_of_a_file_s_code(command: Command, payload: Payload, tmp_path: Path) -> None:
+def test_an_option_takes_the_place_of_a_file_s_code(payload: Payload, tmp_path: Path) -> None:
     plan = received_plan("sampler", tmp_path / "theirs.toml")
-    command.well("sample", "--plan", plan, "--sampler", "uniform", "--out", "new")
+    run_well("sample", "--plan", plan, "--sampler", "uniform", "--out", "new")
     assert not payload.has_run()
 
 
-def test_naming_a_model_does_not_trust_the_file_s_training_of_it(
-    command: Command, payload: Payload, tmp_path: Path
-) -> None:
+def test_naming_a_model_does_not_trust_the_file_s_training_of_it(payload: Payload, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def net(num_features, num_classes):\n    raise SystemExit\n")
     plan = tmp_path / "theirs.toml"
     plan.write_text('graph = "demo"\nengine = "torch"\n[model]\nname = "mine:net"\ntrain = "payload:graph"\n')
-    message = command.wrong("train", "--plan", plan, "--model", "mine:net", "--out", "new")
+    message = run_wrong("train", "--plan", plan, "--model", "mine:net", "--out", "new")
     assert "--trust-code runs the module 'payload'" in message
     assert not payload.has_run()
 
