@@ -15,8 +15,8 @@ import numpy as np
 
 from bmpaudit import datasets
 from bmpaudit.auditing.attack_step import Attacks, attack_files, read_attacks, run_attacks
-from bmpaudit.auditing.audit import Audit
 from bmpaudit.auditing.estimate_step import run_estimates
+from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.plan_file import format_plan, read_plan
 from bmpaudit.auditing.report_step import report_files
 from bmpaudit.auditing.runtime import Runtime

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from bmpaudit import datasets
-from bmpaudit.auditing.audit import Audit
+from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.pipeline import Pipeline
-from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.runtime import Runtime
+from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.graph import Graph
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from bmpaudit.attack import ErrorCounts, Evidence, challenge
 from bmpaudit.auditing.attack_step import attack_prior
-from bmpaudit.auditing.audit import Audit
 from bmpaudit.auditing.estimate_step import control_definition, estimate_one
+from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.stored import stored_plan
