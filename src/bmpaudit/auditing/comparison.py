@@ -140,8 +140,8 @@ class Comparison:
 
     def _audit_cautions(self) -> list[str]:
         messages = [
-            f"{audit.label}: the permutation test found no leakage; a large ε then comes from few trials or from decisions "
-            "that never vary."
+            f"{audit.label}: the permutation test found no leakage; a large ε then comes from few trials or from "
+            "decisions that never vary."
             for audit in self.audits
             if not audit.is_leakage_found
         ]

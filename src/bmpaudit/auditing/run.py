@@ -29,8 +29,8 @@ def audit(
     Args:
         graph: A graph, or what `datasets.load` takes.
         plan: What to do; the defaults if not given.
-        folder: Where to keep everything, just as `bmpaudit audit --out` does: a stopped audit resumes, a finished one is
-            returned, and models can be added. Nothing is kept if not given.
+        folder: Where to keep everything, just as `bmpaudit audit --out` does: a stopped audit resumes, a finished one
+            is returned, and models can be added. Nothing is kept if not given.
         pictures: Whether to write pictures into the folder.
         runtime: Threads and progress.
         **settings: Fields of the plan, such as `sampler="snowball"` or `shadows=64`, which override it.
