@@ -10,7 +10,7 @@
 
 namespace bmpaudit {
 
-using WordLanes = uint64_t __attribute__((vector_size(64)));
+using WordLanes = Wide<uint64_t>;
 
 // Sixteen random words of 32 bits at a time: eight xoshiro256++ generators (Blackman and Vigna 2021) side by side, their
 // states drawn from a stream.
@@ -36,7 +36,7 @@ class LaneBits {
     // Uniform on (0, 1], 31 bits.
     Lanes unit() {
         const IntLanes bits = next() & 0x7FFFFFFF;
-        return (__builtin_convertvector(bits, Lanes) + 0.5f) * 0x1.0p-31f;
+        return (converted<Lanes>(bits) + 0.5f) * 0x1.0p-31f;
     }
 
   private:
@@ -54,7 +54,7 @@ inline Lanes log_lanes(Lanes x) {
     std::memcpy(&mantissa, &mantissa_bits, sizeof mantissa);
     const Lanes s = (mantissa - 1.0f) / (mantissa + 1.0f), z = s * s;
     const Lanes series = (((z * (1 / 9.0f) + 1 / 7.0f) * z + 1 / 5.0f) * z + 1 / 3.0f) * z;
-    return __builtin_convertvector(exponent, Lanes) * 0.693147181f + 2.0f * (s * series + s);
+    return converted<Lanes>(exponent) * 0.693147181f + 2.0f * (s * series + s);
 }
 
 // Two vectors of standard normal numbers by the Box-Muller transform.
@@ -62,14 +62,14 @@ inline void normal_lanes(LaneBits &random, Lanes &first, Lanes &second) {
     const Lanes radius = sqrt_lanes(-2.0f * log_lanes(random.unit()));
     // An angle in [-π/4, π/4); the two lowest bits, which it hardly feels, choose the quadrant.
     const IntLanes bits = random.next();
-    const Lanes angle = __builtin_convertvector(bits, Lanes) * (0.785398163f * 0x1.0p-31f);
+    const Lanes angle = converted<Lanes>(bits) * (0.785398163f * 0x1.0p-31f);
     const Lanes z = angle * angle;
     const Lanes sine = angle * ((((z * (1 / 362880.0f) - 1 / 5040.0f) * z + 1 / 120.0f) * z - 1 / 6.0f) * z + 1.0f);
     const Lanes cosine = (((z * (1 / 40320.0f) - 1 / 720.0f) * z + 1 / 24.0f) * z - 0.5f) * z + 1.0f;
-    const Lanes signed_cosine = (bits & 2) != 0 ? -cosine : cosine;
+    const Lanes signed_cosine = select((bits & 2) != 0, -cosine, cosine);
     const IntLanes swaps = (bits & 1) != 0;
-    first = radius * (swaps ? sine : signed_cosine);
-    second = radius * (swaps ? signed_cosine : sine);
+    first = radius * select(swaps, sine, signed_cosine);
+    second = radius * select(swaps, signed_cosine, sine);
 }
 
 // Sixteen Gamma laws with shapes of at least 1 (Marsaglia and Tsang 2000): d (1 + c x)³ for a standard normal x, accepted
@@ -89,9 +89,9 @@ class GammaLanes {
     Lanes draw(Lanes normal, IntLanes uniform, IntLanes &open) const {
         const Lanes base = 1.0f + c_ * normal;
         const Lanes square = normal * normal;
-        const Lanes low = base < 1.0f ? base : splat(1.0f);
+        const Lanes low = select(base < 1.0f, base, splat(1.0f));
         const Lanes bound = (low - square * square * twelfth_) * 65536.0f;
-        open = (__builtin_convertvector(uniform, Lanes) + 1.01f) * low > bound;
+        open = (converted<Lanes>(uniform) + 1.01f) * low > bound;
         return d_ * (base * base * base);
     }
 

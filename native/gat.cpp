@@ -94,7 +94,7 @@ void GatKind::attend(const TrainingGraph &graph, const Layer &layer, const EdgeS
                 Lanes largest = splat(-INFINITY), total = splat(kSoftmaxFloor);
                 for (int64_t e = begin; e < end; ++e) {
                     const Lanes raw = kept.source_score.row(graph.neighbors[e])[t] + kept.target_score.row(i)[t];
-                    const Lanes score = raw > 0.0f ? raw : kLeakySlope * raw;
+                    const Lanes score = select(raw > 0.0f, raw, kLeakySlope * raw);
                     kept.weight.row(e)[t] = score;
                     largest = max_lanes(largest, score);
                 }
@@ -163,7 +163,7 @@ void GatKind::backward(const TrainingGraph &graph, Layer &layer, Pass &pass, Mat
                 for (int64_t e = begin; e < end; ++e) {
                     const int32_t j = graph.neighbors[e];
                     const Lanes raw = kept.source_score.row(j)[t] + kept.target_score.row(i)[t];
-                    const Lanes slope = raw > 0.0f ? splat(1.0f) : splat(kLeakySlope);
+                    const Lanes slope = select(raw > 0.0f, splat(1.0f), splat(kLeakySlope));
                     const Lanes score =
                         kept.weight.row(e)[t] * (weight_gradient[(e - begin) * tiles + t] - mean) * slope;
                     kept.source_gradient.row(j)[t] += score;

@@ -1,4 +1,4 @@
-// Sixteen floats at a time, in the compiler's own vector types: AVX-512, AVX2, SSE or NEON as the machine has it.
+// Sixteen floats at a time: AVX-512, AVX2, SSE or NEON as the instruction set has it.
 #pragma once
 
 #include <algorithm>
@@ -7,13 +7,16 @@
 #include <cstring>
 #include <vector>
 
+#include "wide.hpp"
+
 namespace bmpaudit {
 
 constexpr int kLanes = 16;
-using Lanes = float __attribute__((vector_size(64)));
-using IntLanes = int32_t __attribute__((vector_size(64)));
+using Lanes = Wide<float>;
+using IntLanes = Wide<int32_t>;
 
-inline constexpr IntLanes kLaneNumber = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+// 0, 1, ..., 15.
+inline IntLanes lane_numbers() { return Counting<IntLanes>::from(0); }
 
 inline Lanes splat(float value) { return Lanes{} + value; }
 
@@ -21,21 +24,13 @@ inline int blocks_for(int width) { return (width + kLanes - 1) / kLanes; }
 
 // 1 in each lane whose bit is set, else 0.
 inline Lanes lanes_of_bits(uint32_t bits) {
-    const IntLanes set = ((IntLanes{} + static_cast<int32_t>(bits)) >> kLaneNumber) & 1;
-    return __builtin_convertvector(set, Lanes);
+    const IntLanes set = ((IntLanes{} + static_cast<int32_t>(bits)) >> lane_numbers()) & 1;
+    return converted<Lanes>(set);
 }
 
-inline Lanes rotate(Lanes value, int by) {
-#ifdef __clang__
-    Lanes rotated;
-    for (int lane = 0; lane < kLanes; ++lane) rotated[lane] = value[(lane + by) & (kLanes - 1)];
-    return rotated;
-#else
-    return __builtin_shuffle(value, (kLaneNumber + by) & (kLanes - 1));
-#endif
-}
+inline Lanes rotate(Lanes value, int by) { return shifted_pair(value, value, by); }
 
-inline Lanes max_lanes(Lanes a, Lanes b) { return a > b ? a : b; }
+inline Lanes max_lanes(Lanes a, Lanes b) { return select(a > b, a, b); }
 
 inline float sum_lanes(Lanes value) {
     for (int by = kLanes / 2; by > 0; by /= 2) value += rotate(value, by);
@@ -47,16 +42,10 @@ inline float largest_lane(Lanes value) {
     return value[0];
 }
 
-inline Lanes sqrt_lanes(Lanes value) {
-    Lanes root;
-    for (int lane = 0; lane < kLanes; ++lane) root[lane] = std::sqrt(value[lane]);
-    return root;
-}
-
 // e^x to about one unit in the last place; x below -87 gives about 1e-38.
 inline Lanes exp_lanes(Lanes x) {
     const Lanes low = splat(-87.0f), high = splat(88.0f);
-    const Lanes clamped = x < low ? low : (x > high ? high : x);
+    const Lanes clamped = select(x < low, low, select(x > high, high, x));
     // Adding 1.5·2²³ rounds to a whole number, which then stands in the low bits.
     const Lanes shifted = clamped * 1.44269504f + 12582912.0f;
     const Lanes whole = shifted - 12582912.0f;
@@ -74,7 +63,7 @@ inline Lanes exp_lanes(Lanes x) {
     Lanes scale;
     std::memcpy(&scale, &exponent, sizeof scale);
     const Lanes result = power * scale;
-    return x == x ? result : x;  // NaN stays NaN
+    return select(x == x, result, x);  // NaN stays NaN
 }
 
 // Rows of lanes; columns beyond the true width are kept at zero.

@@ -265,8 +265,8 @@ class Chain {
         const Lanes rate_out = g[2] + g[3], rate_in = g[0] + g[1];
         const Lanes alpha = g[0] * rate_out, passed = g[1] * rate_out, beta = g[2] * rate_in, detected = g[3] * rate_in;
         const IntLanes is_better = alpha < detected;
-        return {(is_better ? alpha : passed) / (is_better ? detected : beta),
-                (is_better ? beta : detected) / (is_better ? passed : alpha)};
+        return {select(is_better, alpha, passed) / select(is_better, detected, beta),
+                select(is_better, beta, detected) / select(is_better, passed, alpha)};
     }
 
     // Draws M - 1 new points a node, beside its current one, and counts those in R(ε) and in R(ε').
@@ -316,14 +316,14 @@ class Chain {
             PointLanes *points = &points_[block * settings_.num_auxiliary];
             const auto edges = regions_.edges[block];
             const IntLanes count = count_[block];
-            IntLanes rank = __builtin_convertvector(lanes_.unit() * __builtin_convertvector(count, Lanes), IntLanes);
-            rank = rank < count ? rank : count - 1;
+            IntLanes rank = converted<IntLanes>(lanes_.unit() * converted<Lanes>(count));
+            rank = select(rank < count, rank, count - 1);
             PointLanes chosen = points[0];
             for (int i = 0; i < settings_.num_auxiliary; ++i) {
                 const IntLanes is_inside = inside<kRing>(points[i], edges);
                 const IntLanes is_chosen = is_inside & (rank == 0);
-                chosen.low = is_chosen ? points[i].low : chosen.low;
-                chosen.inverse_high = is_chosen ? points[i].inverse_high : chosen.inverse_high;
+                chosen.low = select(is_chosen, points[i].low, chosen.low);
+                chosen.inverse_high = select(is_chosen, points[i].inverse_high, chosen.inverse_high);
                 rank += is_inside;
             }
             points[0] = chosen;

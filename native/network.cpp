@@ -209,9 +209,9 @@ void Network::activate(const Matrix &output, Pass &next, RandomBits *dropout) co
             const Lanes z = output.row(i)[b];
             const Lanes below = is_relu ? Lanes{} : exp_lanes(z);  // derivative where z is not positive
             const Lanes kept = drops_here ? scale * lanes_of_bits(keep.next_sixteen()) : splat(1.0f);
-            const Lanes value = z > 0.0f ? z : (is_relu ? Lanes{} : below - 1.0f);
-            next.input.row(i)[b] = (z == z ? value : z) * kept;
-            if (dropout != nullptr) next.input_slope.row(i)[b] = (z > 0.0f ? splat(1.0f) : below) * kept;
+            const Lanes value = select(z > 0.0f, z, is_relu ? Lanes{} : below - 1.0f);
+            next.input.row(i)[b] = select(z == z, value, z) * kept;
+            if (dropout != nullptr) next.input_slope.row(i)[b] = select(z > 0.0f, splat(1.0f), below) * kept;
         }
     }
 }
@@ -251,13 +251,13 @@ void Network::output_gradient(const TrainingGraph &graph, const int32_t *labels)
     for (int32_t i = 0; i < graph.size(); ++i) {
         Lanes largest = splat(-INFINITY), total = {};
         for (int b = 0; b < blocks; ++b) {
-            const IntLanes is_class = kLaneNumber + b * kLanes < num_classes_;
-            largest = max_lanes(largest, is_class ? logits.row(i)[b] : splat(-INFINITY));
+            const IntLanes is_class = lane_numbers() + b * kLanes < num_classes_;
+            largest = max_lanes(largest, select(is_class, logits.row(i)[b], splat(-INFINITY)));
         }
         const float top = largest_lane(largest);
         for (int b = 0; b < blocks; ++b) {
-            const IntLanes is_class = kLaneNumber + b * kLanes < num_classes_;
-            const Lanes weight = is_class ? exp_lanes(logits.row(i)[b] - top) : Lanes{};
+            const IntLanes is_class = lane_numbers() + b * kLanes < num_classes_;
+            const Lanes weight = select(is_class, exp_lanes(logits.row(i)[b] - top), Lanes{});
             output_gradient_.row(i)[b] = weight;
             total += weight;
         }

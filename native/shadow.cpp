@@ -23,9 +23,9 @@ float label_margin(const Lanes *logits, int num_classes, int label) {
         if (c != label) top = std::max(top, o[c]);
     float total = 0;
     for (int b = 0; b < blocks_for(num_classes); ++b) {
-        const IntLanes lane = kLaneNumber + b * kLanes;
+        const IntLanes lane = lane_numbers() + b * kLanes;
         const Lanes weight = exp_lanes(logits[b] - top);
-        total += sum_lanes((lane < num_classes) & (lane != label) ? weight : Lanes{});
+        total += sum_lanes(select((lane < num_classes) & (lane != label), weight, Lanes{}));
     }
     return o[label] - (top + std::log(total));
 }

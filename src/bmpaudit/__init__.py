@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from bmpaudit import attack, auditing, datasets, estimation, graph, paper, privacy, report, samplers, shadow
     from bmpaudit.attack import ErrorCounts
     from bmpaudit.auditing import Audit, AuditPlan, Pipeline, Runtime, Subject, Workspace, audit
-    from bmpaudit.auditing.compare import compare
+    from bmpaudit.auditing.comparison import compare
     from bmpaudit.estimation import Posterior
     from bmpaudit.estimation.estimate import estimate
     from bmpaudit.estimation.lower_bound import lower_bound

@@ -69,7 +69,7 @@ class Release(Protocol):
 
     @property
     def last_layer_noise(self) -> float:
-        """Standard deviation of Gaussian noise added to the last layer's parameters before the model is asked; 0: none."""
+        """Standard deviation of Gaussian noise on the last layer's parameters when the model is asked; 0 for none."""
         ...
 
     @property

@@ -269,12 +269,17 @@ def title(part: Any) -> str:
     return str(part) if type(part).__str__ is not object.__str__ else type(part).__qualname__
 
 
-def field_help(kind_of: type) -> dict[str, str]:
-    """What the section "Attributes" of a class's docstring says of each field, as one line without a full stop."""
-    text = inspect.getdoc(kind_of) or ""
-    section = re.search(r"^Attributes:\n((?:[ ]+.*\n?|\n)+)", text, re.MULTILINE)
-    rows = re.findall(r"^ {4}(\w+): (.*(?:\n {8,}.*)*)", section[1], re.MULTILINE) if section else []
-    return {name: " ".join(about.split()).rstrip(".") for name, about in rows}
+def field_help(part: type) -> dict[str, str]:
+    """What the section "Attributes" of a class's docstring says of each field, as one line without a full stop.
+
+    Of a field that the class does not mention, its base classes do.
+    """
+    rows: dict[str, str] = {}
+    for cls in reversed(part.__mro__):
+        section = re.search(r"^Attributes:\n((?:[ ]+.*\n?|\n)+)", inspect.cleandoc(cls.__doc__ or ""), re.MULTILINE)
+        lines = re.findall(r"^ {4}(\w+): (.*(?:\n {8,}.*)*)", section[1], re.MULTILINE) if section else []
+        rows |= {name: " ".join(about.split()).rstrip(".") for name, about in lines}
+    return rows
 
 
 def choices(annotation: Any) -> tuple[Any, ...]:

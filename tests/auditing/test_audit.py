@@ -222,9 +222,20 @@ def test_prints_and_shows_in_notebooks() -> None:
 
 def row(name: str, parameter: str, p50: float, floor: float, proven: float | None, **other: Any) -> HeadlineRow:
     values: dict[str, Any] = {
-        **{"name": name, "meaning": "", "definition": "", "parameter": parameter, "multiplies_odds": False},
-        **{"p5": p50 - 1, "p50": p50, "p95": p50 + 1, "floor": floor, "floor_is_exact": True, "floor_level": None},
-        **{"proven": proven, "proof_level": 0.95, "tail_prior_share": 0.5},
+        "name": name,
+        "meaning": "",
+        "definition": "",
+        "parameter": parameter,
+        "multiplies_odds": False,
+        "p5": p50 - 1,
+        "p50": p50,
+        "p95": p50 + 1,
+        "floor": floor,
+        "floor_is_exact": True,
+        "floor_level": None,
+        "proven": proven,
+        "proof_level": 0.95,
+        "tail_prior_share": 0.5,
     }
     return HeadlineRow(**values | other)
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bmpaudit.auditing.compared import ComparedAudit
-from bmpaudit.plain import plain
 from bmpaudit.estimation.node_change import node_change
 from bmpaudit.estimation.node_leakage import node_leakage
+from bmpaudit.plain import plain
 
 if TYPE_CHECKING:
     import pandas as pd

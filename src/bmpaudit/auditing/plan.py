@@ -84,7 +84,7 @@ def _build_all(kind: str) -> BeforeValidator:
 
 
 def _engine(value: Any) -> Any:
-    """An engine is built when it is first needed, so a plan holds its name; code that nobody vouched for stays unnamed."""
+    """A plan holds the name of its engine, which is built when it is first needed."""
     if isinstance(value, str) and value not in ENTRIES[ENGINE] and registry.is_code(value) and not _may_run_code.get():
         return UntrustedPart(ENGINE, value)
     return value
@@ -102,8 +102,8 @@ class AuditPlan(pydantic.BaseModel):
     """Everything that changes the answer of an audit.
 
     Parts are given as objects, by name (`sampler="snowball"`), as tables (`{"name": "snowball", "fan_out": 3}`), or as
-    `module:Name` for your own. The descriptions of the fields are the help texts of the command line and the comments of
-    a plan file.
+    `module:Name` for your own. The descriptions of the fields are the help texts of the command line and the comments
+    of a plan file.
 
     >>> plan = AuditPlan(sampler="snowball", shadows=64, definitions="bmp-r")
     >>> plan.sampler, plan.title

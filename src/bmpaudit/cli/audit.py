@@ -17,7 +17,7 @@ from bmpaudit.cli.options import (
     threads_option,
 )
 from bmpaudit.cli.plan_options import plan_options
-from bmpaudit.cli.plan_settings import make_subject
+from bmpaudit.cli.plan_settings import check_trainable, make_subject
 from bmpaudit.cli.root import cli
 from bmpaudit.cli.sections import RUN, SectionedCommand, SectionOption
 from bmpaudit.cli.show import show_summary
@@ -78,6 +78,7 @@ def audit(
     from bmpaudit.auditing.workspace import Workspace
 
     subject = make_subject(graph, plan_path, settings, out)
+    check_trainable(subject, out)
     workspace, runtime = Workspace(out), make_runtime(threads, quiet)
     if until_width is None:
         pipeline = Pipeline(subject, workspace, runtime)

@@ -17,7 +17,11 @@ from bmpaudit.plain import to_json
 
 @cli.group()
 def data() -> None:
-    """List and download data sets."""
+    """List and download data sets.
+
+    \b
+    bmpaudit data list
+    """
 
 
 @data.command("list")

@@ -9,12 +9,13 @@ import click
 
 from bmpaudit.cli.options import json_option, threads_option, trust_option
 from bmpaudit.cli.plan_options import plan_options
-from bmpaudit.cli.plan_settings import merge_settings
+from bmpaudit.cli.plan_settings import code_in_plan, merge_settings
 from bmpaudit.cli.root import cli
 from bmpaudit.cli.sections import SectionedCommand, SectionOption
-from bmpaudit.cli.terminal import echo
+from bmpaudit.cli.terminal import echo, tell
 from bmpaudit.files import write_text
 from bmpaudit.plain import to_json
+from bmpaudit.registry import untrusted
 
 plan_argument = click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 
@@ -64,9 +65,11 @@ def check(path: Path, trust_code: bool, as_json: bool) -> None:
     \b
     bmpaudit plan check audit.toml
     """
-    from bmpaudit.auditing.plan_file import plan_table, read_plan
+    from bmpaudit.auditing.plan_file import plan_table, read_plan, read_table
 
     checked = read_plan(path, trust_code=trust_code)
+    for kind, target in code_in_plan(read_table(path)) if not trust_code else ():
+        tell(f"{untrusted(kind, target)}. Until then it is not checked.")
     if as_json:
         echo(to_json(plan_table(checked.plan, checked.graph)))
     else:

@@ -190,8 +190,8 @@ def plan_options(*, without: Iterable[str] = ()) -> Callable[[Command], Command]
 
     def decorate(command: Command) -> Command:
         chosen = [option for option in plan_option_table().values() if option.place[0] not in left_out]
-        options = [plan_path_option, *(option.click_option for option in chosen), set_option, trust_option]
-        add: Callable[[Command], Command]
+        options: list[Callable[[Command], Command]] = [plan_path_option]
+        options += [*(option.click_option for option in chosen), set_option, trust_option]
         for add in reversed(options):
             command = add(command)
         return command

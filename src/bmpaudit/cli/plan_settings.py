@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.cli.plan_options import plan_option_table
 from bmpaudit.errors import InputError
-from bmpaudit.registry import ENTRIES
+from bmpaudit.registry import ENTRIES, SAMPLER
 
 
 def make_subject(
@@ -43,12 +43,25 @@ def make_subject(
         raise click.UsageError("GRAPH is missing: name one, or a --plan that has one, or the --out of an audit")
     plan = parse_plan(table).plan  # code that is left in it stands on the command line, or is trusted
     is_from_file = graph is None and "graph" not in _given(settings)
-    if is_from_file and base is not None and base.name == "plan.toml" and (base.parent / OWN_GRAPH).exists():
+    if is_from_file and base is not None and _has_copy_of_graph(base):
         loaded = stored_graph(Workspace(base.parent), source, trust_code=trust_code)
         is_own = folder is not None and base.parent.resolve() == folder.resolve()
         is_copy = source == OWN_GRAPH and not is_own
         return Subject(loaded, str((base.parent / OWN_GRAPH).resolve()) if is_copy else source, plan)
     return Subject(datasets.load(source, trust_code=trust_code or not is_from_file), source_name(source), plan)
+
+
+def check_trainable(subject: Subject, folder: Path) -> None:
+    """Refuses to train models that are said to be trained elsewhere; those that were imported are there already.
+
+    Raises:
+        UsageError: saying how to import them.
+    """
+    if subject.plan.shadow_plan.is_trained_elsewhere and not (folder / "shadows.json").exists():
+        raise click.UsageError(
+            "models trained elsewhere have to be imported: run bmpaudit sample, train on these samples, then run "
+            "bmpaudit attack --runs"
+        )
 
 
 def merge_settings(graph: str | None, base: Path | None, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,7 +84,9 @@ def merge_settings(graph: str | None, base: Path | None, settings: Mapping[str, 
             table.pop(section, None)  # settings of another part do not apply to this one
         _refuse_misfits(section, name, given.get(section, {}))
     if not settings.get("trust_code"):
-        _refuse_code(table, given)
+        is_graph_safe = {"graph": graph} if graph is not None or _has_copy_of_graph(base) else {}
+        for kind, target in code_in_plan(table, given | is_graph_safe):
+            raise registry.untrusted(kind, target)
     for section, values in given.items():
         table[section] = {**table.get(section, {}), **values} if isinstance(values, dict) else values
     for name, values in of_lists.items():
@@ -81,12 +96,26 @@ def merge_settings(graph: str | None, base: Path | None, settings: Mapping[str, 
     return table
 
 
-def given_settings(section: str, name: str, settings: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
-    """The settings on the command line that a part takes; with `strict`, others are refused."""
-    values = _given(settings).get(section, {})
-    if strict:
-        _refuse_misfits(section, name, values)
-    return {key: value for key, value in values.items() if name in plan_option_table()[key].owners}
+def _has_copy_of_graph(base: Path | None) -> bool:
+    """Whether a plan is that of an audit folder with a copy of the graph, so that the graph is not made again."""
+    return base is not None and base.name == "plan.toml" and (base.parent / OWN_GRAPH).exists()
+
+
+def settings_by_sampler(names: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The settings on the command line that each of several samplers takes.
+
+    Raises:
+        UsageError: if none of them takes a setting.
+    """
+    given = _given(settings)
+    values = given.pop("sampler", {})
+    if given:
+        raise click.UsageError(f"--set takes sampler.KEY=VALUE here, got {next(iter(given))}")
+    fields = {name: _fields(registry.load(SAMPLER, name)) for name in names}
+    for key in values:
+        if not any(key in known for known in fields.values()):
+            raise _misfit("sampler", key, names)
+    return {name: {key: value for key, value in values.items() if key in known} for name, known in fields.items()}
 
 
 def _single_parts() -> Iterator[str]:
@@ -94,8 +123,11 @@ def _single_parts() -> Iterator[str]:
     yield from (name for name, key in plan_keys().items() if key.kind and key.section == name)
 
 
-def _refuse_code(table: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Refuses code that a file names, whatever kind of part it is, unless the command line overrides it."""
+def code_in_plan(table: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> Iterator[tuple[str, str]]:
+    """The kind and `module:Name` of all code in the nested values of a plan file, except what options override."""
+    source, given = table.get("graph"), given or {}
+    if "graph" not in given and isinstance(source, str) and _is_code_of_graph(source):
+        yield "graph", source
     for name, key in plan_keys().items():
         if not key.kind:
             continue
@@ -104,19 +136,22 @@ def _refuse_code(table: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         options = given.get(key.section, {}) if key.section else given
         if not is_section and name in options:
             continue
-        parts = (values,) if is_section else values.get(name)
-        for part in parts if isinstance(parts, (list, tuple)) else (parts,):
-            for target in _code_in(part, key, options if is_section else {}):
-                raise registry.untrusted(key.kind, target)
+        parts = values if is_section else values.get(name)
+        for part in parts if isinstance(parts, list) else (parts,):
+            yield from ((key.kind, target) for target in _code_in_part(part, key, options if is_section else {}))
 
 
-def _code_in(part: Any, key: PlanKey, options: Mapping[str, Any]) -> Iterator[str]:
-    """The `module:Name` of a part and of its settings, but for those that options override."""
-    table: Iterable[tuple[str, Any]] = part.items() if isinstance(part, Mapping) else (("name", part),)
-    for setting, value in table:
+def _code_in_part(part: Any, key: PlanKey, options: Mapping[str, Any]) -> Iterator[str]:
+    settings: Iterable[tuple[str, Any]] = part.items() if isinstance(part, Mapping) else (("name", part),)
+    for setting, value in settings:
         is_text = isinstance(value, str) and setting not in options
         if is_text and value not in ENTRIES[key.kind] and registry.is_code(value):
             yield value
+
+
+def _is_code_of_graph(source: str) -> bool:
+    """Whether `datasets.load` would run it."""
+    return source not in datasets.NAMED_DATASETS and not Path(source).is_dir() and registry.is_code(source)
 
 
 def _refuse_misfits(section: str, name: str, given: Mapping[str, Any]) -> None:
@@ -126,8 +161,19 @@ def _refuse_misfits(section: str, name: str, given: Mapping[str, Any]) -> None:
     for key in given:
         option = plan_option_table().get(key)
         if option is not None and option.owners and option.place[0] == section and name not in option.owners:
-            fitting = " or ".join(option.owners)
-            raise click.UsageError(f"--{key.replace('_', '-')} is for --{section} {fitting}, got --{section} {name}")
+            raise _misfit(section, key, [name])
+
+
+def _misfit(section: str, key: str, names: Sequence[str]) -> click.UsageError:
+    option = plan_option_table().get(key)
+    if option is None or not option.owners:
+        return click.UsageError(f"{section} {' and '.join(names)} has no setting {key}")
+    fitting, used = " or ".join(option.owners), " ".join(f"--{section} {name}" for name in names)
+    return click.UsageError(f"--{key.replace('_', '-')} is for --{section} {fitting}, got {used}")
+
+
+def _fields(cls: Any) -> set[str]:
+    return {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
 
 
 def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,8 +223,7 @@ def _set_in_list(table: dict[str, Any], name: str, values: Mapping[str, Any]) ->
     changed, is_used = [], False
     for part in parts if isinstance(parts, list) else [parts]:
         whole = dict(part) if isinstance(part, Mapping) else {"name": part}
-        cls = registry.load(key.kind, whole["name"])
-        known = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+        known = _fields(registry.load(key.kind, whole["name"]))
         fitting = {setting: value for setting, value in values.items() if setting in known}
         is_used = is_used or bool(fitting)
         changed.append({**whole, **fitting})

@@ -11,8 +11,8 @@ import click
 from bmpaudit import datasets, registry
 from bmpaudit.cli import sections
 from bmpaudit.cli.options import json_option, quiet_option, threads_option
-from bmpaudit.cli.plan_options import setting_options
-from bmpaudit.cli.plan_settings import given_settings
+from bmpaudit.cli.plan_options import set_option, setting_options
+from bmpaudit.cli.plan_settings import settings_by_sampler
 from bmpaudit.cli.root import cli
 from bmpaudit.cli.sections import SectionedCommand, SectionOption
 from bmpaudit.cli.show import simple_table
@@ -44,6 +44,7 @@ SHOWN_BY_DEFAULT = ("uniform", "snowball")
     help=f"How the training sample is drawn ({', '.join(ENTRIES[SAMPLER])}, or module:Name; can be repeated).",
 )
 @setting_options("sampler")
+@set_option
 @click.option(
     "--draws",
     type=int,
@@ -83,10 +84,8 @@ def priors(
     """
     loaded = datasets.load(graph)
     rows = []
-    for name in names or SHOWN_BY_DEFAULT:
-        sampler = registry.build(
-            SAMPLER, {"name": name, **given_settings("sampler", name, settings, strict=bool(names))}
-        )
+    for name, chosen in settings_by_sampler(names or SHOWN_BY_DEFAULT, settings).items():
+        sampler = registry.build(SAMPLER, {"name": name, **chosen})
         with progress_bar(f"{name} samples", draws, quiet=quiet) as progress:
             drawn = prior_probabilities(
                 loaded, sampler, num_draws=draws, seed=seed, progress=progress, num_threads=threads

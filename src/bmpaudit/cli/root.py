@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import traceback
@@ -40,7 +41,7 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        return cli(standalone_mode=False) or 0
+        return cli(prog_name="bmpaudit", standalone_mode=False) or 0
     except click.exceptions.NoArgsIsHelpError as no_command:
         print(no_command.format_message(), file=sys.stderr)
         return 2
@@ -49,11 +50,18 @@ def _run() -> int:
             traceback.print_exc()
         return _explain(failure)
     except (KeyboardInterrupt, click.Abort):
-        tell("stopped")
-        return 130
+        return _stop(signal.SIGINT)
     except _Terminated:
-        tell("stopped")
-        return 128 + signal.SIGTERM
+        return _stop(signal.SIGTERM)
+
+
+def _stop(number: signal.Signals) -> int:
+    """Reports that the command was stopped and returns the exit code, as shells have it."""
+    # A write that was under way ends with the process; asyncio, through which Zarr writes, would complain about that.
+    warnings.simplefilter("ignore")
+    logging.getLogger("asyncio").disabled = True
+    tell("stopped")
+    return 128 + number
 
 
 def _explain(failure: Exception) -> int:

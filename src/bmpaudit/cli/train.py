@@ -11,7 +11,7 @@ import numpy as np
 
 from bmpaudit.cli.options import graph_argument, json_option, make_runtime, out_option, quiet_option, threads_option
 from bmpaudit.cli.plan_options import plan_options
-from bmpaudit.cli.plan_settings import make_subject
+from bmpaudit.cli.plan_settings import check_trainable, make_subject
 from bmpaudit.cli.root import cli
 from bmpaudit.cli.sections import RUN, SectionedCommand, SectionOption
 from bmpaudit.cli.show import print_table, simple_table
@@ -65,6 +65,7 @@ def train(
     from bmpaudit.shadow import estimate_cost
 
     subject = make_subject(graph, plan_path, settings, out)
+    check_trainable(subject, out)
     plan = subject.plan
     if only_cost:
         cost = estimate_cost(

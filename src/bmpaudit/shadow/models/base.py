@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from bmpaudit.checks import check_at_least_one
@@ -20,18 +21,25 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
         raise InputError(f"{name} must be one of {', '.join(allowed)}, got {name}={value!r}")
 
 
+@dataclass(frozen=True)
 class NativeModel(ABC):
     """A stack of layers of one kind, which both engines can train.
 
-    A subclass is a frozen dataclass with the fields `hidden`, `layers`, `dropout`, `dropout_on` and `activation`, and
-    says what one layer is, for C++ by name and for PyTorch by `torch_layer`.
+    A subclass is a frozen dataclass that says what one layer is, for C++ by name and for PyTorch by `torch_layer`.
+
+    Attributes:
+        hidden: Units of a hidden layer.
+        layers: Number of layers.
+        dropout: Dropout probability; the native engine rounds it to 16 binary digits.
+        dropout_on: Where dropout goes: input, hidden.
+        activation: Activation function: relu or elu.
     """
 
-    hidden: int
-    layers: int
-    dropout: float
-    dropout_on: tuple[DropoutPlace, ...]
-    activation: Activation
+    hidden: int = 16
+    layers: int = 2
+    dropout: float = 0.5
+    dropout_on: tuple[DropoutPlace, ...] = ("hidden",)
+    activation: Activation = "relu"
 
     architecture: ClassVar[str]
     """Name of the layer in C++."""

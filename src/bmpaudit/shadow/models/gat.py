@@ -18,19 +18,14 @@ class GAT(NativeModel):
 
     Attributes:
         hidden: Units of each attention head of a hidden layer.
-        heads: Attention heads of a hidden layer.
-        layers: Number of layers.
-        dropout: Dropout probability; the native engine rounds it to 16 binary digits.
         dropout_on: Where dropout goes: input, attention, hidden.
-        activation: Activation function: relu or elu.
+        heads: Attention heads of a hidden layer.
     """
 
     hidden: int = 4
-    heads: int = 8
-    layers: int = 2
-    dropout: float = 0.5
     dropout_on: tuple[DropoutPlace, ...] = ("input", "attention", "hidden")
     activation: Activation = "elu"
+    heads: int = 8
 
     architecture = "gat"
     dropout_places = ("input", "attention", "hidden")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bmpaudit.shadow.models.base import Activation, DropoutPlace, NativeModel
+from bmpaudit.shadow.models.base import NativeModel
 
 
 @dataclass(frozen=True)
@@ -14,20 +14,7 @@ class GCN(NativeModel):
 
     x_i ← σ(Σ_{j ∈ N(i) ∪ {i}} W x_j / √(d̃_i d̃_j) + b), with d̃ the degree plus one; no activation after the last
     layer. Glorot weights, zero biases. The defaults are the paper's settings as far as they are known.
-
-    Attributes:
-        hidden: Units of a hidden layer.
-        layers: Number of layers.
-        dropout: Dropout probability; the native engine rounds it to 16 binary digits.
-        dropout_on: Where dropout goes: input, hidden.
-        activation: Activation function: relu or elu.
     """
-
-    hidden: int = 16
-    layers: int = 2
-    dropout: float = 0.5
-    dropout_on: tuple[DropoutPlace, ...] = ("hidden",)
-    activation: Activation = "relu"
 
     architecture = "gcn"
 

@@ -1,21 +1,19 @@
 """The command `bmpaudit estimate`."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import Outcome, run_here
 
 from bmpaudit.attack import ErrorCounts
 from bmpaudit.estimation import Posterior, StrengthPrior, estimate
 
-SCRIPT = Path(sys.executable).with_name("bmpaudit")
 HEADER = "node,num_out,num_in,false_positives,false_negatives,prior_prob\n"
 
 
-def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([str(SCRIPT), "estimate", *map(str, arguments)], capture_output=True, text=True, check=False)
+def run(*arguments: object) -> Outcome:
+    return run_here("estimate", *arguments)
 
 
 @pytest.fixture
@@ -46,32 +44,32 @@ def many(tmp_path: Path) -> Path:
 )
 def test_json_holds_percentiles_and_settings(counts: Path, definition: str, parameters: list[str]) -> None:
     done = run(counts, "--definition", definition, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    told = json.loads(done.stdout)
-    assert (told["definition"], told["method"], told["status"]) == (definition, "exact", "exact")
-    assert (told["num_nodes"], told["num_left_out"], told["num_constant"]) == (1, 0, 0)
-    assert told["prior"] == "normal, mean 0, variance 10"
-    assert told["strength"] == 0
+    assert (done.exit_code, done.stderr) == (0, "")
+    summary = json.loads(done.stdout)
+    assert (summary["definition"], summary["method"], summary["status"]) == (definition, "exact", "exact")
+    assert (summary["num_nodes"], summary["num_left_out"], summary["num_constant"]) == (1, 0, 0)
+    assert summary["prior"] == "normal, mean 0, variance 10"
+    assert summary["strength"] == 0
     for parameter in parameters:
-        found = told[parameter]
-        assert set(found) == {"p5", "p50", "p95", "mean", "proven_if_split", "tail_prior_share", "interval"}
-        assert found["p5"] < found["p50"] < found["p95"]
-        assert found["interval"] == pytest.approx({"level": 0.9, "low": found["p5"], "high": found["p95"]})
-    assert [name for name in told if name.startswith("epsilon")] == parameters
-    assert list(told["drivers"]) == parameters
+        values = summary[parameter]
+        assert set(values) == {"p5", "p50", "p95", "mean", "proven_if_split", "tail_prior_share", "interval"}
+        assert values["p5"] < values["p50"] < values["p95"]
+        assert values["interval"] == pytest.approx({"level": 0.9, "low": values["p5"], "high": values["p95"]})
+    assert [name for name in summary if name.startswith("epsilon")] == parameters
+    assert list(summary["drivers"]) == parameters
 
 
 def test_json_names_the_driving_nodes(many: Path) -> None:
-    told = json.loads(run(many, "--json").stdout)
+    summary = json.loads(run(many, "--json").stdout)
     expected = estimate(ErrorCounts.from_table(many), "bmp-r").influence().drivers()
-    assert [node["node"] for node in told["drivers"]["epsilon_right"]] == [node.node for node in expected]
-    assert {node["node"]: node["is_constant"] for node in told["drivers"]["epsilon_right"]} == {
+    assert [node["node"] for node in summary["drivers"]["epsilon_right"]] == [node.node for node in expected]
+    assert {node["node"]: node["is_constant"] for node in summary["drivers"]["epsilon_right"]} == {
         "a": False,
         "b": False,
         "c": False,
         "d": True,
     }
-    assert told["drivers"]["epsilon_right"][0]["shift"] == pytest.approx(expected[0].shift)
+    assert summary["drivers"]["epsilon_right"][0]["shift"] == pytest.approx(expected[0].shift)
 
 
 def test_json_has_no_infinity(many: Path) -> None:
@@ -81,8 +79,8 @@ def test_json_has_no_infinity(many: Path) -> None:
     def refuse(constant: str) -> float:
         raise AssertionError(f"{constant} is not JSON")
 
-    told = json.loads(done.stdout, parse_constant=refuse)
-    assert (told["num_nodes"], told["floor"]["right"]) == (5, "inf")
+    summary = json.loads(done.stdout, parse_constant=refuse)
+    assert (summary["num_nodes"], summary["floor"]["right"]) == (5, "inf")
 
 
 def test_prints_a_small_table(counts: Path) -> None:
@@ -90,10 +88,10 @@ def test_prints_a_small_table(counts: Path) -> None:
     assert lines[:4] == str(estimate(ErrorCounts.from_table(counts), "mp")).splitlines()
     assert lines[2].split() == ["epsilon", "1.253", "2.664", "6.436", "≥", "0.653"]
     assert [line.split("  ")[1] for line in lines[4:]] == ["floor", "upper tail", "driven by"]
-    assert "100% of the top 5 % is simply the prior's" in lines[5]
+    assert "100% of the top 5 % has the shape of the prior" in lines[5]
 
 
-def test_table_tells_who_drives_it_and_who_was_left_out(many: Path) -> None:
+def test_table_shows_which_nodes_drive_it_and_which_were_left_out(many: Path) -> None:
     lines = run(many).stdout.splitlines()
     posterior = estimate(ErrorCounts.from_table(many), "bmp-r")
     assert "left out       1 node whose membership is certain: e" in "\n".join(lines)
@@ -106,24 +104,24 @@ def test_table_tells_who_drives_it_and_who_was_left_out(many: Path) -> None:
 def test_table_says_that_a_constant_attack_is_uninformative(tmp_path: Path) -> None:
     path = tmp_path / "counts.csv"
     path.write_text(HEADER + "".join(f"{node},750,250,0,250,0.25\n" for node in range(40)))
-    told = run(path, "--definition", "mp").stdout
-    assert "status: exact; the attack is uninformative" in told
-    assert "0 (" in told
-    assert told.count("never varies") == 3
+    printed = run(path, "--definition", "mp").stdout
+    assert "status: exact; the attack is uninformative" in printed
+    assert "0 (" in printed
+    assert printed.count("never varies") == 3
 
 
 def test_joint_table_has_both_sides(many: Path) -> None:
-    told = run(many, "--definition", "bmp").stdout
-    assert told.count("driven by") == 2
-    assert "of the top 5 % of epsilon_left is simply the prior's" in told
+    printed = run(many, "--definition", "bmp").stdout
+    assert printed.count("driven by") == 2
+    assert "of the top 5 % of epsilon_left has the shape of the prior" in printed
 
 
 def test_level_of_the_interval(counts: Path) -> None:
     expected = estimate(ErrorCounts.from_table(counts), "mp").interval(0.99)
     shown = f"99 % interval  epsilon from {expected.low:.3f} to {expected.high:.3f}"
     assert shown in run(counts, "--definition", "mp", "--level", 0.99).stdout
-    told = json.loads(run(counts, "--definition", "mp", "--level", 0.99, "--json").stdout)
-    assert told["epsilon"]["interval"] == pytest.approx({"level": 0.99, "low": expected.low, "high": expected.high})
+    summary = json.loads(run(counts, "--definition", "mp", "--level", 0.99, "--json").stdout)
+    assert summary["epsilon"]["interval"] == pytest.approx({"level": 0.99, "low": expected.low, "high": expected.high})
 
 
 def test_strength_is_fixed_or_estimated(counts: Path) -> None:
@@ -131,17 +129,17 @@ def test_strength_is_fixed_or_estimated(counts: Path) -> None:
     fixed = json.loads(run(counts, "--definition", "mp", "--strength", 0.5, "--json").stdout)
     assert fixed["strength"] == 0.5
     assert fixed["epsilon"]["p50"] == pytest.approx(float(estimate(table, "mp", strength=0.5).quantile(0.5)))
-    told = json.loads(run(counts, "--definition", "mp", "--strength-prior", 2, 3, "--json").stdout)
-    assert told["strength_prior"] == {"a": 2, "b": 3}
+    summary = json.loads(run(counts, "--definition", "mp", "--strength-prior", 2, 3, "--json").stdout)
+    assert summary["strength_prior"] == {"a": 2, "b": 3}
     expected = estimate(table, "mp", strength=StrengthPrior(2, 3))
     for parameter in ("epsilon", "strength"):
-        assert told[parameter]["p50"] == pytest.approx(float(expected.quantile(0.5, parameter)))
+        assert summary[parameter]["p50"] == pytest.approx(float(expected.quantile(0.5, parameter)))
 
 
 def test_save_keeps_the_posterior(counts: Path, tmp_path: Path) -> None:
     kept = tmp_path / "kept.npz"
-    told = json.loads(run(counts, "--definition", "mp", "--save", kept, "--json").stdout)
-    assert float(Posterior.load(kept).quantile(0.95)) == told["epsilon"]["p95"]
+    summary = json.loads(run(counts, "--definition", "mp", "--save", kept, "--json").stdout)
+    assert float(Posterior.load(kept).quantile(0.95)) == summary["epsilon"]["p95"]
 
 
 def test_mhaar_agrees_with_exact(counts: Path) -> None:
@@ -187,12 +185,12 @@ def test_help_has_examples() -> None:
 def test_any_counts_are_taken_and_certain_nodes_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "counts.csv"
     path.write_text(f"{HEADER}a,0,1,0,0,0.5\nb,1,0,1,0,0.2\nc,10,0,3,0,1.0\n")
-    told = json.loads(run(path, "--definition", "bmp-r", "--json").stdout)
-    assert (told["num_nodes"], told["num_left_out"]) == (2, 1)
+    summary = json.loads(run(path, "--definition", "bmp-r", "--json").stdout)
+    assert (summary["num_nodes"], summary["num_left_out"]) == (2, 1)
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "message"),
     [
         ("a,10,10,11,0,0.5", "line 2: false_positives must be at most num_out, got false_positives=11, num_out=10"),
         ("a,10,10,-1,0,0.5", "line 2: "),
@@ -201,17 +199,17 @@ def test_any_counts_are_taken_and_certain_nodes_are_left_out(tmp_path: Path) -> 
         ("a,10,10,1,,0.5", "line 2: "),
     ],
 )
-def test_impossible_counts_are_told_in_one_line(row: str, told: str, tmp_path: Path) -> None:
+def test_impossible_counts_are_reported_in_one_line(row: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "counts.csv"
     path.write_text(f"{HEADER}{row}\n")
     done = run(path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"bmpaudit: {path}: {told}")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"bmpaudit: {path}: {message}")
     assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--prior-variance", 0), "the prior's variance must be positive, got variance=0.0"),
         (("--strength", 1), "strength must be in [0, 1), got strength=1.0"),
@@ -236,6 +234,6 @@ def test_impossible_counts_are_told_in_one_line(row: str, told: str, tmp_path: P
         (("--save", "no-such-folder/p.npz"), "Invalid value for '--save': no such folder: no-such-folder"),
     ],
 )
-def test_wrong_use_is_told_in_one_line(options: tuple[object, ...], told: str, counts: Path) -> None:
+def test_wrong_use_is_reported_in_one_line(options: tuple[object, ...], message: str, counts: Path) -> None:
     done = run(counts, *options)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"bmpaudit: {told}\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"bmpaudit: {message}\n")

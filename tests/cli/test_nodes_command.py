@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import Command
+from command_line import run_well, run_wrong
 
-from bmpaudit import Graph
-from bmpaudit.auditing import audit
-from bmpaudit.plan import AttackSettings, AuditPlan
+from bmpaudit import AuditPlan, Graph, audit
+from bmpaudit.attack import Gaussian
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import MLP, QueryView, Training
+from bmpaudit.shadow import MLP, Training
 
 NUM_NODES = 40
 # One is named like another one's number, one is markup to Rich, one is long.
@@ -37,57 +36,53 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         sampler=Uniform(0.3),
         model=MLP(hidden=8, dropout=0.0),
         training=Training(epochs=15, learning_rate=0.1),
-        num_shadows=20,
-        views=(QueryView(),),
-        decisions=("weak",),
-        null_permutations=2,
-        definitions=("mp",),
-        attack=AttackSettings(min_models=4),  # some nodes are in fewer samples
+        shadows=20,
+        releases="clean",
+        queries="full",
+        rules="weak",
+        permutations=2,
+        definitions="mp",
+        attack=Gaussian(min_models=4),  # some nodes are in fewer samples
     )
-    path: Path = tmp_path_factory.mktemp("nodes")
-    audit(graph, plan).save(path, pictures=False)
+    path: Path = tmp_path_factory.mktemp("nodes") / "audit"
+    audit(graph, plan, folder=path, pictures=False)
     return path
 
 
 @pytest.fixture(scope="module")
 def table(folder: Path) -> pd.DataFrame:
-    found = pd.read_parquet(folder / "nodes.parquet")
-    assert found["right_low"].isna().any()
-    return found
+    nodes = pd.read_parquet(folder / "nodes.parquet")
+    assert nodes["right_low"].isna().any()
+    return nodes
 
 
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(monkeypatch, capsys)
-
-
-def rows(command: Command, *arguments: object) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(command.well("nodes", *arguments, "--json"), parse_constant=pytest.fail)
-    return found
+def rows(*arguments: object) -> list[dict[str, Any]]:
+    table: list[dict[str, Any]] = json.loads(run_well("nodes", *arguments, "--json"), parse_constant=pytest.fail)
+    return table
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_most_leaking_first_and_unknown_last(command: Command, folder: Path, table: pd.DataFrame, side: str) -> None:
-    found = rows(command, folder, "--top", 1000, "--side", side)
+def test_most_leaking_first_and_unknown_last(folder: Path, table: pd.DataFrame, side: str) -> None:
+    shown = rows(folder, "--top", 1000, "--side", side)
     ranked = table.sort_values(f"{side}_low", ascending=False, na_position="last", kind="stable")
-    assert [row["node"] for row in found] == ranked["node"].tolist()
-    assert list(found[0]) == list(table)
-    assert found[-1][f"{side}_low"] is None
-    assert found[-1]["flag"].startswith("not auditable: ")
-    assert found[0][f"{side}_median"] == ranked[f"{side}_median"].iloc[0]
+    assert [row["node"] for row in shown] == ranked["node"].tolist()
+    assert list(shown[0]) == list(table)
+    assert shown[-1][f"{side}_low"] is None
+    assert shown[-1]["flag"].startswith("not auditable: ")
+    assert shown[0][f"{side}_median"] == ranked[f"{side}_median"].iloc[0]
 
 
-def test_top_nodes_and_classes(command: Command, folder: Path, table: pd.DataFrame) -> None:
-    assert len(rows(command, folder)) == 20
-    assert len(rows(command, folder, "--top", 3)) == 3
-    chosen = rows(command, folder, "--class", "[red]", "--top", 1000)
+def test_top_nodes_and_classes(folder: Path, table: pd.DataFrame) -> None:
+    assert len(rows(folder)) == 20
+    assert len(rows(folder, "--top", 3)) == 3
+    chosen = rows(folder, "--class", "[red]", "--top", 1000)
     assert {row["node"] for row in chosen} == set(table["node"][table["class"] == "[red]"])
-    assert [row["node"] for row in rows(command, folder, "--node", "7")] == [0]  # by name before by number
-    assert {row["node"] for row in rows(command, folder, "--node", "8", "--node", "paper 9")} == {8, 9}
+    assert [row["node"] for row in rows(folder, "--node", "7")] == [0]  # by name before by number
+    assert {row["node"] for row in rows(folder, "--node", "8", "--node", "paper 9")} == {8, 9}
 
 
-def test_prints_a_table_that_is_not_cut(command: Command, folder: Path, table: pd.DataFrame) -> None:
-    printed = command.well("nodes", folder, "--top", 1000)
+def test_prints_a_table_that_is_not_cut(folder: Path, table: pd.DataFrame) -> None:
+    printed = run_well("nodes", folder, "--top", 1000)
     lines = printed.splitlines()
     assert lines[1].split() == ["node", "class", "degree", "γ", "A/n0", "B/n1", "floor", "e_R", "interval"]
     assert lines[-1] == f"{NUM_NODES} of {NUM_NODES} nodes, by the lower end of the interval of e_R"
@@ -99,11 +94,11 @@ def test_prints_a_table_that_is_not_cut(command: Command, folder: Path, table: p
     first = table.sort_values("right_low", ascending=False, kind="stable").iloc[0]
     assert f"{first['false_positives']}/{first['num_out']}" in lines[3]
     assert f"{first['right_low']:.2f} to {first['right_high']:.2f}" in lines[3]
-    assert "e_L" in command.well("nodes", folder, "--side", "left")
+    assert "e_L" in run_well("nodes", folder, "--side", "left")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--node", "nobody"), "--node: there is no node 'nobody'"),
         (("--node", "40"), "--node: there is no node '40'"),
@@ -113,14 +108,12 @@ def test_prints_a_table_that_is_not_cut(command: Command, folder: Path, table: p
         (("--side", "up"), "Invalid value for '--side': 'up' is not one of 'right', 'left'."),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(
-    command: Command, folder: Path, arguments: tuple[object, ...], told: str
-) -> None:
-    assert command.wrong("nodes", folder, *arguments) == told
+def test_what_is_wrong_is_reported_in_one_line(folder: Path, arguments: tuple[object, ...], message: str) -> None:
+    assert run_wrong("nodes", folder, *arguments) == message
 
 
-def test_damage_is_told(command: Command, folder: Path, tmp_path: Path) -> None:
+def test_damage_is_reported(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "nodes.parquet").write_bytes(b"PAR1 nonsense")
     for path in (tmp_path, tmp_path / "nowhere"):
-        assert command.wrong("nodes", path).startswith(str(path))
-    assert "is a file" in command.wrong("nodes", folder / "summary.json")
+        assert run_wrong("nodes", path).startswith(str(path))
+    assert "is a file" in run_wrong("nodes", folder / "summary.json")
