@@ -266,7 +266,8 @@ def title(part: Any) -> str:
         return part.target.rpartition(":")[2]
     if inspect.isroutine(part) or isinstance(part, type):
         return str(part.__qualname__)
-    return str(part) if type(part).__str__ is not object.__str__ else type(part).__qualname__
+    speaks_for_itself = any("__str__" in vars(cls) for cls in type(part).__mro__[:-1])
+    return str(part) if speaks_for_itself else type(part).__qualname__
 
 
 def field_help(part: type) -> dict[str, str]:
