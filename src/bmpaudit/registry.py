@@ -266,7 +266,8 @@ def title(part: Any) -> str:
         return part.target.rpartition(":")[2]
     if inspect.isroutine(part) or isinstance(part, type):
         return str(part.__qualname__)
-    return str(part) if type(part).__str__ is not object.__str__ else type(part).__qualname__
+    has_text = "__str__" in {name for base in type(part).__mro__[:-1] for name in vars(base)}  # other than object's
+    return str(part) if has_text else type(part).__qualname__
 
 
 def field_help(part: type) -> dict[str, str]:
