@@ -123,11 +123,11 @@ def assert_same_audit(one: Audit, other: Audit) -> None:
         assert_same_counts(one.attacks.counts[variant], other.attacks.counts[variant])
         for name, posterior in posteriors.items():
             for parameter in posterior.parameter_names:
-                values = (
-                    each.quantile([0.05, 0.5, 0.95], parameter)
-                    for each in (posterior, other.estimates.posteriors[variant][name])
+                other_one = other.estimates.posteriors[variant][name]
+                levels = [0.05, 0.5, 0.95]
+                np.testing.assert_allclose(
+                    posterior.quantile(levels, parameter), other_one.quantile(levels, parameter), rtol=0, atol=1e-9
                 )
-                np.testing.assert_allclose(*values, rtol=0, atol=1e-9)
 
 
 def test_leakage_is_found_where_models_learn_by_heart(done: Audit) -> None:

@@ -37,9 +37,8 @@ def test_library_and_command_leave_the_same_folder(tmp_path: Path, monkeypatch: 
         if name not in VARYING:
             assert comparable(name, content) == comparable(name, command[name]), name
     manifests = [json.loads(files["manifest.json"])["stages"] for files in (library, command)]
-    assert [{stage: entry["stamp"] for stage, entry in each.items()} for each in manifests][0] == (
-        {stage: entry["stamp"] for stage, entry in manifests[1].items()}
-    )
+    first, second = ({stage: entry["stamp"] for stage, entry in each.items()} for each in manifests)
+    assert first == second
     # And each takes up what the other left.
     before = contents(tmp_path / "command")
     audit(graph, tiny_plan(), folder=tmp_path / "command", runtime=QUIET)

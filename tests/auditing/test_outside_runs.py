@@ -55,7 +55,8 @@ def runs_file(own_models: Audit, sampled: Path, tmp_path: Path) -> Path:
     """The same models again, as somebody else's."""
     with np.load(sampled / "memberships.npz") as archive:
         memberships = archive["memberships"]
-    np.savez(tmp_path / "runs.npz", memberships=memberships.astype(np.uint8), **own_models.runs.statistics)
+    arrays: dict[str, Any] = {"memberships": memberships.astype(np.uint8), **own_models.runs.statistics}
+    np.savez(tmp_path / "runs.npz", **arrays)
     return tmp_path / "runs.npz"
 
 
@@ -172,7 +173,7 @@ def test_probabilities_are_converted_with_a_notice(sampled: Path, tmp_path: Path
 def test_logits_and_views_of_ones_own_choice(sampled: Path, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     memberships = draw_memberships(leaky_graph(), small_plan().sampler, 30, seed=9)
-    arrays = {"none_noisy": rng.normal(size=(30, 48, 3)), "full_noisy": rng.normal(size=(30, 48))}
+    arrays: dict[str, Any] = {"none_noisy": rng.normal(size=(30, 48, 3)), "full_noisy": rng.normal(size=(30, 48))}
     np.savez(tmp_path / "runs.npz", memberships=memberships, **arrays)
     bring_in(sampled, tmp_path / "runs.npz")
     plan = read_plan(sampled / "plan.toml").plan

@@ -132,13 +132,16 @@ PLANS = [
     *(
         AuditPlan(queries=queries, releases=releases, rules=rules, definitions=definitions)
         for queries, releases, rules, definitions in product(
-            ("full", ("none", "full")), ("noisy", ("noisy", "clean")), ("weak", ("weak", "strong")), ("bmp", ("mp", "bmp-l"))
+            ("full", ("none", "full")),
+            ("noisy", ("noisy", "clean")),
+            ("weak", ("weak", "strong")),
+            ("bmp", ("mp", "bmp-l")),
         )
     ),
     AuditPlan(model=TrainedElsewhere()),
     OWN,
     AuditPlan(sampler=every_second),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("writer", [format_plan, plan_template])
@@ -203,7 +206,10 @@ ALL_SAMPLERS, ALL_DEFINITIONS = ", ".join(ENTRIES["sampler"]), ", ".join(ENTRIES
         ),
         ("level = 0.5", "unknown key level; allowed here: "),
         ('queries = ["full"]', "unknown key queries; allowed here: "),
-        ('[sampler]\nname = "uniform"\nfan_out = 3', "unknown key sampler.fan_out; allowed in [sampler]: name, train_fraction"),
+        (
+            '[sampler]\nname = "uniform"\nfan_out = 3',
+            "unknown key sampler.fan_out; allowed in [sampler]: name, train_fraction",
+        ),
         ("[model]\nheads = 3", "unknown key model.heads; allowed in [model]: name, hidden, layers, dropout"),
         ("[training]\nepoch = 3", "unknown key training.epoch; allowed in [training]: epochs, learning_rate"),
         ("[views]\nedge = []", "unknown key views.edge; allowed in [views]: releases, queries, statistic"),
@@ -211,7 +217,10 @@ ALL_SAMPLERS, ALL_DEFINITIONS = ", ".join(ENTRIES["sampler"]), ", ".join(ENTRIES
         ("[extra]\na = 1", "unknown key extra; allowed here: "),
         ('[sampler]\nname = "snow"', f"sampler must be one of {ALL_SAMPLERS}, or module:Name of your own, got 'snow'"),
         ('[sampler]\nname = ["uniform"]', "sampler.name must be one of uniform, "),
-        ('[model]\nname = "gin"', "model must be one of gcn, gat, mlp, elsewhere, or module:Name of your own, got 'gin'"),
+        (
+            '[model]\nname = "gin"',
+            "model must be one of gcn, gat, mlp, elsewhere, or module:Name of your own, got 'gin'",
+        ),
         ("shadows = 100.0", "shadows must be an integer, got 100.0"),
         ("shadows = true", "shadows must be an integer, got True"),
         ('shadows = "100"', "shadows must be an integer, got '100'"),
@@ -231,14 +240,20 @@ ALL_SAMPLERS, ALL_DEFINITIONS = ", ".join(ENTRIES["sampler"]), ", ".join(ENTRIES
         ("[views]\nqueries = []", "queries must name at least one, each once, got none"),
         ("[views]\nqueries = 3", "a query must have a method graph, got 3"),
         ('[views]\nreleases = ["clean", "clean"]', "releases must name at least one, each once, got clean, clean"),
-        ('[views]\nreleases = [{name = "noisy", noise_std = -1.0}]', "[release] noise_std must be at least 0, got noise_std=-1"),
+        (
+            '[views]\nreleases = [{name = "noisy", noise_std = -1.0}]',
+            "[release] noise_std must be at least 0, got noise_std=-1",
+        ),
         ("[decision]\nrules = []", "rules must name at least one, each once, got none"),
         ('[decision]\nrules = ["brave"]', "rule must be one of strong, weak, or module:Name of your own, got 'brave'"),
         ('[decision]\nprior_source = "mine"', "prior_source must be 'exact' or 'shadow-frequency', got 'mine'"),
         ("[decision]\nprior_draws = 0", "prior_draws must be greater than or equal to 1, got 0"),
         ('[decision]\nunfittable = "drop"', "unfittable must be 'leave-out' or 'non-member', got 'drop'"),
         ("[decision]\ncost_false_positive = 0", "cost_false_positive must be greater than 0, got 0"),
-        ('[estimation]\ndefinitions = ["dp"]', f"definition must be one of {ALL_DEFINITIONS}, or module:Name of your own, got 'dp'"),
+        (
+            '[estimation]\ndefinitions = ["dp"]',
+            f"definition must be one of {ALL_DEFINITIONS}, or module:Name of your own, got 'dp'",
+        ),
         ('[estimation]\ndefinitions = ["mp", "mp"]', "definitions must name at least one, each once, got mp, mp"),
         ("[estimation]\nprior_variance = 0", "prior_variance must be greater than 0, got 0"),
         ("[estimation]\nprior_mean = nan", "prior_mean must be a finite number, got nan"),
@@ -246,7 +261,7 @@ ALL_SAMPLERS, ALL_DEFINITIONS = ", ".join(ENTRIES["sampler"]), ", ".join(ENTRIES
         ("[estimation]\nlevel = nan", "level must be "),
         ("[estimation]\nproof_level = 1.0", "proof_level must be less than 1, got 1.0"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_reported_with_file_key_and_what_is_allowed(text: str, message: str, tmp_path: Path) -> None:
     path = written(text, tmp_path)
     with pytest.raises(InputError) as wrong:
