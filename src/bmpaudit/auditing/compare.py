@@ -14,7 +14,7 @@ from bmpaudit.auditing.compare_nodes import NodeComparison, compare_nodes
 from bmpaudit.auditing.compared import DOMINATED, ComparedAudit, DifferingSetting, compared_audits, differing_settings
 from bmpaudit.estimation.difference import DifferenceMarginal
 from bmpaudit.plain import plain
-from bmpaudit.report.words import number, probability, signed
+from bmpaudit.report.words import probability, signed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,6 +161,7 @@ class Comparison:
                 "bmpaudit": version("bmpaudit"),
                 "definition": self.definition,
                 "parameter": self.parameter,
+                "symbol": self.symbol,
                 "audits": [_audit_row(audit) for audit in self.audits],
                 "differences": [
                     {
@@ -196,10 +197,10 @@ class Comparison:
         wide = max(len(audit.label) for audit in self.audits)
         lines = [f"{self.definition}, {self.symbol}", f"  {'':<{wide}} {'5 %':>8} {'50 %':>8} {'95 %':>8}   leaks more"]
         probabilities = ["", *(probability(each.more_prob) for each in self.differences)]
-        for audit, probability in zip(self.audits, probabilities, strict=True):
+        for audit, more in zip(self.audits, probabilities, strict=True):
             values = audit.posterior.quantile(PERCENTILES, self.parameter)
             cells = " ".join(f"{value:8.3f}" for value in values)
-            lines.append(f"  {audit.label:<{wide}} {cells}   {probability}".rstrip())
+            lines.append(f"  {audit.label:<{wide}} {cells}   {more}".rstrip())
         for each in self.differences:
             cells = " ".join(f"{value:+8.3f}" for value in (each.p5, each.p50, each.p95))
             lines += [f"  {each.label} - {self.audits[0].label}", f"  {'':<{wide}} {cells}"]
