@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from command_line import FAST, TRAINING, contents, run_here, run_well, run_wrong, small_graph
 
-from bmpaudit import AuditPlan, audit, cli, datasets
+from bmpaudit import AuditPlan, cli, datasets
 from bmpaudit.auditing.plan_file import read_plan
+from bmpaudit.auditing.run import audit
 from bmpaudit.samplers import RandomWalk, Snowball, Uniform
 from bmpaudit.shadow import Training
 

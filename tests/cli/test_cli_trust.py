@@ -13,7 +13,9 @@ import pytest
 import tomli_w
 from command_line import FAST, one_line, run_here, run_script, run_well, run_wrong, small_graph
 
+from bmpaudit.auditing.run import audit
 from bmpaudit.registry import KINDS
+from bmpaudit.shadow import MLP, Training
 
 # Writes a file when it is imported, and has a part of every kind.
 PAYLOAD = """\
@@ -94,9 +96,6 @@ def payload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Payload:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished audit of built-in parts."""
-    from bmpaudit import audit
-    from bmpaudit.shadow import MLP, Training
-
     folder = tmp_path_factory.mktemp("finished") / "audit"
     audit(
         small_graph(),
@@ -228,7 +227,7 @@ def test_a_graph_of_code_is_named_in_the_message(
 @pytest.mark.parametrize("kind", PLACES)
 def test_trusted_code_of_a_plan_runs(kind: str, payload: Payload, tmp_path: Path) -> None:
     plan = received_plan(kind, tmp_path / "theirs.toml")
-    small = ("--shadows", 8, "--permutations", 1, "--prior-draws", 100, "--no-pictures")
+    small: tuple[object, ...] = ("--shadows", 8, "--permutations", 1, "--prior-draws", 100, "--no-pictures")
     if kind != "definition":
         small = (*small, "--definition", "bmp-r")
     if kind != "graph":

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import run_well, run_wrong
 
-from bmpaudit import AuditPlan, Graph, audit
+from bmpaudit import AuditPlan, Graph
+from bmpaudit.auditing.run import audit
 from bmpaudit.shadow import MLP, Training
 
 NUM_NODES = 40
@@ -48,6 +49,13 @@ def test_table_and_files(folders: list[Path], tmp_path: Path, monkeypatch: pytes
     assert printed.splitlines()[-1] == f"page: {tmp_path / 'out' / 'compare.html'}"
     written = {"compare.html", "compare.pdf", "compare.png", "compare.json", "compare_nodes.parquet"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == written
+
+
+def test_tables_are_not_cut_off(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    printed = run_well("compare", *folders)
+    assert "…" not in printed
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_json(folders: list[Path]) -> None:

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 from command_line import run_well, run_wrong
 
-from bmpaudit import AuditPlan, Graph, audit
+from bmpaudit import AuditPlan, Graph
 from bmpaudit.attack import Gaussian
+from bmpaudit.auditing.run import audit
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import MLP, Training
 

@@ -1,4 +1,7 @@
+"""The page of the command line: complete, and what the commands say."""
+
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +12,15 @@ from bmpaudit.cli import cli
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def _command_paths(command: click.Command, path: str) -> list[str]:
-    children = command.commands.items() if isinstance(command, click.Group) else ()
-    return [path, *(found for name, child in children for found in _command_paths(child, f"{path} {name}"))]
+def commands(command: click.Command = cli, path: str = "bmpaudit") -> Iterator[tuple[str, click.Command]]:
+    """Every command and group with its path."""
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            yield from commands(child, f"{path} {name}")
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -22,22 +31,18 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_every_command_is_documented() -> None:
     page = (DOCS / "cli.md").read_text(encoding="utf-8").splitlines()
-    paths = _command_paths(cli, "bmpaudit")
+    paths = [path for path, _ in commands()]
     assert "bmpaudit data get" in paths
     for path in paths:
         assert f"## {path}" in page
 
 
 def test_every_command_and_option_says_what_it_is_for() -> None:
-    def undocumented(command: click.Command, path: str) -> list[str]:
-        silent = [] if command.help else [path]
-        silent += [
-            f"{path} {parameter.opts[0]}"
-            for parameter in command.params
-            if isinstance(parameter, click.Option) and not parameter.help
-        ]
-        for name, child in command.commands.items() if isinstance(command, click.Group) else ():
-            silent += undocumented(child, f"{path} {name}")
-        return silent
-
-    assert undocumented(cli, "bmpaudit") == []
+    silent = [path for path, command in commands() if not command.help]
+    silent += [
+        f"{path} {parameter.opts[0]}"
+        for path, command in commands()
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and not parameter.help
+    ]
+    assert silent == []

@@ -101,7 +101,15 @@ def _show(result: Comparison, top: int) -> None:
     for verdict in result.verdicts:
         console().print(Text(verdict, style="bold"))
     table = simple_table(
-        f"{symbol} ({result.definition})", "5 %", "50 %", "95 %", "floor", "proven", "nodes", "prior's share"
+        f"{symbol} ({result.definition})",
+        "5 %",
+        "50 %",
+        "95 %",
+        "floor",
+        "proven",
+        "nodes",
+        "prior's share",
+        no_wrap=False,
     )
     for audit in result.audits:
         table.add_row(
@@ -113,7 +121,7 @@ def _show(result: Comparison, top: int) -> None:
             percent(audit.prior_share),
         )
     console().print(table)
-    table = simple_table("difference", "5 %", "50 %", "95 %", "leaks more")
+    table = simple_table("difference", "5 %", "50 %", "95 %", "leaks more", no_wrap=False)
     for each in result.differences:
         table.add_row(
             Text(f"{each.label} − {first}"),
@@ -135,7 +143,7 @@ def _show_nodes(nodes: NodeComparison, first: str, top: int) -> None:
     if not top:
         return
     columns = ("node", "class", f"{nodes.symbol}, {first}", nodes.label, "change", "interval", "leaks more", "")
-    table = simple_table(*columns, num_left=2)
+    table = simple_table(*columns, num_left=2, no_wrap=False)
     for row in nodes.table.head(top).to_dict(orient="records"):
         table.add_row(
             Text(str(row["name"])),
@@ -157,7 +165,7 @@ def _show_settings(result: Comparison) -> None:
         console().print("The plans are the same.")
         return
     labels = [audit.label for audit in result.audits]
-    table = simple_table("setting", *labels, num_left=1 + len(labels))
+    table = simple_table("setting", *labels, num_left=1 + len(labels), no_wrap=False)
     for setting in result.settings:
         table.add_row(Text(setting.key), *(Text(show_value(value)) for value in setting.values))
     console().print(table)

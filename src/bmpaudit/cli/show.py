@@ -60,11 +60,11 @@ def _variants(summary: dict[str, Any]) -> Table:
     return table
 
 
-def simple_table(*columns: str, num_left: int = 1) -> Table:
+def simple_table(*columns: str, num_left: int = 1, no_wrap: bool = True) -> Table:
     """A table without lines between rows; the first `num_left` columns hold text, the others numbers."""
     table = Table(box=rich.box.SIMPLE, pad_edge=False)
     for position, column in enumerate(columns):
-        table.add_column(Text(column), justify="left" if position < num_left else "right", no_wrap=True)
+        table.add_column(Text(column), justify="left" if position < num_left else "right", no_wrap=no_wrap)
     return table
 
 
