@@ -27,8 +27,8 @@ Results go to stdout, as JSON with `--json`; progress and notices go to stderr. 
 | 143 | stopped by SIGTERM; the same command resumes |
 
 Options that choose a part (`--sampler`, `--model`, `--engine`, `--release`, `--query`, `--statistic`, `--attack`,
-`--rule`, `--definition`) take a built-in name, or `module:Name` of your own ([extending](extending.md)). Code that a *file*
-names is imported only with `--trust-code` ([audit folder](audit-folder.md#folders-and-plans-of-others)).
+`--rule`, `--definition`) take a built-in name, or `module:Name` of your own ([extending](extending.md)). Code that a
+*file* names is imported only with `--trust-code` ([audit folder](audit-folder.md#folders-and-plans-of-others)).
 """
 
 
