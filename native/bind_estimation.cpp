@@ -78,7 +78,7 @@ NewArray<double, 1> likelihood(nb::handle counts_object, nb::handle log_prior_od
                 nb::handle cutoff_object, double strength, int num_threads) {
     const Counts counts(counts_object, log_prior_odds);
     const auto left = values_of(left_object, "epsilon_left"), right = values_of(right_object, "epsilon_right");
-    const auto cutoff = values_of(cutoff_object, "cutoff");
+    const auto cutoff = vector_of<double>(cutoff_object, "cutoff");  // nothing reaches NaN
     check_shape(right, "epsilon_right", {left.size()});
     check_shape(cutoff, "cutoff", {left.size()});
     check_interval("strength", strength, 0, 1, false);

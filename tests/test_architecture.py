@@ -1,4 +1,4 @@
-"""A stage imports only earlier stages; the theory stands alone; nothing is imported by a name that cannot be read here."""
+"""A stage imports only earlier stages; the theory stands alone; no import hides the name of what it imports."""
 
 import ast
 import subprocess
@@ -99,11 +99,12 @@ def _called_imports(module: str, call: ast.Call) -> Iterator[str]:
             yield str(name.value)
         elif _stage(module) not in MAY_HIDE:
             yield f"hidden.{called}"
-    elif called in ("load", "build") and isinstance(call.func, ast.Attribute) and call.args:
-        if getattr(call.func.value, "id", "") == "registry":
-            kind = getattr(registry, str(getattr(call.args[0], "id", getattr(call.args[0], "attr", ""))), None)
-            for entry in registry.ENTRIES.get(str(kind), {}).values():
-                yield entry.target.replace(":", ".")
+    elif (
+        called in ("load", "build") and call.args and getattr(getattr(call.func, "value", None), "id", "") == "registry"
+    ):
+        kind = getattr(registry, str(getattr(call.args[0], "id", getattr(call.args[0], "attr", ""))), None)
+        for entry in registry.ENTRIES.get(str(kind), {}).values():
+            yield entry.target.replace(":", ".")
 
 
 def _reason_against(module: str, imported: str) -> str | None:

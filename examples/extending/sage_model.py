@@ -1,4 +1,4 @@
-"""A model of your own: any PyTorch module that is made from (num_features, num_classes) and called with (x, edge_index).
+"""A model of your own: a PyTorch module that is made from (num_features, num_classes), called with (x, edge_index).
 
 bmpaudit audit demo --engine torch --model sage_model:Sage --out sage-audit
 """

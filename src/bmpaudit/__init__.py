@@ -9,8 +9,9 @@ from bmpaudit.errors import DataError, InputError, UntrustedCodeError
 if TYPE_CHECKING:
     from bmpaudit import attack, auditing, datasets, estimation, graph, paper, privacy, report, samplers, shadow
     from bmpaudit.attack import ErrorCounts
-    from bmpaudit.auditing import Audit, AuditPlan, Pipeline, Runtime, Subject, Workspace, audit
-    from bmpaudit.auditing.compare import compare
+    from bmpaudit.auditing import Audit, AuditPlan, Pipeline, Runtime, Subject, Workspace
+    from bmpaudit.auditing.comparison import compare
+    from bmpaudit.auditing.run import audit
     from bmpaudit.estimation import Posterior
     from bmpaudit.estimation.estimate import estimate
     from bmpaudit.estimation.lower_bound import lower_bound

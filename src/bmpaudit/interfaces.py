@@ -39,7 +39,6 @@ class Sampler(Protocol):
 
     def sample(self, graph: Graph, rng: np.random.Generator) -> Ints:
         """Draws one sample: distinct node ids. All randomness comes from `rng`."""
-        ...
 
 
 @runtime_checkable
@@ -48,7 +47,6 @@ class ExactPriors(Sampler, Protocol):
 
     def exact_priors(self, graph: Graph) -> Floats:
         """γ_i(1) = Pr(node i is in the sample), shape (num_nodes,)."""
-        ...
 
 
 @runtime_checkable
@@ -60,7 +58,6 @@ class Engine(Protocol):
 
         Model j depends on (graph, plan, j) and nothing else. If interrupted, finished models stay in the batch.
         """
-        ...
 
 
 @runtime_checkable
@@ -69,20 +66,17 @@ class Release(Protocol):
 
     @property
     def last_layer_noise(self) -> float:
-        """Standard deviation of Gaussian noise added to the last layer's parameters before the model is asked; 0: none."""
-        ...
+        """Standard deviation of Gaussian noise on the last layer's parameters when the model is asked; 0 for none."""
 
     @property
     def changes_outputs(self) -> bool:
         """Whether `outputs` does anything; if not, engines skip it."""
-        ...
 
     def outputs(self, logits: Floats32, rng: np.random.Generator) -> Floats32:
         """What is given out in place of one model's logits, both of shape (num_nodes, num_classes).
 
         A model's `rng` starts anew for each release and goes on from query to query, in the plan's order.
         """
-        ...
 
 
 @runtime_checkable
@@ -91,7 +85,6 @@ class Query(Protocol):
 
     def graph(self, graph: Graph) -> Graph:
         """The graph shown to the model, with the same nodes, features and labels."""
-        ...
 
 
 class Statistic(Protocol):
@@ -99,7 +92,6 @@ class Statistic(Protocol):
 
     def __call__(self, outputs: Floats32, labels: Ints, /) -> Floats32:
         """From outputs of shape (…, num_nodes, num_classes) to statistics of shape (…, num_nodes)."""
-        ...
 
 
 @runtime_checkable
@@ -109,7 +101,6 @@ class Attack(Protocol):
     @property
     def fuses_queries(self) -> bool:
         """Whether all queries of a release go into one score; if not, each query is attacked by itself."""
-        ...
 
     def score(self, fitting: Evidence, challenged: Evidence, *, num_threads: int) -> Scores:
         """Scores the challenged models with a rule fitted on others; higher means more likely a member.
@@ -117,7 +108,6 @@ class Attack(Protocol):
         One row per challenged model, one column per node of `challenged.nodes`; the statistics of all other nodes can
         be used. The memberships of the challenged models are withheld, and their statistics must not enter the fit.
         """
-        ...
 
 
 @runtime_checkable
@@ -126,7 +116,6 @@ class LeaveOneOutAttack(Attack, Protocol):
 
     def score_left_out(self, models: Evidence, *, num_threads: int) -> Scores:
         """As `score`, for each model with all other models as the fitting ones."""
-        ...
 
 
 @runtime_checkable
@@ -135,7 +124,6 @@ class DecisionRule(Protocol):
 
     def decision_score(self, log_likelihood_ratio: Floats, log_prior_odds: Floats) -> Floats:
         """Scores of shape (num_models, num_nodes); `log_prior_odds` has shape (num_nodes,)."""
-        ...
 
 
 @runtime_checkable
@@ -145,18 +133,14 @@ class Definition(Protocol):
     @property
     def parameters(self) -> Sequence[Parameter]:
         """One parameter, or two for (ε_L, ε_R) itself."""
-        ...
 
     @property
     def uses_prior(self) -> bool:
         """Whether a node's prior odds count; if not, η = 1 for every node as in MP."""
-        ...
 
     @property
     def epsilons(self) -> Callable[..., tuple[npt.ArrayLike, npt.ArrayLike]]:
         """A method: (ε_L, ε_R) for an array of values of each parameter; neither may fall, ∞ means not bounded."""
-        ...
 
     def empties_support(self, log_prior_odds: Floats) -> Flags:
         """Which nodes, by a certain prior, rule out every finite value."""
-        ...

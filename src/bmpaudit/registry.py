@@ -72,7 +72,7 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
     STATISTIC: _entries(
         "shadow", ("margin", "margin:label_margin", "true label's logit minus the others' log-sum-exp")
     ),
-    ATTACK: _entries("attack", ("gaussian", "gaussian:Gaussian", "one normal fit a node and hypothesis (Algorithm 2)")),
+    ATTACK: _entries("attack", ("gaussian", "gaussian:Gaussian", "a normal fit per node and hypothesis (Algorithm 2)")),
     RULE: _entries(
         "attack",
         ("strong", "rules:Strong", "weighs the likelihood ratio with the prior odds"),
@@ -143,7 +143,7 @@ def import_target(target: str, *, is_built_in: bool = False) -> Any:
             named like a library, such as `torch.py`, must not run in its place.
 
     Raises:
-        InputError: if there is no such thing; whatever the module raises is told.
+        InputError: if there is no such thing; whatever the module raises becomes part of the message.
     """
     module_name, _, attribute = target.partition(":")
     here = str(Path.cwd())
@@ -253,7 +253,7 @@ def label(kind: str, part: Any) -> str:
     """
     settings = table_of(kind, part)
     name = settings.pop("name")
-    if name in ENTRIES[kind] and settings:  # of one's own parts the defaults are not known without running their code
+    if name in ENTRIES[kind] and settings:  # the defaults of a user's own part are not known without running its code
         defaults = {each.name: each.default for each in dataclasses.fields(part)}
         settings = {key: value for key, value in settings.items() if getattr(part, key) != defaults[key]}
     name = name.rpartition(":")[2].rpartition(".")[2].replace("_", "-")
@@ -266,7 +266,8 @@ def title(part: Any) -> str:
         return part.target.rpartition(":")[2]
     if inspect.isroutine(part) or isinstance(part, type):
         return str(part.__qualname__)
-    return str(part) if type(part).__str__ is not object.__str__ else type(part).__qualname__
+    speaks_for_itself = any("__str__" in vars(cls) for cls in type(part).__mro__[:-1])
+    return str(part) if speaks_for_itself else type(part).__qualname__
 
 
 def field_help(part: type) -> dict[str, str]:

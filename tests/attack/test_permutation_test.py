@@ -7,6 +7,7 @@ from slow_attack import GAUSSIAN, QUERY, make_models
 
 from bmpaudit import Graph, InputError, datasets
 from bmpaudit.attack import DecisionSettings, ErrorCounts, Evidence, PermutationTest, node_mia, permutation_test
+from bmpaudit.attack.permutation_test import mean_distance_from_guessing
 from bmpaudit.samplers import Snowball, draw_memberships
 from bmpaudit.streams import Purpose, stream
 
@@ -114,3 +115,12 @@ def test_p_value_counts_the_real_one() -> None:
     counts = ErrorCounts.from_arrays(5, 5, 1, 1, 0.5)
     test = PermutationTest(0.5, np.array([0.4, 0.5, 0.6, 0.1]), counts, (counts,) * 4, "weak")
     assert test.p_value == pytest.approx(3 / 5)
+
+
+def test_nodes_of_all_models_or_of_none_do_not_count() -> None:
+    """An attack of one's own may score a node that is in no sample; it has no rate of false negatives."""
+    counts = ErrorCounts.from_arrays(
+        num_out=[10, 20, 0], num_in=[10, 0, 20], false_positives=[1, 3, 0], false_negatives=[2, 0, 5], prior_prob=0.5
+    )
+    assert mean_distance_from_guessing(counts) == pytest.approx(0.7)
+    assert mean_distance_from_guessing(counts.take([1, 2])) == 0.0

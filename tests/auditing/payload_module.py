@@ -104,7 +104,6 @@ class Payload:
         sys.modules.pop(MODULE, None)
         (self.folder / "was_run").unlink(missing_ok=True)
 
-    @property
     def was_run(self) -> bool:
         return MODULE in sys.modules or (self.folder / "was_run").exists()
 

@@ -75,11 +75,9 @@ def run_step(path: Path, step: str, *, trust_code: bool = False, pictures: bool 
     with steps.prepared():
         if step == "report":
             return steps.report(pictures=pictures)
-        return {"sample": steps.sample, "train": lambda: steps.runs}.get(step, lambda: _ask(steps, step))()
-
-
-def _ask(steps: Pipeline, step: str) -> Any:
-    return {"attack": lambda: steps.attacks, "estimate": lambda: steps.audit}[step]()
+        if step == "sample":
+            return steps.sample()
+        return getattr(steps, {"train": "runs", "attack": "attacks", "estimate": "audit"}[step])
 
 
 def times(folder: Path) -> dict[str, int]:

@@ -123,11 +123,11 @@ def assert_same_audit(one: Audit, other: Audit) -> None:
         assert_same_counts(one.attacks.counts[variant], other.attacks.counts[variant])
         for name, posterior in posteriors.items():
             for parameter in posterior.parameter_names:
-                values = (
-                    each.quantile([0.05, 0.5, 0.95], parameter)
-                    for each in (posterior, other.estimates.posteriors[variant][name])
+                other_one = other.estimates.posteriors[variant][name]
+                levels = [0.05, 0.5, 0.95]
+                np.testing.assert_allclose(
+                    posterior.quantile(levels, parameter), other_one.quantile(levels, parameter), rtol=0, atol=1e-9
                 )
-                np.testing.assert_allclose(*values, rtol=0, atol=1e-9)
 
 
 def test_leakage_is_found_where_models_learn_by_heart(done: Audit) -> None:
@@ -222,9 +222,20 @@ def test_prints_and_shows_in_notebooks() -> None:
 
 def row(name: str, parameter: str, p50: float, floor: float, proven: float | None, **other: Any) -> HeadlineRow:
     values: dict[str, Any] = {
-        **{"name": name, "meaning": "", "definition": "", "parameter": parameter, "multiplies_odds": False},
-        **{"p5": p50 - 1, "p50": p50, "p95": p50 + 1, "floor": floor, "floor_is_exact": True, "floor_level": None},
-        **{"proven": proven, "proof_level": 0.95, "tail_prior_share": 0.5},
+        "name": name,
+        "meaning": "",
+        "definition": "",
+        "parameter": parameter,
+        "multiplies_odds": False,
+        "p5": p50 - 1,
+        "p50": p50,
+        "p95": p50 + 1,
+        "floor": floor,
+        "floor_is_exact": True,
+        "floor_level": None,
+        "proven": proven,
+        "proof_level": 0.95,
+        "tail_prior_share": 0.5,
     }
     return HeadlineRow(**values | other)
 

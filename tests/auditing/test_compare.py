@@ -229,7 +229,7 @@ def test_objects_and_folders_mix(pair: list[Path]) -> None:
     result = compare([made_audit(weak()), pair[1], made_audit(weak())])
     assert [audit.label for audit in result.audits] == [
         "tiny, Uniform 25 %, GCN (1)",
-        "two",
+        str(pair[1]),
         "tiny, Uniform 25 %, GCN (2)",
     ]
     of_folders = compare(pair)

@@ -47,7 +47,7 @@ def field(request: pytest.FixtureRequest) -> str:
 def theirs(payload: Payload, field: str, tmp_path: Path) -> tuple[Path, Audit]:
     """An audit whose plan names code of somebody else, in their folder, and nothing of it imported yet."""
     result = run_audit(tmp_path / "theirs", plan_with(field))
-    assert payload.was_run
+    assert payload.was_run()
     payload.forget()
     return tmp_path / "theirs", result
 
@@ -71,7 +71,7 @@ def test_reading_runs_nothing(theirs: tuple[Path, Audit], payload: Payload, fiel
     run_step(folder, "report", pictures=True)
     assert set(before) <= set(times(folder))
     assert stored_subject(Workspace(folder)).plan == loaded.plan
-    assert not payload.was_run
+    assert not payload.was_run()
 
 
 def test_a_plan_read_from_a_file_runs_nothing(payload: Payload, field: str, tmp_path: Path) -> None:
@@ -87,10 +87,10 @@ def test_a_plan_read_from_a_file_runs_nothing(payload: Payload, field: str, tmp_
     assert format_plan(stored, "demo") == path.read_text()
     assert stored.title
     assert stored.replace(shadows=12).shadows == 12
-    assert not payload.was_run
+    assert not payload.was_run()
     trusted = read_plan(path, trust_code=True).plan
     assert format_plan(trusted, "demo") == path.read_text()
-    assert payload.was_run or field == "engine"  # which is imported when models are trained
+    assert payload.was_run() or field == "engine"  # which is imported when models are trained
 
 
 @pytest.mark.parametrize("step", NEEDS)
@@ -107,7 +107,7 @@ def test_steps_that_need_the_code_refuse_and_name_it(
         (folder / "summary.json").unlink()
     if field not in NEEDS[step]:
         run_step(folder, step)
-        assert not payload.was_run
+        assert not payload.was_run()
         return
     before = times(folder)
     with pytest.raises(UntrustedCodeError) as refusal:
@@ -115,10 +115,10 @@ def test_steps_that_need_the_code_refuse_and_name_it(
     assert f"'{payload.target(field)}' is code that a file names: --trust-code runs the module '{MODULE}'" in str(
         refusal.value
     )
-    assert not payload.was_run
+    assert not payload.was_run()
     assert times(folder) == before
     run_step(folder, step, trust_code=True)
-    assert payload.was_run
+    assert payload.was_run()
 
 
 def test_a_whole_audit_of_their_folder_refuses(theirs: tuple[Path, Audit], payload: Payload, field: str) -> None:
@@ -129,12 +129,12 @@ def test_a_whole_audit_of_their_folder_refuses(theirs: tuple[Path, Audit], paylo
         audit(subject.graph, subject.plan, shadows=14, folder=folder, pictures=False, runtime=QUIET)
     with pytest.raises(UntrustedCodeError, match=f"the module '{MODULE}'"):
         estimate_cost_or_audit(field, subject.plan)
-    assert not payload.was_run
+    assert not payload.was_run()
     assert times(folder) == before
     trusted = stored_subject(Workspace(folder), trust_code=True)
     again = audit(trusted.graph, trusted.plan, folder=folder, pictures=False, runtime=QUIET)
     assert again.headline == result.headline
-    assert payload.was_run
+    assert payload.was_run()
 
 
 def estimate_cost_or_audit(field: str, plan: AuditPlan) -> None:
@@ -146,14 +146,14 @@ def estimate_cost_or_audit(field: str, plan: AuditPlan) -> None:
 
 def test_a_graph_that_a_folder_names_is_not_run(payload: Payload, tmp_path: Path) -> None:
     audit(f"{MODULE}:run", tiny_plan(), folder=tmp_path / "audit", pictures=False, runtime=QUIET)
-    assert payload.was_run
+    assert payload.was_run()
     payload.forget()
     # Its own copy is there: nothing has to run.
     loaded = Audit.load(tmp_path / "audit")
     assert loaded.source == f"{MODULE}:run"
     assert loaded.graph.content_hash == leaky_graph().content_hash
     run_step(tmp_path / "audit", "report")
-    assert not payload.was_run
+    assert not payload.was_run()
     # Without it the code would be all there is.
     (tmp_path / "audit" / "graph.npz").unlink()
     readers: list[Callable[[], Any]] = [
@@ -164,9 +164,9 @@ def test_a_graph_that_a_folder_names_is_not_run(payload: Payload, tmp_path: Path
     for read in readers:
         with pytest.raises(UntrustedCodeError, match=f"the graph '{MODULE}:run' is code .* the module '{MODULE}'"):
             read()
-    assert not payload.was_run
+    assert not payload.was_run()
     assert stored_subject(Workspace(tmp_path / "audit"), trust_code=True).graph.num_nodes == 48
-    assert payload.was_run
+    assert payload.was_run()
 
 
 def test_a_function_that_trains_is_code_too(tmp_path: Path, payload: Payload) -> None:
@@ -178,7 +178,7 @@ def test_a_function_that_trains_is_code_too(tmp_path: Path, payload: Payload) ->
     path.write_text(f'[model]\nname = "gcn"\ntrain = "{MODULE}:train"\n')
     with pytest.raises(Exception, match=r"unknown key model.train"):
         read_plan(path)
-    assert not payload.was_run
+    assert not payload.was_run()
 
 
 def test_changed_code_is_noticed(theirs: tuple[Path, Audit], payload: Payload, field: str) -> None:

@@ -16,7 +16,10 @@ FIRST, SECOND = Stamp("plan 1", "graph", "models"), Stamp("plan 2", "graph", "mo
 
 
 def writes(text: str) -> Callable[[Path], None]:
-    return lambda path: path.write_text(text) and None  # type: ignore[func-returns-value]
+    def write(path: Path) -> None:
+        path.write_text(text)
+
+    return write
 
 
 def fails(_: Path) -> None:

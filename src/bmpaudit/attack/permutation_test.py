@@ -117,6 +117,13 @@ def permutation_test(
 
 
 def mean_distance_from_guessing(counts: ErrorCounts) -> float:
-    """Mean over nodes of |A/n_0 + B/n_1 - 1|, which is 0 where the decision does not depend on the truth."""
-    rates = counts.false_positives / counts.num_out + counts.false_negatives / counts.num_in
+    """Mean over nodes of |A/n_0 + B/n_1 - 1|, which is 0 where the decision does not depend on the truth.
+
+    Nodes that are in all models or in none have one of the two rates only, and do not count.
+    """
+    has_both = (counts.num_out > 0) & (counts.num_in > 0)
+    if not has_both.any():
+        return 0.0
+    both = counts.take(has_both)
+    rates = both.false_positives / both.num_out + both.false_negatives / both.num_in
     return float(np.abs(rates - 1.0).mean())

@@ -1,7 +1,7 @@
 """The audit: the pipeline from graph to report, and the folder it lives in."""
 
-from bmpaudit.auditing.audit import Audit
-from bmpaudit.auditing.compare import Comparison, compare
+from bmpaudit.auditing.comparison import Comparison, compare
+from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.run import audit

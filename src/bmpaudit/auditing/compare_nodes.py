@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bmpaudit.auditing.compared import ComparedAudit
-from bmpaudit.plain import plain
 from bmpaudit.estimation.node_change import node_change
 from bmpaudit.estimation.node_leakage import node_leakage
+from bmpaudit.plain import plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ class NodeComparison:
         symbol: What was compared of each node.
         matched_by: `id` if both audits are of the same graph, `name` if of graphs with names; empty if not comparable.
         not_comparable: Why nodes cannot be compared; empty if they can.
-        table: A row a node that was audited in both, those that surely changed most first (docs/compare.md).
+        table: One row per node that was audited in both, those that surely changed most first (docs/compare.md).
         num_more: How many leak more: the 90 % interval of the change is above 0.
         num_less: How many leak less: it is below 0.
         num_constant: How many have a constant decision in one of the audits; they are not counted above.

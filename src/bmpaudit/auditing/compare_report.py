@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from bmpaudit.auditing.compare import Comparison
+from bmpaudit.auditing.comparison import Comparison
 from bmpaudit.files import atomic_write, write_text
 from bmpaudit.plain import to_json
 from bmpaudit.report.compare_page import render_compare_page

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from bmpaudit import registry
-from bmpaudit.auditing.audit import Audit
+from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.errors import InputError
 from bmpaudit.estimation import Posterior
 from bmpaudit.registry import DEFINITION

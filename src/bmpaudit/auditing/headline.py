@@ -160,8 +160,8 @@ def cautions(attacks: Attacks, estimates: Estimates, rows: tuple[HeadlineRow, ..
     counts, messages = attacks.main_counts, []
     if not attacks.permutation_test.is_leakage_found:
         messages.append(
-            "The permutation test found no leakage: the attack is as strong after shuffling memberships between models. "
-            "A large ε then comes from few trials or from decisions that never vary."
+            "The permutation test found no leakage: the attack is as strong after shuffling memberships between "
+            "models. A large ε then comes from few trials or from decisions that never vary."
         )
     if counts.not_auditable:
         fate = "counted as non-members" if counts.is_kept.any() else "left out"
@@ -172,7 +172,8 @@ def cautions(attacks: Attacks, estimates: Estimates, rows: tuple[HeadlineRow, ..
     num_constant = int(np.count_nonzero(counts.is_constant))
     if num_constant:
         messages.append(
-            f"The decision about {count(num_constant, 'node')} is the same for every model: the attack says nothing there."
+            f"The decision about {count(num_constant, 'node')} is the same for every model: "
+            "the attack says nothing there."
         )
     messages += [
         f"{definition}: {posterior.status}."
@@ -184,8 +185,8 @@ def cautions(attacks: Attacks, estimates: Estimates, rows: tuple[HeadlineRow, ..
         names = ", ".join(row.name for row in dominated)
         share = percent(max(row.tail_prior_share for row in dominated))
         messages.append(
-            f"{names}: up to {share} of the upper tail has the prior's shape: the data say how large ε is at least, not "
-            "at most."
+            f"{names}: up to {share} of the upper tail has the prior's shape: the data say how large ε is at least, "
+            "not at most."
         )
     return tuple(messages)
 

@@ -53,7 +53,7 @@ def import_runs(
 
 
 def outside_plan(plan: AuditPlan, runs: ShadowRuns) -> AuditPlan:
-    """The plan with what is known of the models: how many there are and what they were asked, not how they were trained."""
+    """The plan with what is known of the models: how many there are and what they were asked, not how they were made"""
     views = list(runs.statistics)
     queries = [name for name in ENTRIES[QUERY] if any(view.startswith(f"{name}_") for view in views)]
     releases = [name for name in ENTRIES[RELEASE] if any(view.endswith(f"_{name}") for view in views)]

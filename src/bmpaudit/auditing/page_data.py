@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from bmpaudit.arrays import Ints
-from bmpaudit.auditing.audit import Audit
+from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.headline import IS_NOT
 from bmpaudit.auditing.plan_file import format_plan
 from bmpaudit.auditing.stamps import build_id

@@ -1,4 +1,4 @@
-"""The pipeline from graph to report, written once: a step is read from the workspace where it is up to date, else run."""
+"""The pipeline from graph to report, written once: a step that is up to date is read from the workspace, else run."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from bmpaudit import datasets
 from bmpaudit.auditing.attack_step import Attacks, attack_files, read_attacks, run_attacks
-from bmpaudit.auditing.audit import Audit
 from bmpaudit.auditing.estimate_step import run_estimates
+from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.plan_file import format_plan, read_plan
 from bmpaudit.auditing.report_step import report_files
 from bmpaudit.auditing.runtime import Runtime
@@ -47,8 +47,8 @@ PRIOR_SECONDS = 30.0  # for the prior draws of a sampler written in Python
 class Pipeline:
     """All steps of one audit.
 
-    Each step is a property: asking for it runs what is missing before it. With a workspace, results are kept there, and a
-    step that is there, whole and made from the same plan, graph, models and code, is read instead.
+    Each step is a property: asking for it runs what is missing before it. With a workspace, results are kept there, and
+    a step that is there, whole and made from the same plan, graph, models and code, is read instead.
 
     Args:
         subject: What is audited, and how.
@@ -200,8 +200,8 @@ class Pipeline:
             )
         if 0 < priors.num_draws < plan.prior_draws:
             self.runtime.notice(
-                f"priors: {priors.num_draws:,} of {plan.prior_draws:,} draws in {PRIOR_SECONDS:g} s; standard error up to "
-                f"{priors.standard_error.max():.4f}"
+                f"priors: {priors.num_draws:,} of {plan.prior_draws:,} draws in {PRIOR_SECONDS:g} s; standard error up "
+                f"to {priors.standard_error.max():.4f}"
             )
         return priors
 
@@ -290,8 +290,8 @@ class Pipeline:
             )
         if self.plan.shadows < there.shadows and workspace.has("attack"):
             raise InputError(
-                f"{workspace.path} holds results of {there.shadows:,} shadow models; {self.plan.shadows:,} would replace "
-                "them by fewer: use a new folder"
+                f"{workspace.path} holds results of {there.shadows:,} shadow models; {self.plan.shadows:,} would "
+                "replace them by fewer: use a new folder"
             )
         if (workspace.path / "shadows.json").exists():
             check_same_plan(workspace.path, self.graph, self.plan.shadow_plan)

@@ -33,6 +33,7 @@ from bmpaudit.settings import STRICT, explain, make
 from bmpaudit.shadow import ShadowPlan, Training, View
 
 FEWEST_SHADOWS = 8
+METHODS = {ATTACK: "score", RULE: "decision_score", DEFINITION: "epsilons"}  # that later steps call
 
 # Whether code that a plan names may be imported: always, except while a file is read that nobody vouched for.
 _may_run_code: ContextVar[bool] = ContextVar("may_run_code", default=True)
@@ -83,7 +84,7 @@ def _build_all(kind: str) -> BeforeValidator:
 
 
 def _engine(value: Any) -> Any:
-    """An engine is built when it is first needed, so a plan holds its name; code that nobody vouched for stays unnamed."""
+    """A plan holds the name of its engine, which is built when it is first needed."""
     if isinstance(value, str) and value not in ENTRIES[ENGINE] and registry.is_code(value) and not _may_run_code.get():
         return UntrustedPart(ENGINE, value)
     return value
@@ -101,8 +102,8 @@ class AuditPlan(pydantic.BaseModel):
     """Everything that changes the answer of an audit.
 
     Parts are given as objects, by name (`sampler="snowball"`), as tables (`{"name": "snowball", "fan_out": 3}`), or as
-    `module:Name` for your own. The descriptions of the fields are the help texts of the command line and the comments of
-    a plan file.
+    `module:Name` for your own. The descriptions of the fields are the help texts of the command line and the comments
+    of a plan file.
 
     >>> plan = AuditPlan(sampler="snowball", shadows=64, definitions="bmp-r")
     >>> plan.sampler, plan.title
@@ -205,6 +206,10 @@ class AuditPlan(pydantic.BaseModel):
             raise InputError(explain("", wrong, list(type(self).model_fields))) from None
         with suppress(UntrustedCodeError):
             self.shadow_plan  # noqa: B018 - checks what its parts have to agree on
+        for kind, parts in ((ATTACK, (self.attack,)), (RULE, self.rules), (DEFINITION, self.definitions)):
+            for part in parts:
+                if not isinstance(part, UntrustedPart) and not callable(getattr(part, METHODS[kind], None)):
+                    raise InputError(f"the {kind} must have a method {METHODS[kind]}, got {part!r}")
 
     def replace(self, **changes: Any) -> AuditPlan:
         """The plan with other values, checked again."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bmpaudit.auditing.audit import Audit
+from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.page_data import page_data
 from bmpaudit.auditing.tables import latex_table, markdown_table
 from bmpaudit.report.page import render_page

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from bmpaudit import datasets
-from bmpaudit.auditing.audit import Audit
+from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.pipeline import Pipeline
-from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.runtime import Runtime
+from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.graph import Graph
 
@@ -29,8 +29,8 @@ def audit(
     Args:
         graph: A graph, or what `datasets.load` takes.
         plan: What to do; the defaults if not given.
-        folder: Where to keep everything, just as `bmpaudit audit --out` does: a stopped audit resumes, a finished one is
-            returned, and models can be added. Nothing is kept if not given.
+        folder: Where to keep everything, just as `bmpaudit audit --out` does: a stopped audit resumes, a finished one
+            is returned, and models can be added. Nothing is kept if not given.
         pictures: Whether to write pictures into the folder.
         runtime: Threads and progress.
         **settings: Fields of the plan, such as `sampler="snowball"` or `shadows=64`, which override it.

@@ -22,7 +22,7 @@ class Runtime:
     Attributes:
         num_threads: Number of threads; all cores if None.
         quiet: Whether to hide progress bars. They show on terminals and in notebooks only.
-        notice: Called with messages about damage that was found and repaired, and the like; prints to stderr by default.
+        notice: Called with messages, such as about damage that was found and repaired; prints to stderr by default.
     """
 
     num_threads: int | None = None

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from bmpaudit import datasets
 from bmpaudit.auditing.attack_step import read_attacks
-from bmpaudit.auditing.audit import Audit
 from bmpaudit.auditing.estimate_step import posterior_files, read_estimates
+from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.plan_file import PlanFile, read_plan
 from bmpaudit.auditing.runtime import Runtime

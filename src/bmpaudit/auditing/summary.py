@@ -14,7 +14,7 @@ from bmpaudit.auditing.stamps import fingerprint, models_hash
 from bmpaudit.plain import plain
 
 if TYPE_CHECKING:
-    from bmpaudit.auditing.audit import Audit
+    from bmpaudit.auditing.finished_audit import Audit
     from bmpaudit.estimation import Posterior
     from bmpaudit.graph import Graph
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bmpaudit.auditing.audit import Audit
+from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.estimation import Posterior
 from bmpaudit.estimation.definitions import Parameter
 from bmpaudit.report.words import number

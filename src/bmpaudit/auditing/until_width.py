@@ -8,8 +8,8 @@ import numpy as np
 
 from bmpaudit.attack import ErrorCounts, Evidence, challenge
 from bmpaudit.auditing.attack_step import attack_prior
-from bmpaudit.auditing.audit import Audit
 from bmpaudit.auditing.estimate_step import control_definition, estimate_one
+from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.stored import stored_plan
@@ -56,8 +56,8 @@ def audit_until_width(
 ) -> WidthReached:
     """Adds models until the 90 % interval of the first one-parameter definition is narrower than `width`.
 
-    Stops at once where endless models would not be enough: at the present error rates the remaining width comes from the
-    prior, as it does with nodes that are told apart without any error.
+    Stops at once where endless models would not be enough: at the present error rates the remaining width comes from
+    the prior, as it does with nodes that are told apart without any error.
 
     Raises:
         InputError: if the width is not positive.
@@ -94,8 +94,8 @@ def _message(
         return f"the 90 % interval of {definition} is {reached:.2f} wide with {shadows:,} models"
     if endless >= width:
         return (
-            f"stopped: at the present error rates the 90 % interval of {definition} would be {endless:.2f} wide even with "
-            f"endless models (now {reached:.2f}), not {width:g}: what remains is the prior's"
+            f"stopped: at the present error rates the 90 % interval of {definition} would be {endless:.2f} wide even "
+            f"with endless models (now {reached:.2f}), not {width:g}: what remains is the prior's"
         )
     if shadows >= max_shadows:
         return (

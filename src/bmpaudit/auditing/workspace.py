@@ -74,10 +74,10 @@ class _Entry:
 class Workspace:
     """One audit on disk.
 
-    Each stage of the pipeline leaves files, and an entry in the manifest with their checksums and what they were made from.
-    The entry is withdrawn before anything is replaced and written last, so whatever happens in between, a reader finds
-    either a whole stage or none. Only files that the manifest lists are ever removed, and nothing is written or removed
-    through a link.
+    Each stage of the pipeline leaves files, and an entry in the manifest with their checksums and what they were made
+    from. The entry is withdrawn before anything is replaced and written last, so whatever happens in between, a reader
+    finds either a whole stage or none. Only files that the manifest lists are ever removed, and nothing is written or
+    removed through a link.
     """
 
     def __init__(self, path: str | Path) -> None:

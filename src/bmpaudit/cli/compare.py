@@ -17,8 +17,8 @@ from bmpaudit.plain import to_json
 from bmpaudit.report.words import number, percent, probability, signed
 
 if TYPE_CHECKING:
-    from bmpaudit.auditing.compare import Comparison
     from bmpaudit.auditing.compare_nodes import NodeComparison
+    from bmpaudit.auditing.comparison import Comparison
 
 
 @cli.command()
@@ -95,7 +95,7 @@ def compare(
 
 
 def _show(result: Comparison, top: int) -> None:
-    from bmpaudit.auditing.compare import PERCENTILES
+    from bmpaudit.auditing.comparison import PERCENTILES
 
     symbol, first = result.symbol, result.audits[0].label
     for verdict in result.verdicts:

@@ -23,7 +23,6 @@ from bmpaudit.shadow.differences import difference
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ShadowRuns
 
-
 PLAN_FILE = "shadows.json"
 
 

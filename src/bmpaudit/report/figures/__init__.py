@@ -30,6 +30,6 @@ __all__ = [
     "regions",
     "roc",
     "save_figure",
-    "write_figure",
     "shuffled_posteriors",
+    "write_figure",
 ]

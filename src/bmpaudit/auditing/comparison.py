@@ -9,9 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bmpaudit.auditing.audit import Audit
 from bmpaudit.auditing.compare_nodes import NodeComparison, compare_nodes
 from bmpaudit.auditing.compared import DOMINATED, ComparedAudit, DifferingSetting, compared_audits, differing_settings
+from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.estimation.difference import DifferenceMarginal
 from bmpaudit.plain import plain
 from bmpaudit.report.words import probability, signed
@@ -140,8 +140,8 @@ class Comparison:
 
     def _audit_cautions(self) -> list[str]:
         messages = [
-            f"{audit.label}: the permutation test found no leakage; a large ε then comes from few trials or from decisions "
-            "that never vary."
+            f"{audit.label}: the permutation test found no leakage; a large ε then comes from few trials or from "
+            "decisions that never vary."
             for audit in self.audits
             if not audit.is_leakage_found
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -251,14 +252,19 @@ def start(step: str, path: Path, plan: Any) -> None:
     """A step that may begin a folder."""
     steps = pipeline(path, plan)
     with steps.prepared():
-        {"audit": steps.report, "train": lambda: steps.runs, "sample": steps.sample}[step]()
+        actions: dict[str, Callable[[], Any]] = {
+            "audit": steps.report,
+            "train": lambda: steps.runs,
+            "sample": steps.sample,
+        }
+        actions[step]()
 
 
 def test_another_graph_is_refused(finished: Path) -> None:
     before = times(finished)
     other = Pipeline(Subject(leaky_graph(47), "", small_plan()), Workspace(finished), QUIET)
     with (
-        pytest.raises(InputError, match="holds shadow models of a graph with 48 nodes, .*; this one has 47 nodes"),
+        pytest.raises(InputError, match=r"holds shadow models of a graph with 48 nodes, .*; this one has 47 nodes"),
         other.prepared(),
     ):
         other.report()
@@ -440,7 +446,7 @@ def test_damage_is_reported_in_one_line(
         (path / name).write_bytes(content)
     if (name, content) == ("plan.toml", b""):  # which would be the default plan
         (path / name).write_bytes(b"shadows = 0")
-    readers = [lambda: run_step(path, step), lambda: Audit.load(path)]
+    readers: list[Callable[[], Any]] = [lambda: run_step(path, step), lambda: Audit.load(path)]
     if name == "graph.npz":
         readers[1] = lambda: Audit.load(path).graph
     for read in readers:
