@@ -28,7 +28,8 @@ class PermutationTest:
     """The attack on the models as they are, and after shuffling memberships between models.
 
     Attributes:
-        statistic: Mean over nodes of |A/n_0 + B/n_1 - 1| under the weak rule; 0 is guessing, 1 never (or always) wrong.
+        statistic: Mean over nodes with models on both sides of |A/n_0 + B/n_1 - 1| under the weak rule; 0 is guessing, 1
+            never (or always) wrong.
         null_statistics: The same after each of R shuffles, shape (R,).
         counts: Errors on the models as they are.
         null_counts: Errors after each shuffle, R of them.
@@ -117,6 +118,16 @@ def permutation_test(
 
 
 def mean_distance_from_guessing(counts: ErrorCounts) -> float:
-    """Mean over nodes of |A/n_0 + B/n_1 - 1|, which is 0 where the decision does not depend on the truth."""
-    rates = counts.false_positives / counts.num_out + counts.false_negatives / counts.num_in
+    """Mean over nodes of |A/n_0 + B/n_1 - 1|, which is 0 where the decision does not depend on the truth.
+
+    A node without models on one side has no such rate; shuffling does not change which nodes these are.
+
+    Raises:
+        InputError: if no node has models on both sides.
+    """
+    has_both = (counts.num_out > 0) & (counts.num_in > 0)
+    if not has_both.any():
+        raise InputError("there must be a node with models on both sides, got none")
+    out_rate = counts.false_positives[has_both] / counts.num_out[has_both]
+    rates = out_rate + counts.false_negatives[has_both] / counts.num_in[has_both]
     return float(np.abs(rates - 1.0).mean())
