@@ -15,6 +15,7 @@ constexpr double kOtherSideWeight = 2;  // of all nodes in that covariance, as a
 constexpr int kNodes = 8;               // at a time
 constexpr int kGroups = 8;              // of so many nodes in a task
 constexpr int64_t kModelsBetweenCheckpoints = 256;
+constexpr double kCancelled = 1e-6;  // of a variance that is left without a model, below which the rest is fitted afresh
 
 using Doubles = double __attribute__((vector_size(8 * kNodes)));
 using Words = int64_t __attribute__((vector_size(8 * kNodes)));
@@ -119,7 +120,7 @@ template <int V> class BlockStudent {
                 const Doubles in = LeftOut ? load(member_ + model * fitting_.num_nodes + node, count) : Doubles{};
                 Doubles x[kMost];
                 for (int v = 0; v < num_features(); ++v) x[v] = load(challenged.row(v, model) + node, count);
-                const Doubles score = score_group<LeftOut>(groups_[g], factors_[g], in, x);
+                const Doubles score = score_group<LeftOut>(g, model, in, x);
                 std::memcpy(scores + model * challenged.num_nodes + node, &score, count * sizeof(double));
             }
         }
@@ -221,8 +222,34 @@ template <int V> class BlockStudent {
         factors.constant[i] = constant[1] - constant[0];
     }
 
-    template <bool LeftOut>
-    Doubles score_group(const Group &group, const Factors (&factors)[2], Doubles in, const Doubles *x) const {
+    // A side without one of its models, for a node of which that model holds nearly all of the scatter: no difference
+    // would have digits left. At most one model of a side and feature does, so that the work stays linear.
+    void fit_others(int64_t model, int side, int64_t node, int i, Doubles *mean, Doubles *scatter) const {
+        double count = 0, means[kMost] = {}, squares[kPairs] = {};
+        const auto each_other = [&](auto &&take) {
+            for (int64_t other = 0; other < fitting_.num_models; ++other)
+                if (other != model && member_[other * num_nodes() + node] == side) take(other);
+        };
+        const auto value = [&](int v, int64_t other) { return static_cast<double>(fitting_.row(v, other)[node]); };
+        each_other([&](int64_t other) {
+            count += 1;
+            for (int v = 0; v < num_features(); ++v) means[v] += value(v, other);
+        });
+        for (int v = 0; v < num_features(); ++v) means[v] /= count;
+        each_other([&](int64_t other) {
+            for (int v = 0, pair = 0; v < num_features(); ++v)
+                for (int w = 0; w <= v; ++w, ++pair)
+                    squares[pair] += (value(v, other) - means[v]) * (value(w, other) - means[w]);
+        });
+        for (int v = 0, pair = 0; v < num_features(); ++v) {
+            mean[v][i] = means[v];
+            for (int w = 0; w <= v; ++w, ++pair) scatter[pair][i] = squares[pair];
+        }
+    }
+
+    template <bool LeftOut> Doubles score_group(int g, int64_t model, Doubles in, const Doubles *x) const {
+        const Group &group = groups_[g];
+        const auto &factors = factors_[g];
         const Words is_in = in > 0;
         const auto pick = [&](Doubles with, Doubles without) { return LeftOut ? (is_in ? with : without) : without; };
         // The sides without the challenged model. From the side that it is not on, nothing is taken.
@@ -230,6 +257,7 @@ template <int V> class BlockStudent {
         for (int side = 0; side < 2; ++side) {
             const Doubles rest = group.count[side] - 1;
             const Doubles taken = LeftOut ? (side == 1 ? in : 1 - in) / (rest > 1 ? rest : all(1)) : Doubles{};
+            Words is_cancelled{};
             Doubles deviation[kMost];
             for (int v = 0, pair = 0; v < num_features(); ++v) {
                 deviation[v] = x[v] - group.mean[side][v];
@@ -237,7 +265,11 @@ template <int V> class BlockStudent {
                 const Doubles gone = taken * group.count[side] * deviation[v];
                 for (int w = 0; w <= v; ++w, ++pair)
                     scatter[side][pair] = LeftOut ? group.scatter[side][pair] - gone * deviation[w] : group.scatter[side][pair];
+                if (LeftOut) is_cancelled |= scatter[side][pair - 1] < kCancelled * group.scatter[side][pair - 1];
             }
+            if (!LeftOut) continue;
+            for (int i = 0; i < kNodes; ++i)  // rare; of a pair of models the one that is left has a scatter of about 0
+                if (is_cancelled[i] && taken[i] > 0) fit_others(model, side, first_ + g * kNodes + i, i, mean[side], scatter[side]);
         }
         LogProduct determinants;  // of side 0 over side 1
         Doubles score = pick(factors[1].constant, factors[0].constant);

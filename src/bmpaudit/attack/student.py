@@ -67,6 +67,8 @@ class Student:
         return self._scores(models, None, num_threads)
 
     def _scores(self, fitting: Evidence, challenged: Evidence | None, num_threads: int) -> Scores:
+        if challenged is None and fitting.num_models < 2:
+            raise InputError(f"there must be at least 2 models to fit on others, got {fitting.num_models}")
         asked = fitting if challenged is None else challenged
         llr = np.zeros((asked.num_models, len(asked.nodes)))
         reasons: list[NotAuditable] = []
@@ -94,8 +96,8 @@ def _score_group(
     features = node_features(fitting, some, group.with_neighbours)
     is_kept = independent_features(features)
     num_features = int(is_kept.sum())
-    if num_features == 0:  # no statistic varies: every model looks alike
-        return True
+    if num_features == 0:  # no statistic varies between models: they all look alike
+        return fitting.num_models > 1
     if num_features > MAX_FEATURES:
         raise InputError(f"the Student attack takes at most {MAX_FEATURES} features, got {num_features}")
     if not group.with_neighbours and len(group.nodes) < fitting.num_nodes:  # all nodes have statistics of their own
@@ -140,8 +142,6 @@ def _stacked(priors: Sequence[StudentPrior], num_models: int) -> dict[str, Float
 
 
 def _folds(num_models: int) -> list[slice]:
-    if num_models < 2:
-        raise InputError(f"there must be at least 2 models to fit on others, got {num_models}")
     num_folds = min(NUM_FOLDS, num_models)
     return [slice(*bounds) for bounds in pairwise(num_models * fold // num_folds for fold in range(num_folds + 1))]
 

@@ -85,26 +85,28 @@ def independent_features(features: Floats32) -> Flags:
         features: Shape (V, J, K).
     """
     num_features = len(features)
-    covariance = np.zeros((num_features, num_features))
+    correlation = np.zeros((num_features, num_features))
     for node in evenly_spaced(np.arange(features.shape[2]), MAX_LOOKED_AT):
         values = features[:, :, node].astype(np.float64)
         values -= values.mean(axis=1, keepdims=True)
-        covariance += values @ values.T
+        lengths = np.linalg.norm(values, axis=1, keepdims=True)
+        values /= np.where(lengths > 0, lengths, 1.0)  # so that every node counts alike
+        correlation += values @ values.T
     is_kept = np.zeros(num_features, dtype=np.bool_)
     for feature in range(num_features):
-        variance = covariance[feature, feature]
-        if variance > 0 and _unexplained(covariance, is_kept, feature) > MIN_OWN_VARIANCE * variance:
+        variance = correlation[feature, feature]
+        if variance > 0 and _unexplained(correlation, is_kept, feature) > MIN_OWN_VARIANCE * variance:
             is_kept[feature] = True
     return is_kept
 
 
-def _unexplained(covariance: Floats, is_kept: Flags, feature: int) -> float:
+def _unexplained(correlation: Floats, is_kept: Flags, feature: int) -> float:
     kept = np.flatnonzero(is_kept)
     if not len(kept):
-        return float(covariance[feature, feature])
-    theirs = covariance[np.ix_(kept, kept)]
-    with_it = covariance[kept, feature]
-    return float(covariance[feature, feature] - with_it @ np.linalg.solve(theirs, with_it))
+        return float(correlation[feature, feature])
+    theirs = correlation[np.ix_(kept, kept)]
+    with_it = correlation[kept, feature]
+    return float(correlation[feature, feature] - with_it @ np.linalg.solve(theirs, with_it))
 
 
 def evenly_spaced(nodes: Ints, most: int) -> Ints:

@@ -23,6 +23,10 @@ BORROWED_FREEDOM = 10.0
 FLOOR = 1e-6
 """Variance within a side, as a share of the variance within a node, that is added for the scale to be definite."""
 
+LEAST_VARIANCE = 1e-90  # below the square of the smallest float32
+
+NUM_IN_CENTER = 9  # models whose median is the center: an answer far off must not cost the others their digits
+
 FREEDOM = np.geomspace(0.25, 400.0, 25)
 """Degrees of freedom beyond V + 1 that are tried."""
 
@@ -60,13 +64,13 @@ class Moments(NamedTuple):
     """Models on each side of M nodes.
 
     Attributes:
-        count: Number of models, shape (2, M).
+        num_models: Number of models, shape (2, M).
         mean: Mean of the features, shape (2, M, V); 0 without models.
         scatter: Sum of outer products of deviations from the mean, shape (2, M, V, V).
         spread: Variance of each feature within a node, whatever the side, shape (V,).
     """
 
-    count: Floats
+    num_models: Floats
     mean: Floats
     scatter: Floats
     spread: Floats
@@ -84,7 +88,7 @@ def learn_priors(features: Floats32, memberships: Flags, folds: Sequence[slice])
         None where the models leave nothing to learn from: no member, no non-member, or one model on each side.
     """
     # Models are summed up fold by fold, so that a prior is a sum over the other folds and nothing of its own remains.
-    center = features.mean(axis=1, dtype=np.float64)
+    center = np.median(features[:, :: -(-features.shape[1] // NUM_IN_CENTER)], axis=1).astype(np.float64)
     sums = [_sums(features[:, rows], memberships[rows], center) for rows in folds]
     if len(folds) == 1:
         return [_learn(_moments(sums[0], center))]
@@ -116,8 +120,8 @@ def _moments(sums: Floats, center: Floats) -> Moments:
 
 
 def _learn(moments: Moments) -> StudentPrior | None:
-    has_models = moments.count > 0
-    freedom = np.maximum(moments.count - 1, 0).sum(axis=1)
+    has_models = moments.num_models > 0
+    freedom = np.maximum(moments.num_models - 1, 0).sum(axis=1)
     if not has_models.any(axis=1).all() or not freedom.sum():
         return None
     level = np.stack([mean[has].mean(axis=0) for mean, has in zip(moments.mean, has_models, strict=True)])
@@ -137,24 +141,24 @@ def _mean_covariances(moments: Moments, freedom: Floats) -> Floats:
     trust = freedom.sum() / (freedom.sum() + len(pooled))
     pooled = trust * pooled + (1 - trust) * np.diag(np.diag(pooled))
     scale: Floats = (total + BORROWED_FREEDOM * pooled) / (freedom + BORROWED_FREEDOM)[:, None, None]
-    return scale + np.diag(FLOOR * moments.spread + 1e-30)
+    return scale + np.diag(FLOOR * moments.spread + LEAST_VARIANCE)
 
 
 def _level_weight(moments: Moments, level: Floats, whitening: Floats) -> float:
     """Variance within a node over variance between the means of nodes."""
-    has_models = moments.count > 0
+    has_models = moments.num_models > 0
     squares = np.square((moments.mean - level[:, None]) @ whitening.T).mean(axis=-1)
     few_nodes = has_models.sum(axis=1) / np.maximum(has_models.sum(axis=1) - 1, 1)
-    excess = (squares * few_nodes[:, None] - 1 / np.maximum(moments.count, 1))[has_models]
+    excess = (squares * few_nodes[:, None] - 1 / np.maximum(moments.num_models, 1))[has_models]
     return _weight(float(excess.mean()))
 
 
 def _shift(moments: Moments, level: Floats, whitening: Floats) -> tuple[Floats, float]:
     """The mean shift, and the variance within a node over the variance of shifts; nodes count by their precision."""
-    has_both = (moments.count > 0).all(axis=0)
+    has_both = (moments.num_models > 0).all(axis=0)
     if not has_both.any():
         return level[1] - level[0], 1.0
-    (out_count, in_count), (out_mean, in_mean) = moments.count[:, has_both], moments.mean[:, has_both]
+    (out_count, in_count), (out_mean, in_mean) = moments.num_models[:, has_both], moments.mean[:, has_both]
     noise = 1 / out_count + 1 / in_count
     shifts, precision = in_mean - out_mean, 1 / noise
     shift = np.average(shifts, axis=0, weights=precision)
@@ -173,19 +177,19 @@ def _degrees_of_freedom(moments: Moments, scale: Floats, side: int) -> float:
     likelihood of f has a closed form in the eigenvalues of C⁻¹S.
     """
     num_features = scale.shape[-1]
-    is_used = moments.count[side] >= 2
+    is_used = moments.num_models[side] >= 2
     if not is_used.any():
         return np.nan
     other = 1 - side
     ratio = np.sqrt(np.diagonal(scale[side]) / np.diagonal(scale[other]))
     theirs = OTHER_SIDE_WEIGHT * scale[other] + moments.scatter[other, is_used]
-    theirs /= (OTHER_SIDE_WEIGHT + moments.count[other, is_used])[:, None, None]
+    theirs /= (OTHER_SIDE_WEIGHT + moments.num_models[other, is_used])[:, None, None]
     expected = (1 - OTHER_SIDE) * scale[side] + OTHER_SIDE * ratio[:, None] * ratio * theirs
     lower = np.linalg.cholesky(expected)
     half = np.linalg.solve(lower, moments.scatter[side, is_used])
     eigenvalues = np.linalg.eigvalsh(np.linalg.solve(lower, half.transpose(0, 2, 1)))
     eigenvalues = np.maximum(eigenvalues, 0.0)
-    counts, which = np.unique(moments.count[side, is_used] - 1, return_inverse=True)
+    counts, which = np.unique(moments.num_models[side, is_used] - 1, return_inverse=True)
     num_nodes = np.bincount(which)
     dof = num_features + 1 + FREEDOM
     steps = np.arange(num_features) / 2
