@@ -10,10 +10,9 @@ namespace bmpaudit {
 
 namespace {
 
-constexpr double kOtherSide = 0.5;     // share of the other side's covariance in the prior scale
-constexpr double kOtherSideWeight = 2;  // of all nodes in that covariance, as a number of models
-constexpr int kNodes = 8;               // at a time
-constexpr int kGroups = 8;              // of so many nodes in a task
+constexpr double kAllNodesWeight = 2;  // of all nodes in the other side's covariance, as a number of models
+constexpr int kNodes = 8;              // at a time
+constexpr int kGroups = 8;             // of so many nodes in a task
 constexpr int64_t kModelsBetweenCheckpoints = 256;
 constexpr double kCancelled = 1e-6;  // of a variance that is left without a model, below which the rest is fitted afresh
 
@@ -182,14 +181,14 @@ template <int V> class BlockStudent {
         for (int v = 0; v < features; ++v) prior_.shift[v] = priors_.shift[set * features + v];
         for (int side = 0; side < 2; ++side) {
             const double *mine = scale + side * features * features, *others = scale + (1 - side) * features * features;
-            const double freedom = priors_.dof[set * 2 + side] - features - 1;
+            const double own_scale = (priors_.dof[set * 2 + side] - features - 1) * (1 - priors_.other_share[set * 2 + side]);
             for (int v = 0, pair = 0; v < features; ++v) {
                 prior_.level[side][v] = priors_.level[(set * 2 + side) * features + v];
                 for (int w = 0; w <= v; ++w, ++pair) {
                     const auto ratio = [&](int f) { return std::sqrt(mine[f * features + f] / others[f * features + f]); };
-                    prior_.own[side][pair] = freedom * (1 - kOtherSide) * mine[v * features + w];
+                    prior_.own[side][pair] = own_scale * mine[v * features + w];
                     prior_.ratio[side][pair] = ratio(v) * ratio(w);
-                    prior_.other[side][pair] = kOtherSideWeight * others[v * features + w];
+                    prior_.other[side][pair] = kAllNodesWeight * others[v * features + w];
                 }
             }
         }
@@ -213,7 +212,7 @@ template <int V> class BlockStudent {
             f.other[i] = others / (level_weight + others);
             f.prior[i] = k / weight;
             f.rank_one[i] = k * n / weight;
-            f.other_scatter[i] = (dof - num_features() - 1) * kOtherSide / (kOtherSideWeight + others);
+            f.other_scatter[i] = (dof - num_features() - 1) * priors_.other_share[set * 2 + side] / (kAllNodesWeight + others);
             f.shrink[i] = weight / (weight + 1);
             f.exponent[i] = (dof + n + 1) / 2;
             constant[side] = priors_.log_gamma[(set * 2 + side) * priors_.num_counts + static_cast<int64_t>(n)] +

@@ -19,6 +19,7 @@ class SlowPrior:
     level_weight: float
     shift_weight: float
     dof: Any
+    other_share: Any
     scale: Any
 
 
@@ -59,41 +60,48 @@ def slow_prior(features: Floats, members: np.ndarray) -> SlowPrior:
     spread = np.square(deviations).sum(axis=0) / (features.shape[1] * (len(features) - 1))
     scale = [(t + 10 * pooled) / (f + 10) + np.diag(1e-6 * spread) for t, f in zip(total, freedom, strict=True)]
     level = [np.mean([node.mean for node in side if node.count], axis=0) for side in both]
-    inverse = np.linalg.inv((scale[0] + scale[1]) / 2)
+    inverses = []
+    for out, into in zip(*both, strict=True):
+        freedom_here = max(out.count - 1, 0) + max(into.count - 1, 0)
+        covariance = (scale[0] + scale[1] + out.scatter + into.scatter) / (2 + freedom_here)
+        inverses.append(np.linalg.inv(covariance))
 
-    def square(x: Any) -> float:
-        return float(x @ inverse @ x) / num_features
+    def square(x: Any, node: int) -> float:
+        return float(x @ inverses[node] @ x) / num_features
 
     excess = []
     for side, center in zip(both, level, strict=True):
-        known = [node for node in side if node.count]
+        known = [i for i, node in enumerate(side) if node.count]
         factor = len(known) / max(len(known) - 1, 1)
-        excess += [square(node.mean - center) * factor - 1 / node.count for node in known]
-    pairs = [(out, into) for out, into in zip(*both, strict=True) if out.count and into.count]
-    precision = [1 / (1 / out.count + 1 / into.count) for out, into in pairs]
-    shifts = [into.mean - out.mean for out, into in pairs]
+        excess += [square(side[i].mean - center, i) * factor - 1 / side[i].count for i in known]
+    pairs = [(i, out, into) for i, (out, into) in enumerate(zip(*both, strict=True)) if out.count and into.count]
+    precision = [1 / (1 / out.count + 1 / into.count) for _, out, into in pairs]
+    shifts = [into.mean - out.mean for _, out, into in pairs]
     shift = np.average(shifts, axis=0, weights=precision)
-    spread_of_shifts = [square(each - shift) - 1 / p for each, p in zip(shifts, precision, strict=True)]
-    shift_variance = np.average(spread_of_shifts, weights=precision)
-    dof = []
+    squares = [square(each - shift, i) for each, (i, _, _) in zip(shifts, pairs, strict=True)]
+    shift_variance = np.average([s - 1 / p for s, p in zip(squares, precision, strict=True)], weights=precision)
+    dof, other_share = [], []
     for side in (0, 1):
         nodes = [(mine, other) for mine, other in zip(both[side], both[1 - side], strict=True) if mine.count >= 2]
-        likelihoods = [
-            sum(
-                scatter_likelihood(mine, expected_covariance(scale, side, other), num_features + 1 + f)
+        likelihoods = {
+            (num_features + 1 + f, share): sum(
+                scatter_likelihood(mine, expected_covariance(scale, side, share, other), num_features + 1 + f)
                 for mine, other in nodes
             )
             for f in FREEDOM
-        ]
-        dof.append(num_features + 1 + FREEDOM[int(np.argmax(likelihoods))])
+            for share in (0.0, 0.5, 1.0)
+        }
+        best = max(likelihoods, key=lambda each: likelihoods[each])
+        dof.append(best[0])
+        other_share.append(best[1])
     weights = [1 / min(max(v, 1e-3), 1e3) for v in (np.mean(excess), shift_variance)]
-    return SlowPrior(level, shift, weights[0], weights[1], dof, scale)
+    return SlowPrior(level, shift, weights[0], weights[1], dof, other_share, scale)
 
 
-def expected_covariance(scale: Any, side: int, other: Side) -> Floats:
+def expected_covariance(scale: Any, side: int, share: float, other: Side) -> Floats:
     ratio = np.diag(np.sqrt(np.diag(scale[side]) / np.diag(scale[1 - side])))
     theirs = (2 * scale[1 - side] + other.scatter) / (2 + other.count)
-    result: Floats = scale[side] / 2 + ratio @ theirs @ ratio / 2
+    result: Floats = (1 - share) * scale[side] + share * ratio @ theirs @ ratio
     return result
 
 
@@ -115,7 +123,7 @@ def slow_ratio(x: Floats, nodes: tuple[Side, Side], prior: Any) -> float:
         mean = (prior.level_weight * prior.level[1 - side] + other.count * other.mean) / weight_of_other
         mean = mean + sign * prior.shift
         k, n, v = 1 / (1 / prior.shift_weight + 1 / weight_of_other), mine.count, len(x)
-        psi = (prior.dof[side] - v - 1) * expected_covariance(prior.scale, side, other)
+        psi = (prior.dof[side] - v - 1) * expected_covariance(prior.scale, side, prior.other_share[side], other)
         away = mine.mean - mean
         psi = psi + mine.scatter + k * n / (k + n) * np.outer(away, away)
         center, df = (k * mean + n * mine.mean) / (k + n), prior.dof[side] + n - v + 1

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from scipy.stats import binom
-from slow_attack import GAUSSIAN, QUERY, make_models
+from slow_attack import GAUSSIAN, QUERY, make_models, random_memberships
 
 from bmpaudit import Graph, InputError, datasets
-from bmpaudit.attack import DecisionSettings, ErrorCounts, Evidence, PermutationTest, node_mia, permutation_test
+from bmpaudit.attack import Base, DecisionSettings, ErrorCounts, Evidence, PermutationTest, node_mia, permutation_test
 from bmpaudit.samplers import Snowball, draw_memberships
 from bmpaudit.streams import Purpose, stream
 
@@ -114,3 +114,16 @@ def test_p_value_counts_the_real_one() -> None:
     counts = ErrorCounts.from_arrays(5, 5, 1, 1, 0.5)
     test = PermutationTest(0.5, np.array([0.4, 0.5, 0.6, 0.1]), counts, (counts,) * 4, "weak")
     assert test.p_value == pytest.approx(3 / 5)
+
+
+def test_nodes_without_models_on_a_side_have_no_rate() -> None:
+    """An attack may score them all the same."""
+    members = random_memberships(20, 6, seed=9)
+    members[:, 2] = False
+    models = make_models(members, np.random.default_rng(9).normal(size=members.shape) + members)
+    test = permutation_test(Base(), models, np.full(6, 0.4), num_permutations=4)
+    assert np.isfinite([test.statistic, *test.null_statistics]).all()
+    without = permutation_test(Base(), models, np.full(6, 0.4), num_permutations=4, targets=[0, 1, 3, 4, 5])
+    assert test.statistic == without.statistic
+    with pytest.raises(InputError, match=r"^there must be a node with models on both sides, got none$"):
+        permutation_test(Base(), models, np.full(6, 0.4), num_permutations=4, targets=[2])

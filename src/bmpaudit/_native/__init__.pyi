@@ -125,6 +125,7 @@ def student_scores(
     shift: npt.NDArray[np.float64],
     weights: npt.NDArray[np.float64],
     dof: npt.NDArray[np.float64],
+    other_share: npt.NDArray[np.float64],
     scale: npt.NDArray[np.float64],
     log_gamma: npt.NDArray[np.float64],
     num_threads: int,

@@ -39,12 +39,12 @@ class Student:
     The prior of a side of a node, with n' models, mean x̄' and scatter S' on the *other* side:
 
         mean    (a·level' + n'·x̄')/(a + n') ± shift, worth 1/(1/b + 1/(a + n')) models
-        scale   (dof - V - 1)·(½·scale + ½·(2·scale' + S')/(2 + n')), the latter brought to the variances of this side
+        scale   (dof - V - 1)·((1-s)·scale + s·(2·scale' + S')/(2 + n')), the latter brought to the side's variances
 
     `level`, `shift` and `scale` are means over nodes, the weights a and b follow from the variance between nodes (by
-    moments), and `dof` maximises the marginal likelihood; see `student_prior.py`. So a node needs no models on a side:
-    what is known of it then rests on its other side and on the other nodes. Nothing is scored only if no fitting model
-    has a member or none has a non-member, or if there is no second model on any side.
+    moments), `dof` and s maximise the marginal likelihood; see `student_prior.py`. So a node needs no models on a side:
+    what is known of it then rests on its other side and on the other nodes. Nodes cannot be scored only if no fitting
+    model has a member, or none has a non-member, or no node has two models on a side.
 
     Leaving out each model in turn is exact for the node's own models, by rank-one downdates in O(models · nodes). The
     prior is learnt without the tenth of the models that a model belongs to, so that nothing about its memberships
@@ -136,6 +136,7 @@ def _stacked(priors: Sequence[StudentPrior], num_models: int) -> dict[str, Float
         "shift": np.stack([prior.shift for prior in priors]),
         "weights": np.array([[prior.level_weight, prior.shift_weight] for prior in priors]),
         "dof": np.stack([prior.dof for prior in priors]),
+        "other_share": np.stack([prior.other_share for prior in priors]),
         "scale": np.stack([prior.scale for prior in priors]),
         "log_gamma": np.stack([prior.log_gamma(num_models) for prior in priors]),
     }
@@ -148,4 +149,4 @@ def _folds(num_models: int) -> list[slice]:
 
 def _spread(nodes: Ints, num_models: int) -> Ints:
     """The nodes that a prior is learnt from: so many that the work stays bounded."""
-    return evenly_spaced(nodes, min(max(2**20 // num_models, 256), 2**12))
+    return evenly_spaced(nodes, min(max(2**19 // num_models, 256), 2**12))

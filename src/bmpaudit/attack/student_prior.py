@@ -11,10 +11,10 @@ from scipy.special import gammaln
 
 from bmpaudit.arrays import Flags, Floats, Floats32
 
-OTHER_SIDE = 0.5
-"""Share of the other side's covariance in a node's prior scale."""
+OTHER_SHARES = (0.0, 0.5, 1.0)
+"""Shares of the other side's covariance in a node's prior scale that are tried."""
 
-OTHER_SIDE_WEIGHT = 2.0
+ALL_NODES_WEIGHT = 2.0
 """Weight of the mean over nodes in that covariance, as a number of models."""
 
 BORROWED_FREEDOM = 10.0
@@ -43,6 +43,7 @@ class StudentPrior:
         level_weight: How much alike the levels of nodes are, as a number of models.
         shift_weight: How much alike the shifts of nodes are, as a number of models.
         dof: Degrees of freedom of each side's covariance, shape (2,); above V + 1.
+        other_share: Share of the other side's covariance in each side's prior scale, shape (2,).
         scale: Mean over nodes of each side's covariance, shape (2, V, V); positive definite.
     """
 
@@ -51,6 +52,7 @@ class StudentPrior:
     level_weight: float
     shift_weight: float
     dof: Floats
+    other_share: Floats
     scale: Floats
 
     def log_gamma(self, max_count: int) -> Floats:
@@ -126,12 +128,11 @@ def _learn(moments: Moments) -> StudentPrior | None:
         return None
     level = np.stack([mean[has].mean(axis=0) for mean, has in zip(moments.mean, has_models, strict=True)])
     scale = _mean_covariances(moments, freedom)
-    whitening = np.linalg.inv(np.linalg.cholesky(scale.mean(axis=0)))
-    shift, shift_weight = _shift(moments, level, whitening)
-    dof = np.array([_degrees_of_freedom(moments, scale, side) for side in (0, 1)])
-    known = np.isfinite(dof)
-    dof = np.where(known, dof, dof[known][0] if known.any() else len(shift) + 1 + FREEDOM[0])
-    return StudentPrior(level, shift, _level_weight(moments, level, whitening), shift_weight, dof, scale)
+    precision = np.linalg.inv(_node_covariances(moments, scale))
+    shift, shift_weight = _shift(moments, level, precision)
+    level_weight = _level_weight(moments, level, precision)
+    dof, other_share = zip(*(_covariance_prior(moments, scale, side) for side in (0, 1)), strict=True)
+    return StudentPrior(level, shift, level_weight, shift_weight, np.array(dof), np.array(other_share), scale)
 
 
 def _mean_covariances(moments: Moments, freedom: Floats) -> Floats:
@@ -144,57 +145,81 @@ def _mean_covariances(moments: Moments, freedom: Floats) -> Floats:
     return scale + np.diag(FLOOR * moments.spread + LEAST_VARIANCE)
 
 
-def _level_weight(moments: Moments, level: Floats, whitening: Floats) -> float:
+def _node_covariances(moments: Moments, scale: Floats) -> Floats:
+    """The covariance of each node within its sides, shape (M, V, V), steadied by the mean over nodes."""
+    freedom = np.maximum(moments.num_models - 1, 0).sum(axis=0)
+    total = ALL_NODES_WEIGHT * scale.mean(axis=0) + moments.scatter.sum(axis=0)
+    result: Floats = total / (ALL_NODES_WEIGHT + freedom)[:, None, None]
+    return result
+
+
+def _mean_squares(deviations: Floats, precision: Floats) -> Floats:
+    """Of each node, the squared distance over V in units of its own spread."""
+    result: Floats = np.einsum("...mv,mvw,...mw->...m", deviations, precision, deviations) / deviations.shape[-1]
+    return result
+
+
+def _level_weight(moments: Moments, level: Floats, precision: Floats) -> float:
     """Variance within a node over variance between the means of nodes."""
     has_models = moments.num_models > 0
-    squares = np.square((moments.mean - level[:, None]) @ whitening.T).mean(axis=-1)
+    squares = _mean_squares(moments.mean - level[:, None], precision)
     few_nodes = has_models.sum(axis=1) / np.maximum(has_models.sum(axis=1) - 1, 1)
     excess = (squares * few_nodes[:, None] - 1 / np.maximum(moments.num_models, 1))[has_models]
     return _weight(float(excess.mean()))
 
 
-def _shift(moments: Moments, level: Floats, whitening: Floats) -> tuple[Floats, float]:
-    """The mean shift, and the variance within a node over the variance of shifts; nodes count by their precision."""
+def _shift(moments: Moments, level: Floats, precision: Floats) -> tuple[Floats, float]:
+    """The mean shift, and variance within a node over variance of shifts; nodes count by their numbers of models."""
     has_both = (moments.num_models > 0).all(axis=0)
     if not has_both.any():
         return level[1] - level[0], 1.0
-    (out_count, in_count), (out_mean, in_mean) = moments.num_models[:, has_both], moments.mean[:, has_both]
-    noise = 1 / out_count + 1 / in_count
-    shifts, precision = in_mean - out_mean, 1 / noise
-    shift = np.average(shifts, axis=0, weights=precision)
-    squares = np.square((shifts - shift) @ whitening.T).mean(axis=-1)
-    return shift, _weight(float(np.average(squares - noise, weights=precision)))
+    (num_out, num_in), (out_mean, in_mean) = moments.num_models[:, has_both], moments.mean[:, has_both]
+    noise = 1 / num_out + 1 / num_in
+    shifts = in_mean - out_mean
+    shift = np.average(shifts, axis=0, weights=1 / noise)
+    squares = _mean_squares(shifts - shift, precision[has_both])
+    return shift, _weight(float(np.average(squares - noise, weights=1 / noise)))
 
 
 def _weight(variance: float) -> float:
     return 1 / min(max(variance, 1 / MAX_WEIGHT), 1 / MIN_WEIGHT)
 
 
-def _degrees_of_freedom(moments: Moments, scale: Floats, side: int) -> float:
-    """The most likely of `FREEDOM`, from the scatter of all nodes with at least two models; NaN if there are none.
+def _covariance_prior(moments: Moments, scale: Floats, side: int) -> tuple[float, float]:
+    """The most likely degrees of freedom and share of the other side, given the scatter of all nodes.
 
     With S of n models Wishart given Σ, and Σ inverse Wishart with mean C and V + 1 + f degrees of freedom, the
-    likelihood of f has a closed form in the eigenvalues of C⁻¹S.
+    likelihood has a closed form in the eigenvalues of C⁻¹S and the determinant of C. If no node has two models on the
+    side, the smallest of all: what is known of the side is little.
     """
     num_features = scale.shape[-1]
+    dof = num_features + 1 + FREEDOM
     is_used = moments.num_models[side] >= 2
     if not is_used.any():
-        return np.nan
-    other = 1 - side
-    ratio = np.sqrt(np.diagonal(scale[side]) / np.diagonal(scale[other]))
-    theirs = OTHER_SIDE_WEIGHT * scale[other] + moments.scatter[other, is_used]
-    theirs /= (OTHER_SIDE_WEIGHT + moments.num_models[other, is_used])[:, None, None]
-    expected = (1 - OTHER_SIDE) * scale[side] + OTHER_SIDE * ratio[:, None] * ratio * theirs
-    lower = np.linalg.cholesky(expected)
-    half = np.linalg.solve(lower, moments.scatter[side, is_used])
-    eigenvalues = np.linalg.eigvalsh(np.linalg.solve(lower, half.transpose(0, 2, 1)))
-    eigenvalues = np.maximum(eigenvalues, 0.0)
+        return float(dof[0]), OTHER_SHARES[0]
     counts, which = np.unique(moments.num_models[side, is_used] - 1, return_inverse=True)
-    num_nodes = np.bincount(which)
-    dof = num_features + 1 + FREEDOM
     steps = np.arange(num_features) / 2
     gammas = gammaln((dof[:, None] + counts)[..., None] / 2 - steps) - gammaln(dof[:, None, None] / 2 - steps)
-    logs = np.array([np.log(freedom + eigenvalues).sum(axis=1) for freedom in FREEDOM])
-    likelihood = gammas.sum(axis=2) @ num_nodes + len(which) * num_features * dof / 2 * np.log(FREEDOM)
-    likelihood -= ((dof[:, None] + counts[which]) / 2 * logs).sum(axis=1)
-    return float(dof[likelihood.argmax()])
+    constant = gammas.sum(axis=2) @ np.bincount(which) + len(which) * num_features * dof / 2 * np.log(FREEDOM)
+    exponents = (dof[:, None] + counts[which]) / 2
+    theirs = _other_covariances(moments, scale, side)[is_used]
+    likelihood = []
+    for share in OTHER_SHARES:
+        lower = np.linalg.cholesky((1 - share) * scale[side] + share * theirs)
+        half = np.linalg.solve(lower, moments.scatter[side, is_used])
+        eigenvalues = np.linalg.eigvalsh(np.linalg.solve(lower, half.transpose(0, 2, 1)))
+        eigenvalues = np.maximum(eigenvalues, 0.0)
+        logs = np.array([np.log(freedom + eigenvalues).sum(axis=1) for freedom in FREEDOM])
+        half_determinants = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+        likelihood.append(constant - (exponents * logs).sum(axis=1) - counts[which] @ half_determinants)
+    best, freedom = np.unravel_index(np.argmax(likelihood), (len(OTHER_SHARES), len(FREEDOM)))
+    return float(dof[freedom]), OTHER_SHARES[best]
+
+
+def _other_covariances(moments: Moments, scale: Floats, side: int) -> Floats:
+    """The covariance of the other side of each node, brought to the variances of this side, shape (M, V, V)."""
+    other = 1 - side
+    ratio = np.sqrt(np.diagonal(scale[side]) / np.diagonal(scale[other]))
+    scatter = ALL_NODES_WEIGHT * scale[other] + moments.scatter[other]
+    result: Floats = ratio[:, None] * ratio * scatter / (ALL_NODES_WEIGHT + moments.num_models[other])[:, None, None]
+    return result
