@@ -70,10 +70,10 @@ def slow_prior(features: Floats, members: np.ndarray) -> SlowPrior:
         return float(x @ inverses[node] @ x) / num_features
 
     excess = []
-    for side, center in zip(both, level, strict=True):
-        known = [i for i, node in enumerate(side) if node.count]
+    for nodes, center in zip(both, level, strict=True):
+        known = [i for i, node in enumerate(nodes) if node.count]
         factor = len(known) / max(len(known) - 1, 1)
-        excess += [square(side[i].mean - center, i) * factor - 1 / side[i].count for i in known]
+        excess += [square(nodes[i].mean - center, i) * factor - 1 / nodes[i].count for i in known]
     pairs = [(i, out, into) for i, (out, into) in enumerate(zip(*both, strict=True)) if out.count and into.count]
     precision = [1 / (1 / out.count + 1 / into.count) for _, out, into in pairs]
     shifts = [into.mean - out.mean for _, out, into in pairs]
@@ -82,11 +82,11 @@ def slow_prior(features: Floats, members: np.ndarray) -> SlowPrior:
     shift_variance = np.average([s - 1 / p for s, p in zip(squares, precision, strict=True)], weights=precision)
     dof, other_share = [], []
     for side in (0, 1):
-        nodes = [(mine, other) for mine, other in zip(both[side], both[1 - side], strict=True) if mine.count >= 2]
+        facing = [(mine, other) for mine, other in zip(both[side], both[1 - side], strict=True) if mine.count >= 2]
         likelihoods = {
             (num_features + 1 + f, share): sum(
                 scatter_likelihood(mine, expected_covariance(scale, side, share, other), num_features + 1 + f)
-                for mine, other in nodes
+                for mine, other in facing
             )
             for f in FREEDOM
             for share in (0.0, 0.5, 1.0)
@@ -94,7 +94,7 @@ def slow_prior(features: Floats, members: np.ndarray) -> SlowPrior:
         best = max(likelihoods, key=lambda each: likelihoods[each])
         dof.append(best[0])
         other_share.append(best[1])
-    weights = [1 / min(max(v, 1e-3), 1e3) for v in (np.mean(excess), shift_variance)]
+    weights = [1 / min(max(float(v), 1e-3), 1e3) for v in (np.mean(excess), shift_variance)]
     return SlowPrior(level, shift, weights[0], weights[1], dof, other_share, scale)
 
 

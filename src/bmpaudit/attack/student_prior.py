@@ -128,7 +128,7 @@ def _learn(moments: Moments) -> StudentPrior | None:
         return None
     level = np.stack([mean[has].mean(axis=0) for mean, has in zip(moments.mean, has_models, strict=True)])
     scale = _mean_covariances(moments, freedom)
-    precision = np.linalg.inv(_node_covariances(moments, scale))
+    precision: Floats = np.linalg.inv(_node_covariances(moments, scale)).astype(np.float64)
     shift, shift_weight = _shift(moments, level, precision)
     level_weight = _level_weight(moments, level, precision)
     dof, other_share = zip(*(_covariance_prior(moments, scale, side) for side in (0, 1)), strict=True)
