@@ -61,7 +61,7 @@ def row(name: str, attack: str, num_fitting: int, query: str, made: AttackPerfor
 
 
 def compare(
-    name: str, graph: Graph, runs: ShadowRuns, prior_prob: Floats, training: float | None, order: object
+    name: str, graph: Graph, runs: ShadowRuns, prior_prob: Floats, training: float | None, order: Ints | None
 ) -> None:
     """Prints the rows of one graph; `order` shuffles memberships between models."""
     half = len(runs.memberships) // 2

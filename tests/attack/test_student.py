@@ -262,13 +262,13 @@ def test_too_few_models_are_told() -> None:
 
 
 def test_the_permutation_test_keeps_its_rate_and_finds_leakage() -> None:
-    """60 experiments without leakage at a rate of 1/5: 24 or more rejections have a probability below 2e-4."""
+    """In 40 experiments without leakage at a rate of 1/5, 18 or more alarms have a probability below 5e-4."""
     found = 0
-    for seed in range(60):
+    for seed in range(40):
         models = ring_models(16, 2, num_nodes=15, seed=100 + seed)
         order = np.random.default_rng(seed).permutation(16)
         null = models.permuted(order)
         test = permutation_test(STUDENT, null, np.full(15, 0.4), num_permutations=4, seed=seed, num_threads=1)
         found += test.is_leakage_found
-    assert 2 <= found < 24
+    assert found < 18
     assert permutation_test(STUDENT, ring_models(40, 2), np.full(12, 0.4), num_permutations=9).is_leakage_found
