@@ -5,6 +5,7 @@
 
 #include "attack.hpp"
 #include "bindings.hpp"
+#include "student.hpp"
 
 namespace bmpaudit {
 
@@ -71,6 +72,97 @@ void challenge(nb::handle statistics, nb::handle member, nb::handle fitting_stat
     });
 }
 
+// Prior parameters of the Student attack, with the arrays of Python held on to.
+struct Priors {
+    Array<const double, 3> level;
+    Array<const double, 2> shift, weights, dof, other_share;
+    Array<const double, 4> scale;
+    Array<const double, 3> log_gamma;
+
+    Priors(nb::handle level_object, nb::handle shift_object, nb::handle weights_object, nb::handle dof_object,
+           nb::handle other_share_object, nb::handle scale_object, nb::handle log_gamma_object, size_t num_features, size_t num_models)
+        : level(array_of<const double, 3>(level_object, "level")), shift(array_of<const double, 2>(shift_object, "shift")),
+          weights(array_of<const double, 2>(weights_object, "weights")), dof(array_of<const double, 2>(dof_object, "dof")),
+          other_share(array_of<const double, 2>(other_share_object, "other_share")),
+          scale(array_of<const double, 4>(scale_object, "scale")),
+          log_gamma(array_of<const double, 3>(log_gamma_object, "log_gamma")) {
+        const size_t num_sets = level.shape(0);
+        check_at_least("the number of priors", static_cast<int64_t>(num_sets), 1);
+        check_shape(level, "level", {num_sets, 2, num_features});
+        check_shape(shift, "shift", {num_sets, num_features});
+        check_shape(weights, "weights", {num_sets, 2});
+        check_shape(dof, "dof", {num_sets, 2});
+        check_shape(other_share, "other_share", {num_sets, 2});
+        check_shape(scale, "scale", {num_sets, 2, num_features, num_features});
+        check_shape(log_gamma, "log_gamma", {num_sets, 2, num_models + 1});
+        const auto is_finite = [](double value) { return std::isfinite(value); };
+        check_each("level", level.data(), level.size(), "be finite", is_finite);
+        check_each("shift", shift.data(), shift.size(), "be finite", is_finite);
+        check_each("scale", scale.data(), scale.size(), "be finite", is_finite);
+        check_each("log_gamma", log_gamma.data(), log_gamma.size(), "be finite", is_finite);
+        check_each("weights", weights.data(), weights.size(), "be positive and finite",
+                   [](double value) { return std::isfinite(value) && value > 0; });
+        check_each("dof", dof.data(), dof.size(), "be finite and above the number of features + 1", [&](double value) {
+            return std::isfinite(value) && value > static_cast<double>(num_features) + 1;
+        });
+        check_each("other_share", other_share.data(), other_share.size(), "be in [0, 1]",
+                   [](double value) { return value >= 0 && value <= 1; });
+        for (size_t matrix = 0; matrix < 2 * num_sets; ++matrix) check_positive_definite(matrix, num_features);
+    }
+    StudentPriors view() const {
+        return {static_cast<int>(level.shape(2)), static_cast<int64_t>(log_gamma.shape(2)), level.data(), shift.data(),
+                weights.data(), dof.data(), other_share.data(), scale.data(), log_gamma.data()};
+    }
+
+  private:
+    void check_positive_definite(size_t matrix, size_t size) const {
+        const double *entries = scale.data() + matrix * size * size;
+        double lower[kMaxStudentFeatures][kMaxStudentFeatures];
+        for (size_t v = 0; v < size; ++v)
+            for (size_t w = 0; w <= v; ++w) {
+                double rest = entries[v * size + w];
+                for (size_t u = 0; u < w; ++u) rest -= lower[v][u] * lower[w][u];
+                if (v == w && !(rest > 0)) refuse(PyExc_ValueError, "scale must be positive definite, got matrix ", matrix);
+                lower[v][w] = v == w ? std::sqrt(rest) : rest / lower[w][w];
+            }
+    }
+};
+
+void score_student(nb::handle features_object, nb::handle member_object, nb::handle challenged_object,
+                   nb::handle set_of_object, nb::handle level, nb::handle shift, nb::handle weights, nb::handle dof,
+                   nb::handle other_share, nb::handle scale, nb::handle log_gamma, int num_threads, nb::handle scores_object) {
+    const auto features = array_of<const float, 3>(features_object, "features");
+    const auto member = array_of<const uint8_t, 2>(member_object, "member");
+    const size_t num_features = features.shape(0), num_fitting = features.shape(1), num_nodes = features.shape(2);
+    check_range<int64_t>("the number of features", static_cast<int64_t>(num_features), 1, kMaxStudentFeatures);
+    check_shape(member, "member", {num_fitting, num_nodes});
+    check_flags("member", member);
+    Array<const float, 3> challenged = features;
+    if (!challenged_object.is_none()) {
+        challenged = array_of<const float, 3>(challenged_object, "challenged");
+        check_shape(challenged, "challenged", {num_features, challenged.shape(1), num_nodes});
+    }
+    const size_t num_models = challenged.shape(1);
+    const Priors priors(level, shift, weights, dof, other_share, scale, log_gamma, num_features, num_fitting);
+    const auto set_of = vector_of<int64_t>(set_of_object, "set_of");
+    check_shape(set_of, "set_of", {num_models});
+    const int64_t num_sets = static_cast<int64_t>(priors.level.shape(0));
+    check_each("set_of", set_of.data(), set_of.size(), "be the number of a prior",
+               [&](int64_t set) { return set >= 0 && set < num_sets; });
+    check_num_threads(num_threads);
+    const auto scores = array_of<double, 2>(scores_object, "scores");
+    check_shape(scores, "scores", {num_models, num_nodes});
+
+    const auto table = [](const Array<const float, 3> &array) {
+        return FeatureTable{array.data(), static_cast<int64_t>(array.shape(1)), static_cast<int64_t>(array.shape(2))};
+    };
+    const FeatureTable fitting = table(features), asked = table(challenged);
+    interruptible([&](const Poll &poll) {
+        student_scores(fitting, member.data(), challenged_object.is_none() ? nullptr : &asked, set_of.data(),
+                       priors.view(), num_threads, poll, scores.data());
+    });
+}
+
 }  // namespace
 
 void bind_attack(nb::module_ &module) {
@@ -80,6 +172,11 @@ void bind_attack(nb::module_ &module) {
         "num_threads"_a, "errors"_a, "scores"_a.none(),
         "Fills `errors` (weak or strong, false positives or negatives, node) and `scores` (model, node); without fitting "
         "models, each model is challenged with hypotheses fitted on all others.");
+    module.def(
+        "student_scores", &score_student, "features"_a, "member"_a, "challenged"_a.none(), "set_of"_a, "level"_a, "shift"_a,
+        "weights"_a, "dof"_a, "other_share"_a, "scale"_a, "log_gamma"_a, "num_threads"_a, "scores"_a,
+        "Fills `scores` (model, node) with log-likelihood ratios of the Student attack; without challenged models, each "
+        "model is challenged with a fit on all others.");
 }
 
 }  // namespace bmpaudit

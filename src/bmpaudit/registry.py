@@ -72,7 +72,13 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
     STATISTIC: _entries(
         "shadow", ("margin", "margin:label_margin", "true label's logit minus the others' log-sum-exp")
     ),
-    ATTACK: _entries("attack", ("gaussian", "gaussian:Gaussian", "a normal fit per node and hypothesis (Algorithm 2)")),
+    ATTACK: _entries(
+        "attack",
+        ("gaussian", "gaussian:Gaussian", "a normal fit per node and hypothesis (Algorithm 2)"),
+        ("student", "student:Student", "all queries and the neighbours, a Student t fit with a learnt prior"),
+        ("rmia", "rmia:RMIA", "confidence ratio against those of other nodes (Zarifzadeh et al. 2024)"),
+        ("base", "base_attack:Base", "confidence against its mean over models (Lassila et al. 2025)"),
+    ),
     RULE: _entries(
         "attack",
         ("strong", "rules:Strong", "weighs the likelihood ratio with the prior odds"),

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from scipy.stats import binom
-from slow_attack import GAUSSIAN, QUERY, make_models
+from slow_attack import GAUSSIAN, QUERY, make_models, random_memberships
 
 from bmpaudit import Graph, InputError, datasets
-from bmpaudit.attack import DecisionSettings, ErrorCounts, Evidence, PermutationTest, node_mia, permutation_test
+from bmpaudit.attack import Base, DecisionSettings, ErrorCounts, Evidence, PermutationTest, node_mia, permutation_test
 from bmpaudit.attack.permutation_test import mean_distance_from_guessing
 from bmpaudit.samplers import Snowball, draw_memberships
 from bmpaudit.streams import Purpose, stream
@@ -124,3 +124,14 @@ def test_nodes_of_all_models_or_of_none_do_not_count() -> None:
     )
     assert mean_distance_from_guessing(counts) == pytest.approx(0.7)
     assert mean_distance_from_guessing(counts.take([1, 2])) == 0.0
+
+
+def test_nodes_without_models_on_a_side_have_no_rate() -> None:
+    """An attack may score them all the same."""
+    members = random_memberships(20, 6, seed=9)
+    members[:, 2] = False
+    models = make_models(members, np.random.default_rng(9).normal(size=members.shape) + members)
+    test = permutation_test(Base(), models, np.full(6, 0.4), num_permutations=4)
+    assert np.isfinite([test.statistic, *test.null_statistics]).all()
+    without = permutation_test(Base(), models, np.full(6, 0.4), num_permutations=4, targets=[0, 1, 3, 4, 5])
+    assert test.statistic == without.statistic

@@ -159,6 +159,28 @@ def challenge(**changed: Any) -> Any:
     return arguments["scores"]
 
 
+def student_scores(**changed: Any) -> Any:
+    rng = np.random.default_rng(0)
+    arguments = {
+        "features": rng.normal(size=(2, 8, 3)).astype(np.float32),
+        "member": flags(8, 3),
+        "challenged": None,
+        "set_of": ints64(0, 0, 0, 0, 1, 1, 1, 1),
+        "level": np.zeros((2, 2, 2)),
+        "shift": np.ones((2, 2)),
+        "weights": np.ones((2, 2)),
+        "dof": np.full((2, 2), 4.0),
+        "other_share": np.full((2, 2), 0.5),
+        "scale": np.tile(np.eye(2), (2, 2, 1, 1)),
+        "log_gamma": np.zeros((2, 2, 9)),
+        "num_threads": 2,
+        "scores": np.zeros((8, 3)),
+    }
+    arguments |= changed
+    _native.student_scores(**arguments)
+    return arguments["scores"]
+
+
 def log_likelihood(**changed: Any) -> Any:
     arguments: dict[str, Any] = {
         "counts": COUNTS,
@@ -233,6 +255,7 @@ RIGHT: tuple[Callable[..., Any], ...] = (
     gradient,
     trained_parameters,
     challenge,
+    student_scores,
     log_likelihood,
     grid_log_likelihood,
     leakage_quantiles,
@@ -382,6 +405,40 @@ WRONG: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (
     (challenge, {"num_threads": 0}),
     (challenge, {"errors": np.zeros((2, 2, 2), dtype=np.int64)}),
     (challenge, {"scores": np.zeros((7, 3))}),
+    (student_scores, {"features": np.zeros((2, 8, 4), dtype=np.float32)}),
+    (student_scores, {"features": np.zeros((2, 8, 3))}),
+    (student_scores, {"features": np.zeros((0, 8, 3), dtype=np.float32)}),
+    (student_scores, {"features": np.zeros((17, 8, 3), dtype=np.float32)}),
+    (student_scores, {"features": np.zeros((3, 8, 3), dtype=np.float32)}),
+    (student_scores, {"features": np.zeros((2, 7, 3), dtype=np.float32)}),
+    (student_scores, {"member": np.full((8, 3), 2, dtype=np.uint8)}),
+    (student_scores, {"member": np.zeros((8, 3), dtype=np.bool_)}),
+    (student_scores, {"challenged": np.zeros((2, 8, 2), dtype=np.float32)}),
+    (student_scores, {"challenged": np.zeros((1, 8, 3), dtype=np.float32)}),
+    (student_scores, {"challenged": np.zeros((2, 5, 3), dtype=np.float32)}),
+    (student_scores, {"set_of": ints64(0, 0, 0, 0, 1, 1, 1, 2)}),
+    (student_scores, {"set_of": ints64(-1, 0, 0, 0, 1, 1, 1, 1)}),
+    (student_scores, {"set_of": ints64(0)}),
+    (student_scores, {"level": np.zeros((2, 2, 3))}),
+    (student_scores, {"level": np.full((2, 2, 2), NAN)}),
+    (student_scores, {"level": np.zeros((0, 2, 2)), "set_of": ints64()}),
+    (student_scores, {"shift": np.full((2, 2), INF)}),
+    (student_scores, {"shift": np.zeros((2, 1))}),
+    (student_scores, {"weights": np.zeros((2, 2))}),
+    (student_scores, {"weights": np.ones((1, 2))}),
+    (student_scores, {"dof": np.full((2, 2), 3.0)}),
+    (student_scores, {"dof": np.full((2, 2), NAN)}),
+    (student_scores, {"other_share": np.full((2, 2), 1.5)}),
+    (student_scores, {"other_share": np.full((2, 2), NAN)}),
+    (student_scores, {"scale": np.tile(np.ones((2, 2)), (2, 2, 1, 1))}),
+    (student_scores, {"scale": np.zeros((2, 2, 2, 2))}),
+    (student_scores, {"scale": np.full((2, 2, 2, 2), NAN)}),
+    (student_scores, {"scale": np.tile(np.eye(3), (2, 2, 1, 1))}),
+    (student_scores, {"log_gamma": np.zeros((2, 2, 8))}),
+    (student_scores, {"log_gamma": np.full((2, 2, 9), INF)}),
+    (student_scores, {"num_threads": 0}),
+    (student_scores, {"scores": np.zeros((8, 2))}),
+    (student_scores, {"scores": np.zeros((8, 3), dtype=np.float32)}),
     (log_likelihood, {"counts": COUNTS[:, :3].copy()}),
     (log_likelihood, {"counts": COUNTS * -1}),
     (log_likelihood, {"counts": np.array([[1.0, 1, 2, 0]]), "log_prior_odds": np.zeros(1)}),

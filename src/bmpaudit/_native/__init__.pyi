@@ -116,6 +116,21 @@ def challenge_models(
     errors: npt.NDArray[np.int64],
     scores: npt.NDArray[np.float64] | None,
 ) -> None: ...
+def student_scores(
+    features: npt.NDArray[np.float32],
+    member: npt.NDArray[np.uint8],
+    challenged: npt.NDArray[np.float32] | None,
+    set_of: npt.NDArray[np.int64],
+    level: npt.NDArray[np.float64],
+    shift: npt.NDArray[np.float64],
+    weights: npt.NDArray[np.float64],
+    dof: npt.NDArray[np.float64],
+    other_share: npt.NDArray[np.float64],
+    scale: npt.NDArray[np.float64],
+    log_gamma: npt.NDArray[np.float64],
+    num_threads: int,
+    scores: npt.NDArray[np.float64],
+) -> None: ...
 def log_likelihood(
     counts: npt.NDArray[np.float64],
     log_prior_odds: npt.NDArray[np.float64],

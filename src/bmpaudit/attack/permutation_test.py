@@ -28,7 +28,8 @@ class PermutationTest:
     """The attack on the models as they are, and after shuffling memberships between models.
 
     Attributes:
-        statistic: Mean over nodes of |A/n_0 + B/n_1 - 1| under the weak rule; 0 is guessing, 1 never (or always) wrong.
+        statistic: Mean of |A/n_0 + B/n_1 - 1| under the weak rule, over nodes with models on both sides; 0 is guessing,
+            1 never (or always) wrong.
         null_statistics: The same after each of R shuffles, shape (R,).
         counts: Errors on the models as they are.
         null_counts: Errors after each shuffle, R of them.
