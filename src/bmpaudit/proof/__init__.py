@@ -1,0 +1,1 @@
+"""Proofs: what an attack shows beyond doubt, how many nodes it can name, and whether its probabilities can be trusted."""
