@@ -27,14 +27,13 @@ Method = Literal["one-guess", "prequential"]
 Guessed = dict[Parameter, tuple[Choice, Guesses]]
 
 MIN_MODELS = 8
-FEW_MODELS = 200
-FIRST_FIT = 32
+FEW_MODELS = 128
+FIRST_FIT = 64
 GROWTH = 1.5
-LOOK_AHEAD = 10
 
 
 def default_num_fitting(num_models: int) -> int:
-    """Number of models to fit on: a third, or half of fewer than 200 models, of which a third is too few.
+    """Number of models to fit on: a third, or half of fewer than 128 models, of which a third is too few.
 
     >>> default_num_fitting(1000), default_num_fitting(64)
     (333, 32)
@@ -78,7 +77,7 @@ def prove(
         prior_draws: 0 if priors are exact; otherwise each is a frequency over this many independent draws.
         level: Confidence level of each of the three bounds.
         method: one-guess or prequential.
-        num_fitting: Number of models to fit on, for one-guess: a third of them if None, half if fewer than 200.
+        num_fitting: Number of models to fit on, for one-guess: a third of them if None, half if fewer than 128.
         fitting: Other models to fit on, for one-guess; all of `models` are then challenged.
         num_threads: Number of threads; the result does not depend on it.
 
@@ -99,7 +98,7 @@ def prove(
             lambda name: claims_of_attack(sources[name], challenged, fitted, priors, threads),
             fitted,
             challenged,
-            challenged.num_models if method == "one-guess" else LOOK_AHEAD * fitted.num_models,
+            challenged.num_models if method == "one-guess" else fitted.num_models,
             priors,
             level,
         )
@@ -271,8 +270,8 @@ def _prove_prequentially(
 def refits(num_models: int) -> Iterator[int]:
     """Numbers of models at which the prequential method fits again, and the end.
 
-    >>> list(refits(100))
-    [32, 48, 72, 100]
+    >>> list(refits(200))
+    [64, 96, 144, 200]
     """
     number = FIRST_FIT
     while number < num_models:
