@@ -4,8 +4,8 @@ Memberships depend on each other, and the adversary is the best there is: they k
 given every output. Two families of mechanisms:
 
 - random: law of memberships and likelihoods drawn from Dirichlet distributions;
-- worst case: all nodes are in together or not at all, and the output tells which, wrongly with a fixed probability. Every
-  guess is right with exactly the largest probability that ε allows, so the bound fails as often as it may.
+- worst case: all nodes are in together or not at all, and the output tells which, wrongly with a fixed probability.
+  Every guess is right with exactly the largest probability that ε allows, so the bound fails as often as it may.
 
     python examples/proof_validity.py
 """
@@ -127,9 +127,7 @@ def true_values(truth: PrivacyLevels) -> dict[str, float]:
 def violations(proof: Proof, truth: PrivacyLevels) -> list[bool]:
     """Whether each bound exceeds the truth."""
     values = true_values(truth)
-    return [
-        bound.proven is not None and bound.proven > values[bound.parameter] + TOLERANCE for bound in proof.bounds
-    ]
+    return [bound.proven is not None and bound.proven > values[bound.parameter] + TOLERANCE for bound in proof.bounds]
 
 
 def print_violations(num_mechanisms: int, seed: int) -> None:
@@ -142,14 +140,17 @@ def print_violations(num_mechanisms: int, seed: int) -> None:
         for _ in range(num_mechanisms):
             mechanism = make(rng)
             truth = privacy_levels(mechanism)
-            for parameter, is_above in zip(PARAMETERS, violations(audit(mechanism, NUM_MODELS, rng), truth), strict=True):
+            for parameter, is_above in zip(
+                PARAMETERS, violations(audit(mechanism, NUM_MODELS, rng), truth), strict=True
+            ):
                 counts[parameter] += is_above
             hits = surest_hits(mechanism, HORIZON, rng)
             counts[ANYTIME] += anytime_ever_exceeds(hits, truth.bmp.right)
             counts[FIXED] += fixed_ever_exceeds(hits, truth.bmp.right)
         most = int(scipy.stats.binom.isf(1e-3, num_mechanisms, 1 - LEVEL))
         for bound, number in counts.items():
-            print(f"| {name} | {bound} | {num_mechanisms:,} | {number:,} | {100 * number / num_mechanisms:.2f} % | {most:,} |")
+            share = f"{100 * number / num_mechanisms:.2f} %"
+            print(f"| {name} | {bound} | {num_mechanisms:,} | {number:,} | {share} | {most:,} |")
 
 
 def print_consistency(num_mechanisms: int, num_models: int, seed: int) -> None:
@@ -159,7 +160,9 @@ def print_consistency(num_mechanisms: int, num_models: int, seed: int) -> None:
     while min(map(len, ratios.values())) < num_mechanisms:
         mechanism = random_mechanism(rng)
         truth = privacy_levels(mechanism)
-        wanted = [name for name in PARAMETERS if len(ratios[name]) < num_mechanisms and is_learnable(mechanism, truth, name)]
+        wanted = [
+            name for name in PARAMETERS if len(ratios[name]) < num_mechanisms and is_learnable(mechanism, truth, name)
+        ]
         if wanted:
             proof = audit(mechanism, num_models, rng)
             for bound in proof.bounds:

@@ -29,7 +29,7 @@ def noise_models(num_models: int, num_nodes: int, rng: np.random.Generator, frac
     memberships = np.zeros((num_models, num_nodes), dtype=bool)
     for row in memberships:
         row[rng.choice(num_nodes, int(fraction * num_nodes), replace=False)] = True
-    statistics = {query: rng.normal(size=memberships.shape) for query in ("full", "none")}
+    statistics = {query: rng.normal(size=memberships.shape).astype(np.float32) for query in ("full", "none")}
     return Evidence(statistics, memberships, np.arange(num_models))
 
 

@@ -25,7 +25,10 @@ def test_wealth_is_a_martingale_at_the_truth_and_falls_below_it(epsilon: float, 
     """The mean over the next guess, for a few histories."""
     for hits, misses in ((0, 0), (5, 0), (20, 3)):
         now = fed(hits, misses, log_odds).log_wealth(epsilon)
-        after = [fed(hits + 1, misses, log_odds).log_wealth(epsilon), fed(hits, misses + 1, log_odds).log_wealth(epsilon)]
+        after = [
+            fed(hits + 1, misses, log_odds).log_wealth(epsilon),
+            fed(hits, misses + 1, log_odds).log_wealth(epsilon),
+        ]
         at_truth = scipy.special.expit(epsilon + log_odds)
         for rate, is_equal in ((at_truth, True), (0.8 * at_truth, False), (0.1 * at_truth, False)):
             mean = rate * np.exp(after[0]) + (1 - rate) * np.exp(after[1])

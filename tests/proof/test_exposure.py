@@ -125,5 +125,5 @@ def test_bad_input(changes: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"log_odds": np.zeros((4, 2)), "memberships": np.ones((4, 2), dtype=bool), **changes}
     with pytest.raises(InputError, match=message):
         exposure(**arguments)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="precision must be one of 0.5"):
+    with pytest.raises(InputError, match=r"precision must be one of 0\.5"):
         exposure(np.zeros((4, 2)), np.ones((4, 2), dtype=bool)).members.at(0.2)

@@ -81,7 +81,9 @@ def test_no_challenged_model_is_in_the_fit() -> None:
         proof = prove(Memorising(), models, PRIOR, num_threads=ONE_THREAD)
         above += proof.mp.is_beyond_floor
         # The fault that this guards against: every challenged model is in the fit.
-        everything = Memorising().score(*[Evidence({"full": models.statistics["full"]}, models.memberships, models.indices)] * 2, num_threads=1)
+        everything = Memorising().score(
+            *[Evidence({"full": models.statistics["full"]}, models.memberships, models.indices)] * 2, num_threads=1
+        )
         scores = everything.log_likelihood_ratio
         faulty = prove_scores(
             scored(scores[:30], models.memberships[:30]), scored(scores[30:], models.memberships[30:], 30), PRIOR
@@ -173,9 +175,7 @@ def test_results_are_plain_values_and_a_table() -> None:
         assert {"proven", "floor", "level", "method", "num_fitting", "num_guesses", "num_hits"} <= set(value)
         assert value["method"] == "one guess per model"
     lines = str(proof).splitlines()
-    assert lines[0] == (
-        "proven with 95 % confidence each, one guess per model, fitted on 30 models, 30 challenged"
-    )
+    assert lines[0] == ("proven with 95 % confidence each, one guess per model, fitted on 30 models, 30 challenged")
     assert len(lines) == 4
     assert "guesses right, gaussian, none; the sampler alone gives ≥ -1.10" in lines[1]
 
@@ -185,17 +185,17 @@ def test_the_number_of_fitting_models() -> None:
     assert default_num_fitting(100) == 50
 
 
-def bad_scores(**changes: object) -> list[ScoredModels]:
-    memberships = random_memberships(40)
-    scores = np.random.default_rng(1).normal(size=memberships.shape)
-    return [scored(scores[:20], memberships[:20]), scored(scores[20:], memberships[20:], 20)]
-
-
 def test_bad_models() -> None:
     models = noise_models(60, NUM_NODES, np.random.default_rng(0))
     cases: list[tuple[dict[str, object], str]] = [
-        ({"models": models.take(slice(7))}, "there must be at least 8 models to fit on some and challenge others, got 7"),
-        ({"models": models.take(slice(60)), "method": "prequential"}, "the prequential method needs more than 64 models, got 60"),
+        (
+            {"models": models.take(slice(7))},
+            "there must be at least 8 models to fit on some and challenge others, got 7",
+        ),
+        (
+            {"models": models.take(slice(60)), "method": "prequential"},
+            "the prequential method needs more than 64 models, got 60",
+        ),
         ({"method": "guess"}, "method must be one-guess or prequential, got method='guess'"),
         ({"method": "prequential", "num_fitting": 3}, "takes no fitting models"),
         ({"fitting": models, "num_fitting": 3}, "only one of fitting and num_fitting can be given, got both"),
@@ -206,7 +206,10 @@ def test_bad_models() -> None:
         ({"prior_prob": np.full(NUM_NODES, 1.5)}, r"prior_prob must be in \[0, 1\], got prior_prob=1.5 for node 0"),
         ({"prior_prob": np.full(NUM_NODES, np.nan)}, r"prior_prob must be in \[0, 1\], got prior_prob=nan for node 0"),
         ({"prior_prob": np.ones(NUM_NODES)}, r"prior_prob must be in \(0, 1\) for at least one node, got only 0 and 1"),
-        ({"prior_prob": np.append(np.zeros(1), PRIOR[1:])}, "prior_prob is 0 for node 0, but memberships say otherwise"),
+        (
+            {"prior_prob": np.append(np.zeros(1), PRIOR[1:])},
+            "prior_prob is 0 for node 0, but memberships say otherwise",
+        ),
         ({"prior_draws": 10}, "prior_prob must be a frequency over prior_draws=10 draws, got 0.25 for node 0"),
         ({"prior_draws": -1}, "prior_draws must be a whole number of at least 0, got prior_draws=-1"),
         ({"level": 1.0}, "level must be in"),
@@ -227,7 +230,9 @@ def test_models_without_members_or_non_members() -> None:
             truth = memberships.copy()
             truth[rows] = value
             parts = scored(scores[:20], truth[:20]), scored(scores[20:], truth[20:], 20)
-            with pytest.raises(InputError, match=f"memberships of the {models} models must hold both sides, got no {name}"):
+            with pytest.raises(
+                InputError, match=f"memberships of the {models} models must hold both sides, got no {name}"
+            ):
                 prove_scores(*parts, np.full(4, 0.4))
 
 
@@ -249,7 +254,9 @@ def test_bad_scores() -> None:
     with pytest.raises(InputError, match="scores of the same names, got a and b"):
         prove_scores({"a": fitting}, {"b": challenged}, prior)
     with pytest.raises(InputError, match="must be of the same models, got other memberships for b"):
-        prove_scores({"a": fitting, "b": scored(scores[:20], ~memberships[:20])}, {"a": challenged, "b": challenged}, prior)
+        prove_scores(
+            {"a": fitting, "b": scored(scores[:20], ~memberships[:20])}, {"a": challenged, "b": challenged}, prior
+        )
     with pytest.raises(InputError, match="challenged models must have 4 nodes as the fitting models, got 3"):
         prove_scores(fitting, scored(scores[20:, :3], memberships[20:, :3], 20), prior)
     with pytest.raises(InputError, match="there must be at least 8 models"):

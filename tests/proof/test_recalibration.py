@@ -17,7 +17,9 @@ def draw(seed: int, shape: tuple[int, int] = (60, 1000), spread: float = 2.0) ->
     return truth, rng.random(shape) < scipy.special.expit(truth)
 
 
-@pytest.mark.parametrize("distort", [lambda x: x, lambda x: 3 * x, lambda x: x + 2, lambda x: x**3, lambda x: 0.2 * x - 1])
+@pytest.mark.parametrize(
+    "distort", [lambda x: x, lambda x: 3 * x, lambda x: x + 2, lambda x: x**3, lambda x: 0.2 * x - 1]
+)
 def test_any_monotone_distortion_is_undone(distort: object) -> None:
     assert callable(distort)
     truth, members = draw(0)
@@ -88,7 +90,11 @@ def test_results_are_plain_values_and_print() -> None:
 @pytest.mark.parametrize(
     ("log_odds", "members", "message"),
     [
-        (np.zeros((2, 3)), np.ones((2, 2)), r"must have one shape \(num_models, num_nodes\), got \(2, 3\) and \(2, 2\)"),
+        (
+            np.zeros((2, 3)),
+            np.ones((2, 2)),
+            r"must have one shape \(num_models, num_nodes\), got \(2, 3\) and \(2, 2\)",
+        ),
         (np.full((1, 2), np.nan), np.array([[True, False]]), "log-odds must not be NaN"),
         (np.zeros((1, 2)), np.array([[True, True]]), "memberships must hold both sides, got no non-member"),
         (np.zeros((1, 2)), np.array([[False, False]]), "memberships must hold both sides, got no member"),

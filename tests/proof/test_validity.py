@@ -53,7 +53,7 @@ def test_a_threshold_chosen_on_the_challenged_models_would_be_found_out() -> Non
 @pytest.mark.parametrize("parameter", ["epsilon_right", "epsilon_left"])
 def test_the_bound_comes_within_a_tenth_of_the_truth(parameter: str) -> None:
     """With 100,000 models, for outputs that attain ε and are not rare."""
-    rng, ratios = np.random.default_rng(3), []
+    rng, ratios = np.random.default_rng(3), list[float]()
     while len(ratios) < 12:
         mechanism = example.random_mechanism(rng)
         truth = privacy_levels(mechanism)
@@ -61,11 +61,16 @@ def test_the_bound_comes_within_a_tenth_of_the_truth(parameter: str) -> None:
             continue
         models, odds = example.draw(mechanism, 100_000, rng), np.log(mechanism.prior_odds)
         claims = most_confident(example.best_scores(mechanism)[models.output], odds)
-        fitting = {order: type(made)(made.node[:33_333], made.says_member[:33_333], made.confidence[:33_333]) for order, made in claims.items()}
+        fitting = {
+            order: type(made)(made.node[:33_333], made.says_member[:33_333], made.confidence[:33_333])
+            for order, made in claims.items()
+        }
         choice = choose(parameter, {"": fitting}, models.memberships[:33_333], odds, 66_667, 0.05)  # type: ignore[arg-type]
         made = claims[choice.order]
         rest = type(made)(made.node[33_333:], made.says_member[33_333:], made.confidence[33_333:])
-        guesses = make_guesses(rest, choice.threshold.value, models.memberships[33_333:], np.arange(66_667), np.zeros(66_667))
+        guesses = make_guesses(
+            rest, choice.threshold.value, models.memberships[33_333:], np.arange(66_667), np.zeros(66_667)
+        )
         bound = epsilon_bound(guesses.num_hits, guesses.num_guesses)
         assert bound is not None
         ratios.append(bound / example.true_values(truth)[parameter])
@@ -74,7 +79,7 @@ def test_the_bound_comes_within_a_tenth_of_the_truth(parameter: str) -> None:
 
 
 def test_mp_comes_within_a_tenth_of_the_truth() -> None:
-    rng, ratios = np.random.default_rng(4), []
+    rng, ratios = np.random.default_rng(4), list[float]()
     while len(ratios) < 4:
         mechanism = example.random_mechanism(rng)
         truth = privacy_levels(mechanism)
@@ -84,7 +89,9 @@ def test_mp_comes_within_a_tenth_of_the_truth() -> None:
 
 
 def test_the_example_prints_its_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["proof_validity.py", "--mechanisms", "2", "--consistency", "1", "--models", "3000"])
+    monkeypatch.setattr(
+        sys, "argv", ["proof_validity.py", "--mechanisms", "2", "--consistency", "1", "--models", "3000"]
+    )
     example.main()
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 + 2 * 5 + 1 + 2 + 3

@@ -1,4 +1,4 @@
-"""Proofs: what an attack shows beyond doubt, how many nodes it can name, and whether its probabilities can be believed."""
+"""Proofs: what an attack shows beyond doubt, how many nodes it can name, and how far to believe it."""
 
 from bmpaudit.proof.anytime import AnytimeBound, mean_bound
 from bmpaudit.proof.bounds import epsilon_bound, mp_bound

@@ -47,8 +47,8 @@ class AnytimeBound:
     these are a half-line; the bound is its upper end, and exceeds the true ε only if that was ruled out. ∎
 
     The mixture has weight 0.4 on c = 1, which is the best stake as long as no guess is wrong, and spreads the rest by
-    the arcsine law. Compared with the fixed-sample bound this costs about log(1 + log(2.5)/log(1/a)): 0.27 at 95 % if
-    all guesses are right.
+    the arcsine law. Compared with the fixed-sample bound at 95 % this costs 0.16 if all guesses are right, 0.4 to 0.5
+    if a few of some hundreds are wrong, and next to nothing if many are.
 
     What it does not prove: as `epsilon_bound`. The guess about a model must not use its memberships, nor anything made
     from later models. Models must be taken in an order that does not depend on how they come out.
@@ -61,7 +61,7 @@ class AnytimeBound:
     >>> for _ in range(500):
     ...     bound.update(1)
     >>> round(bound.value, 2)
-    4.85
+    4.96
     """
 
     def __init__(self, level: float = 0.95, lowest: float = -math.inf) -> None:

@@ -45,14 +45,15 @@ def epsilon_bound(num_hits: int, num_guesses: int, level: float = 0.95) -> float
 
     Proof for BMP. Let κ = σ(ε) = 1/(1 + e^-ε). Given the outputs w_1, w_2, … and the rule, the guessed models and nodes
     are fixed, so is G, and memberships of different models are independent. The guess "node i is in model j" is right
-    with probability Pr(M_i = 1 | w_j) ≤ κ (Definition 4). Hence C is a sum of G independent indicators of probability at
-    most κ, stochastically dominated by B ~ Binomial(G, κ). The limit L(C) = BetaInv(a; C, G - C + 1) rises in C and
+    with probability Pr(M_i = 1 | w_j) ≤ κ (Definition 4). Hence C is a sum of G independent indicators of probability
+    at most κ, stochastically dominated by B ~ Binomial(G, κ). The limit L(C) = BetaInv(a; C, G - C + 1) rises in C and
     Pr(L(B) > κ) ≤ a (Clopper and Pearson), so Pr(L(C) > κ) ≤ a. This holds given any outputs, so also without the
     condition. logit is increasing and logit(κ) = ε. ∎
 
     Proof for BMDP. Number the guesses of one model; let F be the output and the earlier memberships guessed. Averaging
-    over all other memberships, Pr(M_i = 1 | F) = E[Pr(M_i = 1 | M_-i, w) | F] ≤ κ (Definition 5). So each guess is right
-    with conditional probability at most κ given the earlier ones, and by induction C is dominated by Binomial(G, κ). ∎
+    over all other memberships, Pr(M_i = 1 | F) = E[Pr(M_i = 1 | M_-i, w) | F] ≤ κ (Definition 5). So each guess is
+    right with conditional probability at most κ given the earlier ones, and by induction C is dominated by
+    Binomial(G, κ). ∎
 
     What it does not prove: a low bound does not show privacy, as a better attack may prove more. With several guesses
     per model nothing follows for BMP (see `mean_bound`); and BMDP's ε is infinite for samplers of fixed size whatever
@@ -67,7 +68,7 @@ def epsilon_bound(num_hits: int, num_guesses: int, level: float = 0.95) -> float
         InputError: if the counts or the level are impossible.
 
     >>> round(epsilon_bound(500, 500), 3), epsilon_bound(0, 500)
-    (5.115, None)
+    (5.114, None)
     """
     failure_prob = check_level(level)
     _check_counts(num_hits, num_guesses)
@@ -86,8 +87,8 @@ def mp_bound(num_hits: int, log_odds: Floats, level: float = 0.95) -> float | No
     Proof. By Definition 1 the posterior odds of the guessed statement are at most e^ε times its prior odds, so a guess
     of prior log-odds o_k is right with probability at most q_k = σ(ε + o_k), o_k being log η_i for "node i is in" and
     -log η_i for "node i is not in". Given the outputs, hits are independent (one guess per model), so C is dominated by
-    the Poisson-binomial law with probabilities q(ε), and p(ε) = Pr(PB(q(ε)) ≥ C) is at most a with probability at most a.
-    p rises in ε, so {ε: p(ε) > a} is a half-line; the bound lies at its lower end, and exceeds ε only if p(ε) ≤ a. ∎
+    the Poisson-binomial law with probabilities q(ε), and p(ε) = Pr(PB(q(ε)) ≥ C) is at most a with probability at most
+    a. p rises in ε, so {ε: p(ε) > a} is a half-line; the bound lies at its lower end, and exceeds ε only if p(ε) ≤ a. ∎
 
     Upper limits in place of o_k raise every q_k(ε) and so lower the bound: with limits that hold together except with
     probability b, the bound holds with probability 1 - a - b.
@@ -103,7 +104,7 @@ def mp_bound(num_hits: int, log_odds: Floats, level: float = 0.95) -> float | No
         InputError: if the counts, odds or level are impossible.
 
     >>> round(mp_bound(500, np.zeros(500)), 3), round(mp_bound(500, np.full(500, -1.1)), 3)
-    (5.115, 6.215)
+    (5.114, 6.214)
     """
     failure_prob = check_level(level)
     odds = np.asarray(log_odds, dtype=np.float64)
@@ -125,7 +126,9 @@ def quick_mp_bound(hit_rate: float, log_odds: Floats) -> float:
     matters: by Hoeffding (1956) the tail of a Poisson-binomial law at C ≥ Σ q_k + 1 is at most that of the binomial law
     with the same mean.
     """
-    found = largest_rejected(lambda epsilon: bool(scipy.special.expit(epsilon + log_odds).mean() <= hit_rate), precision=1e-3)
+    found = largest_rejected(
+        lambda epsilon: bool(scipy.special.expit(epsilon + log_odds).mean() <= hit_rate), precision=1e-3
+    )
     return found or 0.0
 
 

@@ -204,13 +204,18 @@ class Exposure:
         )
 
     def __str__(self) -> str:
-        lines = [f"exposure over {self.members.num_models:,} models", "  certainty   members named            right   non-members named        right"]
+        lines = [
+            f"exposure over {self.members.num_models:,} models",
+            "  certainty   members named            right   non-members named        right",
+        ]
         for k, precision in enumerate(self.members.precision):
             cells = []
             for curve in (self.members, self.non_members):
                 limits = f"({curve.named.low[k]:.1f} to {curve.named.high[k]:.1f})"
                 share = curve.share_correct.mean[k]
-                cells.append(f"{curve.named.mean[k]:8.1f} {limits:<16}{'  –  ' if math.isnan(share) else f'{share:.3f}'}")
+                cells.append(
+                    f"{curve.named.mean[k]:8.1f} {limits:<16}{'  –  ' if math.isnan(share) else f'{share:.3f}'}"
+                )
             lines.append(f"  {100 * precision:7.1f} %  {cells[0]}   {cells[1]}")
         return "\n".join(lines)
 
@@ -242,16 +247,17 @@ def exposure(
     """
     check_level(level)
     values, truth = np.asarray(log_odds, dtype=np.float64), np.asarray(memberships, dtype=np.bool_)
-    if values.ndim != 2 or values.shape != truth.shape:  # noqa: PLR2004
+    if values.ndim != 2 or values.shape != truth.shape:
         raise InputError(
-            f"log-odds and memberships must have one shape (num_models, num_nodes), got {values.shape} and {truth.shape}"
+            f"log-odds and memberships must have one shape (num_models, num_nodes), got {values.shape} and "
+            f"{truth.shape}"
         )
-    if len(values) < 2:  # noqa: PLR2004
+    if len(values) < 2:
         raise InputError(f"there must be at least 2 models to tell how much they differ, got {len(values)}")
     if np.isnan(values).any():
         raise InputError("log-odds must not be NaN")
     wanted = np.array(sorted(precision))
-    if not wanted.size or not ((wanted >= 0.5) & (wanted < 1)).all():  # noqa: PLR2004
+    if not wanted.size or not ((wanted >= 0.5) & (wanted < 1)).all():
         raise InputError(f"precision must be in [0.5, 1), got {', '.join(map(str, precision)) or 'none'}")
     if at_risk not in precision:
         raise InputError(f"at_risk must be one of {', '.join(map(str, precision))}, got at_risk={at_risk}")

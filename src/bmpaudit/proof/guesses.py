@@ -120,10 +120,10 @@ def learn_threshold(
 ) -> Threshold:
     """The confidence from which on statements are worth making: the one that maximises the bound to be expected.
 
-    It is learnt on fitting models, each scored without being in its own fit. For every possible threshold the bound is
-    found that as many challenged models as there are would give: with the share of guesses as on the fitting models, and
-    with misses in proportion to those seen or to those that the posterior odds foretell, whichever are more, and one
-    more. Few models show no miss where a tenth as many misses as models are to come; the attack's own doubts do.
+    It is learnt on fitting models, each scored without being in its own fit. Each possible threshold is judged by the
+    bound to be expected of the challenged models: with guesses as often as on the fitting models, and misses as often as
+    were seen there or as the posterior odds foretell, whichever is more, and one miss on top. Foretold misses matter
+    because a few hundred fitting models may show none where some are to come.
 
     Args:
         confidence: Confidence of the statements about the fitting models, shape (J,).
@@ -240,9 +240,7 @@ class Guesses:
         return Guesses(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
 
-def make_guesses(
-    claims: Claims, threshold: float, memberships: Flags, indices: Ints, log_odds: Floats
-) -> Guesses:
+def make_guesses(claims: Claims, threshold: float, memberships: Flags, indices: Ints, log_odds: Floats) -> Guesses:
     """The claims of sufficient confidence, compared with the truth.
 
     Args:

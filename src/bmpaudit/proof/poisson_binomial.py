@@ -53,4 +53,4 @@ def tail(prob: Floats, at_least: int) -> float:
     mass = pmf(prob)
     upper = mass[at_least:].sum()
     # The smaller of the two sums is the more accurate one.
-    return float(upper) if upper < 0.5 else float(1 - mass[:at_least].sum())  # noqa: PLR2004
+    return float(upper) if upper < 0.5 else float(1 - mass[:at_least].sum())

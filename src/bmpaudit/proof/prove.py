@@ -58,7 +58,8 @@ def prove(
     With `one-guess`, the first models are fitted on and all others challenged, one guess or none about each. On the
     fitting models, each scored without being in its own fit, the best of the sources (attack and query; an attack that
     fuses queries takes all of them) and the confidence from which on to guess are chosen, separately for each
-    parameter. Nothing is chosen after looking at a challenged model. `epsilon_bound` and `mp_bound` have the guarantees.
+    parameter. Nothing is chosen after looking at a challenged model. `epsilon_bound` and `mp_bound` have the
+    guarantees.
 
     With `prequential`, each model is guessed about with what was fitted on the models before it, and bets are made on
     the guesses: the bound holds at any time, so models may be added until it is as high as wanted. The rule is fitted
@@ -90,9 +91,7 @@ def prove(
     threads = thread_count(num_threads)
 
     def guess(fitted: Evidence, challenged: Evidence) -> Guessed:
-        on_fitting = {
-            name: claims_of_attack(source, fitted, None, priors, threads) for name, source in sources.items()
-        }
+        on_fitting = {name: claims_of_attack(source, fitted, None, priors, threads) for name, source in sources.items()}
         return _guess(
             on_fitting,
             lambda name: claims_of_attack(sources[name], challenged, fitted, priors, threads),
@@ -294,7 +293,9 @@ def _same_models(scored: Mapping[str, ScoredModels]) -> ScoredModels:
 
 def _check_enough(num_models: int) -> None:
     if num_models < MIN_MODELS:
-        raise InputError(f"there must be at least {MIN_MODELS} models to fit on some and challenge others, got {num_models}")
+        raise InputError(
+            f"there must be at least {MIN_MODELS} models to fit on some and challenge others, got {num_models}"
+        )
 
 
 def _check_apart(fitting: ScoredModels, challenged: ScoredModels) -> None:
@@ -303,9 +304,9 @@ def _check_apart(fitting: ScoredModels, challenged: ScoredModels) -> None:
             f"challenged models must have {fitting.memberships.shape[1]} nodes as the fitting models, got "
             f"{challenged.memberships.shape[1]}"
         )
-    _, mine, theirs = np.intersect1d(fitting.indices, challenged.indices, return_indices=True)
-    if len(mine):
-        raise InputError(f"model {fitting.indices[mine[0]]} is among both the fitting and the challenged models")
+    both = np.intersect1d(fitting.indices, challenged.indices)
+    if len(both):
+        raise InputError(f"model {both[0]} is among both the fitting and the challenged models")
 
 
 def _check_sides(fitting: Evidence | ScoredModels, challenged: Evidence | ScoredModels, priors: PriorOdds) -> None:

@@ -66,7 +66,7 @@ def claims_of_attack(
     Args:
         source: Attack and queries.
         models: Models to make statements about.
-        fitting: Other models to fit on; if None, no model is in its own fit: each is left out, or they are cross-fitted.
+        fitting: Other models to fit on; if None, each model is left out of its own fit, or all are cross-fitted.
         priors: Prior odds of all nodes.
         num_threads: Number of threads.
 
