@@ -181,8 +181,7 @@ def test_results_are_plain_values_and_a_table() -> None:
 
 
 def test_the_number_of_fitting_models() -> None:
-    assert default_num_fitting(1_000) == 333
-    assert default_num_fitting(100) == 50
+    assert [default_num_fitting(number) for number in (8, 100, 128, 1_000, 10_000)] == [4, 50, 42, 333, 1_000]
 
 
 def test_bad_models() -> None:

@@ -8,6 +8,7 @@ from bmpaudit.proof.guesses import Choice, Claims, Guesses, Threshold
 from bmpaudit.proof.prove import default_num_fitting, prove, prove_scores
 from bmpaudit.proof.result import Proof, ProvenBound
 from bmpaudit.proof.scored_models import ScoredModels
+from bmpaudit.proof.several import SeveralGuesses, several_guesses
 
 __all__ = [
     "AnytimeBound",
@@ -22,6 +23,7 @@ __all__ = [
     "Recalibration",
     "Reliability",
     "ScoredModels",
+    "SeveralGuesses",
     "Threshold",
     "default_num_fitting",
     "epsilon_bound",
@@ -32,4 +34,5 @@ __all__ = [
     "prove_scores",
     "recalibrate",
     "reliability",
+    "several_guesses",
 ]

@@ -121,8 +121,8 @@ def learn_threshold(
     """The confidence from which on statements are worth making: the one that maximises the bound to be expected.
 
     It is learnt on fitting models, each scored without being in its own fit. Each possible threshold is judged by the
-    bound to be expected of the challenged models: with guesses as often as on the fitting models, and misses as often as
-    were seen there or as the posterior odds foretell, whichever is more, and one miss on top. Foretold misses matter
+    bound to be expected of the challenged models: with guesses as often as on the fitting models, and misses as often
+    as were seen there or as the posterior odds foretell, whichever is more, and one miss on top. Foretold misses matter
     because a few hundred fitting models may show none where some are to come.
 
     Args:

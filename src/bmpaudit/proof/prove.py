@@ -28,17 +28,23 @@ Guessed = dict[Parameter, tuple[Choice, Guesses]]
 
 MIN_MODELS = 8
 FEW_MODELS = 128
+MANY_MODELS = 1_000
 FIRST_FIT = 64
 GROWTH = 1.5
 
 
 def default_num_fitting(num_models: int) -> int:
-    """Number of models to fit on: a third, or half of fewer than 128 models, of which a third is too few.
+    """Number of models to fit on: a third of them.
 
-    >>> default_num_fitting(1000), default_num_fitting(64)
-    (333, 32)
+    Half of fewer than 128 models, of which a third is too few. Of more than 1,000 models, as many as of 1,000, or a
+    tenth if that is more: the rule hardly improves any more, and each challenged model raises what can be proven.
+
+    >>> [default_num_fitting(number) for number in (64, 300, 1_000, 2_000, 10_000)]
+    [32, 100, 333, 333, 1000]
     """
-    return num_models // (2 if num_models < FEW_MODELS else 3)
+    if num_models < FEW_MODELS:
+        return num_models // 2
+    return min(num_models // 3, max(MANY_MODELS // 3, num_models // 10))
 
 
 def prove(
@@ -78,7 +84,7 @@ def prove(
         prior_draws: 0 if priors are exact; otherwise each is a frequency over this many independent draws.
         level: Confidence level of each of the three bounds.
         method: one-guess or prequential.
-        num_fitting: Number of models to fit on, for one-guess: a third of them if None, half if fewer than 128.
+        num_fitting: Number of models to fit on, for one-guess; `default_num_fitting` if None.
         fitting: Other models to fit on, for one-guess; all of `models` are then challenged.
         num_threads: Number of threads; the result does not depend on it.
 
