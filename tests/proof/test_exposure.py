@@ -95,6 +95,24 @@ def test_too_few_models_say_how_many_would_do() -> None:
     assert "of its 400 training nodes, 100 % of them correctly" in audit(200)
 
 
+def test_an_attack_that_still_gains_from_models_says_so() -> None:
+    memberships = np.ones((64, 100), dtype=bool)
+    log_odds, half = (np.tile(np.where(np.arange(100) < number, HIGH, 0.0), (64, 1)) for number in (40, 10))
+    curve = exposure(log_odds, memberships, log_odds_half=half).members
+    k = curve.at(0.99)
+    assert curve.still_to_come[k] == pytest.approx(30)
+    assert curve.models_needed[k] == 64 * 3
+    assert not curve.is_settled[k]
+    assert exposure(log_odds, memberships, log_odds_half=log_odds).members.is_settled[k]
+
+
+def test_that_nobody_is_named_is_not_settled_while_less_certain_names_still_come() -> None:
+    likely = scipy.special.logit(0.96)
+    log_odds, half = (np.tile(np.where(np.arange(100) < number, likely, 0.0), (64, 1)) for number in (40, 10))
+    result = exposure(log_odds, np.ones((64, 100), dtype=bool), log_odds_half=half)
+    assert "64 models are too few to say how many members can be named with 99 % certainty" in result.statement()
+
+
 def test_nobody_named() -> None:
     memberships = np.random.default_rng(0).random((64, 5)) < 0.5
     assert exposure(np.zeros((64, 5)), memberships).statement() == "no member can be named with 99 % certainty"
@@ -119,6 +137,7 @@ def test_results_are_plain_values_and_a_table() -> None:
         ({"precision": (0.3,)}, r"precision must be in \[0.5, 1\), got 0.3"),
         ({"precision": (0.9,)}, "at_risk must be one of 0.9, got at_risk=0.99"),
         ({"level": 2.0}, "level must be in"),
+        ({"log_odds_half": np.zeros((4, 3))}, r"log_odds_half must be numbers of shape \(4, 2\) as log-odds, got \(4, 3\)"),
     ],
 )
 def test_bad_input(changes: dict[str, object], message: str) -> None:

@@ -50,10 +50,12 @@ def test_bounds_exceed_the_truth_no_more_often_than_they_say() -> None:
 
 
 def test_counting_each_guess_would_be_wrong_for_bmp() -> None:
-    """All nodes are in or none: their guesses are right or wrong together."""
-    rng, audits, above = np.random.default_rng(2), 250, 0
+    """Four nodes that are all in or all out: their guesses are right or wrong together, and count four times."""
+    rng, audits, above = np.random.default_rng(2), 400, 0
     for _ in range(audits):
         mechanism = example.worst_case(rng)
+        while mechanism.num_nodes != 4:
+            mechanism = example.worst_case(rng)
         models, odds = example.draw(mechanism, 150, rng), mechanism.posterior_log_odds.T
         said_in = odds[models.output][:, 0] > 0
         guesses = several_guesses(odds[models.output][said_in], models.memberships[said_in], mechanism.num_nodes)

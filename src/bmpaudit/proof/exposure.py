@@ -103,6 +103,8 @@ class ExposureCurve:
         total: Mean number of nodes per model that could be named correctly.
         num_models: Number of models.
         level: Confidence level of each limit.
+        still_to_come: How many more nodes would be named correctly with any number of fitting models, shape (P,); 0
+            where it is not known.
     """
 
     precision: Floats
@@ -112,16 +114,21 @@ class ExposureCurve:
     total: float
     num_models: int
     level: float
+    still_to_come: Floats
 
     @cached_property
     def models_needed(self) -> Ints:
         """Number of models that would do at each precision, shape (P,); at most the number there is if it does.
 
-        Enough are 32, and as many as narrow the limits of `correct` to ±25 % of its mean, or ±1 node if that is more.
+        Enough are 32, and as many as narrow the limits of `correct` to ±25 % of its mean, or ±1 node if that is more,
+        and bring what is still to come below that, given that it falls as the number of models rises; and as many as
+        would do at every lower precision: that nobody is named at 99 % means little while more and more are at 95 %.
         """
         wanted = np.maximum(MAX_SPREAD * self.correct.mean, ONE_NODE)
-        needed = np.ceil(self.num_models * (self.correct.half_width / wanted) ** 2)
-        return np.maximum(needed, MIN_MODELS).astype(np.int64)
+        for_limits = self.num_models * (self.correct.half_width / wanted) ** 2
+        for_attack = self.num_models * self.still_to_come / wanted
+        needed = np.ceil(np.maximum(np.maximum(for_limits, for_attack), MIN_MODELS)).astype(np.int64)
+        return np.maximum.accumulate(needed)
 
     @property
     def is_settled(self) -> Flags:
@@ -151,6 +158,7 @@ class ExposureCurve:
             "correct_low": self.correct.low,
             "correct_high": self.correct.high,
             "share_correct": self.share_correct.mean,
+            "still_to_come": self.still_to_come,
             "is_settled": self.is_settled,
             "models_needed": self.models_needed,
         }
@@ -225,6 +233,7 @@ def exposure(
     memberships: Flags,
     *,
     nodes: Ints | None = None,
+    log_odds_half: Floats | None = None,
     precision: tuple[float, ...] = PRECISIONS,
     at_risk: float = AT_RISK,
     level: float = 0.95,
@@ -238,6 +247,9 @@ def exposure(
         log_odds: Calibrated posterior log-odds of challenged models, shape (J, K).
         memberships: The truth, shape (J, K).
         nodes: Ids of the nodes, shape (K,); 0, 1, 2, … if None.
+        log_odds_half: The same with half as many models to fit and recalibrate on, shape (J, K). If given, it tells how
+            much is still to come with more models: the number of nodes named grows as e - b/n with the number n of
+            fitting models, so what is missing at n is what was gained from n/2 to n.
         precision: Posterior probabilities from which on a node is named, in [0.5, 1).
         at_risk: One of them, for the tables of nodes.
         level: Confidence level of limits.
@@ -261,18 +273,21 @@ def exposure(
         raise InputError(f"precision must be in [0.5, 1), got {', '.join(map(str, precision)) or 'none'}")
     if at_risk not in precision:
         raise InputError(f"at_risk must be one of {', '.join(map(str, precision))}, got at_risk={at_risk}")
+    half = None if log_odds_half is None else np.asarray(log_odds_half, dtype=np.float64)
+    if half is not None and (half.shape != values.shape or np.isnan(half).any()):
+        raise InputError(f"log_odds_half must be numbers of shape {values.shape} as log-odds, got {half.shape}")
     ids = np.arange(values.shape[1]) if nodes is None else np.asarray(nodes, dtype=np.int64)
     threshold = float(scipy.special.logit(at_risk))
     return Exposure(
-        members=_curve(values, truth, wanted, level),
-        non_members=_curve(-values, ~truth, wanted, level),
+        members=_curve(values, truth, half, wanted, level),
+        non_members=_curve(-values, ~truth, None if half is None else -half, wanted, level),
         member_nodes=_per_node(values, truth, ids, threshold, level),
         non_member_nodes=_per_node(-values, ~truth, ids, threshold, level),
         at_risk=at_risk,
     )
 
 
-def _curve(values: Floats, truth: Flags, precision: Floats, level: float) -> ExposureCurve:
+def _curve(values: Floats, truth: Flags, half: Floats | None, precision: Floats, level: float) -> ExposureCurve:
     thresholds = scipy.special.logit(precision)
     is_named = [values >= threshold for threshold in thresholds]
     named = np.stack([each.sum(axis=1) for each in is_named], axis=1).astype(np.float64)
@@ -284,6 +299,10 @@ def _curve(values: Floats, truth: Flags, precision: Floats, level: float) -> Exp
         # The ratio of two means, linearised.
         residuals = (correct - share * named) / mean_named
     spread = _half_width(residuals, level)
+    gain = np.zeros(len(precision))
+    if half is not None:
+        before = [((half >= threshold) & truth).sum(axis=1).mean() for threshold in thresholds]
+        gain = np.maximum(correct.mean(axis=0) - before, 0.0)
     return ExposureCurve(
         precision=precision,
         named=_band(named, level, largest),
@@ -292,6 +311,7 @@ def _curve(values: Floats, truth: Flags, precision: Floats, level: float) -> Exp
         total=float(truth.sum(axis=1).mean()),
         num_models=len(values),
         level=level,
+        still_to_come=gain,
     )
 
 

@@ -23,6 +23,7 @@ ORDERS: dict[Parameter, tuple[Order, ...]] = {
     "mp": ("either by ratio", "in by ratio", "out by ratio", "in by odds", "out by odds"),
 }
 NUM_MP_THRESHOLDS = 64
+ENOUGH_MODELS = 10
 PSEUDO_MISSES = 1.0
 """Misses added when a threshold is judged: without them, a handful of lucky guesses looks as good as hundreds."""
 
@@ -57,6 +58,21 @@ class Claims:
     def log_odds(self, log_odds_low: Floats, log_odds_high: Floats) -> Floats:
         """Upper limits of the prior log-odds of the statements, from limits of log η for all nodes, shape (J,)."""
         return np.where(self.says_member, log_odds_high[self.node], -log_odds_low[self.node])
+
+
+def can_be_named(memberships: Flags) -> Flags:
+    """Nodes that enough fitting models hold, and enough do not, to make statements about them, shape (N,).
+
+    Enough are ten, or an eighth of the fitting models if that is less. The surest statement is the likeliest to rest on
+    a fit that went wrong, and a fit to two or three models often does: an attack may be wildly sure of nodes that are
+    hardly ever in a sample.
+
+    Args:
+        memberships: Memberships of the fitting models, shape (J, N).
+    """
+    num_in = np.count_nonzero(memberships, axis=0)
+    needed = min(ENOUGH_MODELS, len(memberships) // 8)
+    return np.minimum(num_in, len(memberships) - num_in) >= needed
 
 
 def most_confident(

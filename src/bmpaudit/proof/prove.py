@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from bmpaudit.arrays import Flags
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.inputs import check_fitting_models
 from bmpaudit.attack.split import split_models
@@ -17,11 +18,20 @@ from bmpaudit.errors import InputError
 from bmpaudit.interfaces import Attack
 from bmpaudit.proof.anytime import AnytimeBound
 from bmpaudit.proof.bounds import check_level, epsilon_bound, mp_bound
-from bmpaudit.proof.guesses import PARAMETERS, Choice, Guesses, Parameter, choose, make_guesses
+from bmpaudit.proof.guesses import (
+    PARAMETERS,
+    Choice,
+    Guesses,
+    Parameter,
+    can_be_named,
+    choose,
+    make_guesses,
+    most_confident,
+)
 from bmpaudit.proof.priors import PriorOdds
 from bmpaudit.proof.result import ONE_GUESS, PREQUENTIAL, Proof, ProvenBound
 from bmpaudit.proof.scored_models import ScoredModels
-from bmpaudit.proof.scoring import ClaimsByOrder, claims_of_attack, claims_of_scores, sources_of
+from bmpaudit.proof.scoring import ClaimsByOrder, claims_of_attack, sources_of
 
 Method = Literal["one-guess", "prequential"]
 Guessed = dict[Parameter, tuple[Choice, Guesses]]
@@ -97,10 +107,14 @@ def prove(
     threads = thread_count(num_threads)
 
     def guess(fitted: Evidence, challenged: Evidence) -> Guessed:
-        on_fitting = {name: claims_of_attack(source, fitted, None, priors, threads) for name, source in sources.items()}
+        is_allowed = _allowed(fitted, priors)
+        on_fitting = {
+            name: claims_of_attack(source, fitted, None, priors.log_odds, is_allowed, threads)
+            for name, source in sources.items()
+        }
         return _guess(
             on_fitting,
-            lambda name: claims_of_attack(sources[name], challenged, fitted, priors, threads),
+            lambda name: claims_of_attack(sources[name], challenged, fitted, priors.log_odds, is_allowed, threads),
             fitted,
             challenged,
             challenged.num_models if method == "one-guess" else fitted.num_models,
@@ -161,13 +175,17 @@ def prove_scores(
     _check_enough(fitted.num_models + others.num_models)
     _check_apart(fitted, others)
     _check_sides(fitted, others, priors)
+    is_allowed = _allowed(fitted, priors)
     for name, scored in on_fitting.items():
-        values = scored.log_likelihood_ratio[:, priors.is_uncertain]
+        values = scored.log_likelihood_ratio[:, is_allowed]
         if (values == values.flat[0]).all():
             raise InputError(f"{name} must differ, got {values.flat[0]:g} for all fitting models and nodes")
     guessed = _guess(
-        {name: claims_of_scores(scored.log_likelihood_ratio, priors) for name, scored in on_fitting.items()},
-        lambda name: claims_of_scores(on_challenged[name].log_likelihood_ratio, priors),
+        {
+            name: most_confident(scored.log_likelihood_ratio, priors.log_odds, is_allowed)
+            for name, scored in on_fitting.items()
+        },
+        lambda name: most_confident(on_challenged[name].log_likelihood_ratio, priors.log_odds, is_allowed),
         fitted,
         others,
         others.num_models,
@@ -287,6 +305,14 @@ def refits(num_models: int) -> Iterator[int]:
 
 def _floor(parameter: Parameter, priors: PriorOdds) -> float:
     return {"epsilon_right": priors.floor_right, "epsilon_left": priors.floor_left, "mp": 0.0}[parameter]
+
+
+def _allowed(fitting: Evidence | ScoredModels, priors: PriorOdds) -> Flags:
+    """Nodes that may be guessed about, shape (N,)."""
+    is_allowed = priors.is_uncertain & can_be_named(fitting.memberships)
+    if not is_allowed.any():
+        raise InputError(f"no node is both in and missing from enough of the {fitting.num_models} fitting models")
+    return is_allowed
 
 
 def _same_models(scored: Mapping[str, ScoredModels]) -> ScoredModels:

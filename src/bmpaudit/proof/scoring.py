@@ -9,14 +9,13 @@ from typing import TypeAlias, cast
 import numpy as np
 
 from bmpaudit import registry
-from bmpaudit.arrays import Floats
+from bmpaudit.arrays import Flags, Floats
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.not_auditable import can_be_attacked
 from bmpaudit.attack.scoring import MAX_BLOCK, rounds
 from bmpaudit.errors import InputError
 from bmpaudit.interfaces import Attack, LeaveOneOutAttack
 from bmpaudit.proof.guesses import Claims, Order, most_confident
-from bmpaudit.proof.priors import PriorOdds
 
 ClaimsByOrder: TypeAlias = Mapping[Order, Claims]
 
@@ -59,7 +58,12 @@ def sources_of(attacks: Sequence[Attack], queries: tuple[str, ...]) -> list[Sour
 
 
 def claims_of_attack(
-    source: Source, models: Evidence, fitting: Evidence | None, priors: PriorOdds, num_threads: int
+    source: Source,
+    models: Evidence,
+    fitting: Evidence | None,
+    log_prior_odds: Floats,
+    is_allowed: Flags,
+    num_threads: int,
 ) -> ClaimsByOrder:
     """The most confident statements about each model, by a fit on other models.
 
@@ -67,21 +71,22 @@ def claims_of_attack(
         source: Attack and queries.
         models: Models to make statements about.
         fitting: Other models to fit on; if None, each model is left out of its own fit, or all are cross-fitted.
-        priors: Prior odds of all nodes.
+        log_prior_odds: log η of all nodes, shape (N,).
+        is_allowed: Nodes that statements may be made about, shape (N,).
         num_threads: Number of threads.
 
     Raises:
         InputError: if a score is NaN, or no node can be attacked.
     """
     models, fitting = source.seen(models), None if fitting is None else source.seen(fitting)
-    nodes, is_uncertain = models.nodes, priors.is_uncertain[models.nodes]
+    nodes = models.nodes
     claims: dict[Order, Claims] = {}
     lowest, highest, num_scored = np.inf, -np.inf, 0
     width = max(1, MAX_BLOCK // models.num_models)
     for first in range(0, len(nodes), width):
         block = nodes[first : first + width]
         scores = np.empty((models.num_models, len(block)))
-        is_scored = is_uncertain[first : first + width].copy()
+        is_scored = is_allowed[block]
         for each in rounds(source.attack, models, fitting):
             challenged = each.challenged.about(block)
             if each.fitting is not None:
@@ -99,7 +104,7 @@ def claims_of_attack(
             where = f"model {models.indices[row]}, {models.label(int(block[is_scored][column]))}"
             raise InputError(f"attack {source.name}: scores must not be NaN, got one for {where}")
         lowest, highest = min(lowest, float(values.min())), max(highest, float(values.max()))
-        for order, surest in most_confident(scores, priors.log_odds[block], is_scored, block).items():
+        for order, surest in most_confident(scores, log_prior_odds[block], is_scored, block).items():
             claims[order] = claims[order].merge(surest) if order in claims else surest
     if not num_scored:
         num_fitting = models.num_models if fitting is None else fitting.num_models
@@ -107,8 +112,3 @@ def claims_of_attack(
     if fitting is None and lowest == highest:
         raise InputError(f"attack {source.name}: scores must differ, got {lowest:g} for all models and nodes")
     return claims
-
-
-def claims_of_scores(log_likelihood_ratio: Floats, priors: PriorOdds) -> ClaimsByOrder:
-    """The most confident statements about each model, from scores of shape (J, N)."""
-    return most_confident(log_likelihood_ratio, priors.log_odds, priors.is_uncertain)
