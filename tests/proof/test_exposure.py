@@ -137,7 +137,10 @@ def test_results_are_plain_values_and_a_table() -> None:
         ({"precision": (0.3,)}, r"precision must be in \[0.5, 1\), got 0.3"),
         ({"precision": (0.9,)}, "at_risk must be one of 0.9, got at_risk=0.99"),
         ({"level": 2.0}, "level must be in"),
-        ({"log_odds_half": np.zeros((4, 3))}, r"log_odds_half must be numbers of shape \(4, 2\) as log-odds, got \(4, 3\)"),
+        (
+            {"log_odds_half": np.zeros((4, 3))},
+            r"log_odds_half must be numbers of shape \(4, 2\) as log-odds, got \(4, 3\)",
+        ),
     ],
 )
 def test_bad_input(changes: dict[str, object], message: str) -> None:

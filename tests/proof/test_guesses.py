@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bmpaudit.proof.guesses import choose, learn_threshold, make_guesses, most_confident
+from bmpaudit.proof.guesses import can_be_named, choose, learn_threshold, make_guesses, most_confident
 
 SURE = np.full(10, 20.0)
 
@@ -96,3 +96,10 @@ def test_the_better_source_is_chosen(parameter: str) -> None:
     for claims in ({"bad": bad, "good": good}, {"good": good, "bad": bad}):
         assert choose(parameter, claims, memberships, odds, 100, 0.05).source == "good"  # type: ignore[arg-type]
     assert choose(parameter, {"a": good, "b": good}, memberships, odds, 100, 0.05).source == "a"  # type: ignore[arg-type]
+
+
+def test_nodes_that_few_fitting_models_hold_or_few_do_not_cannot_be_named() -> None:
+    memberships = np.arange(200)[:, None] < np.array([0, 9, 10, 100, 190, 191, 200])
+    assert can_be_named(memberships).tolist() == [False, False, True, True, True, False, False]
+    assert can_be_named(memberships[:32]).tolist() == [False, True, True, False, False, False, False]
+    assert can_be_named(memberships[:4]).all()

@@ -277,3 +277,23 @@ def test_attacks_that_return_nonsense() -> None:
         prove(Constant(), models, PRIOR)
     with pytest.raises(InputError, match="scores must not be NaN, got one for model 0, node 0"):
         prove(NotANumber(), models, PRIOR)
+
+
+def test_a_node_that_is_hardly_ever_in_a_sample_is_not_guessed() -> None:
+    """The attack is wildly sure of it, on the strength of two models; it would be wrong most of the time."""
+    rng = np.random.default_rng(5)
+    memberships = random_memberships(400)
+    memberships[:, 0] = np.arange(400) % 130 == 0
+    scores = np.where(memberships, 4.0, -4.0) + rng.normal(size=memberships.shape)
+    scores[:, 0] = np.where(rng.random(400) < 0.2, 50.0, -50.0)
+    prior = np.array([0.01, 0.4, 0.4, 0.4])
+    proof = prove_scores(scored(scores[:130], memberships[:130]), scored(scores[130:], memberships[130:], 130), prior)
+    assert all(0 not in bound.guesses.node for bound in proof.bounds)
+
+
+def test_if_no_node_is_in_enough_models_all_may_be_guessed() -> None:
+    memberships = np.zeros((60, 4), dtype=bool)
+    memberships[[0, 30]] = True
+    scores = np.random.default_rng(0).normal(size=memberships.shape)
+    parts = scored(scores[:30], memberships[:30]), scored(scores[30:], memberships[30:], 30)
+    assert prove_scores(*parts, np.full(4, 0.1)).epsilon_left.num_guesses > 0

@@ -308,11 +308,9 @@ def _floor(parameter: Parameter, priors: PriorOdds) -> float:
 
 
 def _allowed(fitting: Evidence | ScoredModels, priors: PriorOdds) -> Flags:
-    """Nodes that may be guessed about, shape (N,)."""
+    """Nodes that may be guessed about, shape (N,): those that rest on enough models, or all if there are none."""
     is_allowed = priors.is_uncertain & can_be_named(fitting.memberships)
-    if not is_allowed.any():
-        raise InputError(f"no node is both in and missing from enough of the {fitting.num_models} fitting models")
-    return is_allowed
+    return is_allowed if is_allowed.any() else priors.is_uncertain
 
 
 def _same_models(scored: Mapping[str, ScoredModels]) -> ScoredModels:
