@@ -34,6 +34,7 @@ STAGES = (
     ("shadow",),
     ("attack",),
     ("estimation",),
+    ("proof",),
     ("report",),
     ("auditing",),
     ("paper",),
@@ -45,6 +46,7 @@ THEORY = "privacy"
 WITHOUT_HEAVY_LIBRARIES = {
     THEORY: {"torch", "torch_geometric", "matplotlib", "zarr"},
     "estimation": {"torch", "torch_geometric", "matplotlib", "zarr"},
+    "proof": {"torch", "torch_geometric", "matplotlib", "zarr"},
     "samplers": {"torch", "torch_geometric"},
 }
 # The page of protocols names the types of every stage, for the type checker only.

@@ -1,0 +1,151 @@
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+
+from bmpaudit.arrays import Floats
+from bmpaudit.errors import InputError
+from bmpaudit.plain import to_json
+from bmpaudit.proof import exposure
+
+HIGH = scipy.special.logit(0.995)
+
+
+def test_counts_by_hand() -> None:
+    log_odds = np.array([[HIGH, HIGH, 0.1, -HIGH], [HIGH, -1.0, -HIGH, -HIGH], [0.2, 0.2, 0.2, -HIGH]])
+    memberships = np.array([[1, 0, 1, 0], [1, 1, 0, 1], [1, 0, 0, 0]], dtype=bool)
+    result = exposure(log_odds, memberships)
+    members, others = result.members, result.non_members
+    k = members.at(0.99)
+    assert members.named.mean[k] == pytest.approx(3 / 3)
+    assert members.correct.mean[k] == pytest.approx(2 / 3)
+    assert members.share_correct.mean[k] == pytest.approx(2 / 3)
+    assert members.named.mean[members.at(0.5)] == pytest.approx((3 + 1 + 3) / 3)
+    assert others.named.mean[k] == pytest.approx(4 / 3)
+    assert others.correct.mean[k] == pytest.approx(3 / 3)
+    assert members.total == pytest.approx(6 / 3)
+    assert result.member_nodes.num_models.tolist() == [3, 1, 1, 1]
+    assert result.member_nodes.num_named.tolist() == [2, 0, 0, 0]
+    assert result.non_member_nodes.num_models.tolist() == [0, 2, 2, 2]
+    assert result.non_member_nodes.num_named.tolist() == [0, 0, 1, 2]
+    assert result.member_nodes.ranked()[0] == 0
+
+
+def test_limits_of_nodes_are_clopper_pearson() -> None:
+    rng = np.random.default_rng(0)
+    memberships = rng.random((40, 30)) < 0.5
+    result = exposure(np.where(rng.random((40, 30)) < 0.3, HIGH, 0.0), memberships, nodes=np.arange(100, 130))
+    nodes = result.member_nodes
+    assert nodes.node[0] == 100
+    for named, number, low, high in zip(nodes.num_named, nodes.num_models, nodes.low, nodes.high, strict=True):
+        interval = scipy.stats.binomtest(int(named), int(number)).proportion_ci(0.95, method="exact")
+        assert (low, high) == pytest.approx((interval.low, interval.high))
+
+
+def test_a_node_without_models_has_no_share_and_comes_last() -> None:
+    memberships = np.array([[True, False], [True, False]])
+    nodes = exposure(np.full((2, 2), HIGH), memberships).member_nodes
+    assert np.isnan(nodes.share[1])
+    assert (nodes.low[1], nodes.high[1]) == (0.0, 1.0)
+    assert nodes.ranked().tolist() == [0, 1]
+
+
+def poisson(rng: np.random.Generator, size: int) -> Floats:
+    return rng.poisson(20, size).astype(float)
+
+
+def with_failures(rng: np.random.Generator, size: int) -> Floats:
+    """Six models in a hundred name next to nobody, as with snowball samples that end early."""
+    return np.where(rng.random(size) < 0.94, rng.normal(150, 20, size).round(), 2.0)
+
+
+def over_dispersed(rng: np.random.Generator, size: int) -> Floats:
+    return rng.negative_binomial(2, 2 / 52, size).clip(0, 399).astype(float)
+
+
+@pytest.mark.parametrize(("law", "mean"), [(poisson, 20), (with_failures, 141.12), (over_dispersed, 49.995)])
+def test_bands_over_models_hold(law: Callable[[np.random.Generator, int], Floats], mean: float) -> None:
+    """Named nodes of one model depend on each other completely: only the number of models counts."""
+    rng, repeats, models, nodes = np.random.default_rng(1), 300, 96, 400
+    held = 0
+    for _ in range(repeats):
+        named = law(rng, models)
+        log_odds = np.where(np.arange(nodes) < named[:, None], HIGH, -HIGH)
+        curve = exposure(log_odds, np.ones((models, nodes), dtype=bool)).members
+        k = curve.at(0.99)
+        held += bool(curve.named.low[k] <= mean <= curve.named.high[k])
+    # Student's t may fall a little short of its level for skewed laws; 0.92 is what is promised from 64 models on.
+    assert held >= scipy.stats.binom.ppf(1e-4, repeats, 0.92)
+
+
+def test_too_few_models_say_how_many_would_do() -> None:
+    rng = np.random.default_rng(2)
+
+    def audit(models: int) -> str:
+        named = with_failures(rng, models)
+        log_odds = np.where(np.arange(400) < named[:, None], HIGH, -HIGH)
+        return exposure(log_odds, np.ones((models, 400), dtype=bool)).statement()
+
+    assert "8 models are too few to say" in audit(8)
+    assert audit(8).endswith("would do")
+    assert audit(200).startswith("from one released model an adversary can name about 1")
+    assert "of its 400 training nodes, 100 % of them correctly" in audit(200)
+
+
+def test_an_attack_that_still_gains_from_models_says_so() -> None:
+    memberships = np.ones((64, 100), dtype=bool)
+    log_odds, half = (np.tile(np.where(np.arange(100) < number, HIGH, 0.0), (64, 1)) for number in (40, 10))
+    curve = exposure(log_odds, memberships, log_odds_half=half).members
+    k = curve.at(0.99)
+    assert curve.still_to_come[k] == pytest.approx(30)
+    assert curve.models_needed[k] == 64 * 3
+    assert not curve.is_settled[k]
+    assert exposure(log_odds, memberships, log_odds_half=log_odds).members.is_settled[k]
+
+
+def test_that_nobody_is_named_is_not_settled_while_less_certain_names_still_come() -> None:
+    likely = scipy.special.logit(0.96)
+    log_odds, half = (np.tile(np.where(np.arange(100) < number, likely, 0.0), (64, 1)) for number in (40, 10))
+    result = exposure(log_odds, np.ones((64, 100), dtype=bool), log_odds_half=half)
+    assert "64 models are too few to say how many members can be named with 99 % certainty" in result.statement()
+
+
+def test_nobody_named() -> None:
+    memberships = np.random.default_rng(0).random((64, 5)) < 0.5
+    assert exposure(np.zeros((64, 5)), memberships).statement() == "no member can be named with 99 % certainty"
+
+
+def test_results_are_plain_values_and_a_table() -> None:
+    memberships = np.random.default_rng(0).random((64, 5)) < 0.5
+    result = exposure(np.where(memberships, HIGH, -1.0), memberships)
+    values = json.loads(to_json(result.to_plain()))
+    assert values["num_models"] == 64
+    assert [row["precision"] for row in values["members"]] == [0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999]
+    assert values["members"][-1]["share_correct"] is None
+    assert len({len(line) for line in str(result).splitlines()[2:]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"log_odds": np.zeros((3, 2))}, r"must have one shape \(num_models, num_nodes\), got \(3, 2\) and \(4, 2\)"),
+        ({"log_odds": np.full((4, 2), np.nan)}, "log-odds must not be NaN"),
+        ({"log_odds": np.zeros((1, 2)), "memberships": np.ones((1, 2))}, "there must be at least 2 models"),
+        ({"precision": (0.3,)}, r"precision must be in \[0.5, 1\), got 0.3"),
+        ({"precision": (0.9,)}, "at_risk must be one of 0.9, got at_risk=0.99"),
+        ({"level": 2.0}, "level must be in"),
+        (
+            {"log_odds_half": np.zeros((4, 3))},
+            r"log_odds_half must be numbers of shape \(4, 2\) as log-odds, got \(4, 3\)",
+        ),
+    ],
+)
+def test_bad_input(changes: dict[str, object], message: str) -> None:
+    arguments: dict[str, object] = {"log_odds": np.zeros((4, 2)), "memberships": np.ones((4, 2), dtype=bool), **changes}
+    with pytest.raises(InputError, match=message):
+        exposure(**arguments)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"precision must be one of 0\.5"):
+        exposure(np.zeros((4, 2)), np.ones((4, 2), dtype=bool)).members.at(0.2)
