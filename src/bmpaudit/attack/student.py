@@ -1,4 +1,4 @@
-"""The strongest attack from what is stored: all queries and the neighbours, in a Student t distribution."""
+"""All queries of a release and the neighbours, in a multivariate Student t distribution."""
 
 from __future__ import annotations
 
