@@ -132,7 +132,7 @@ def violations(proof: Proof, truth: PrivacyLevels) -> list[bool]:
 
 def print_violations(num_mechanisms: int, seed: int) -> None:
     """The table of violations."""
-    print("| mechanisms | bound | number | above the truth | share | 99.9 % of valid methods have at most |")
+    print("| mechanisms | bound | number | above the truth | share | a valid bound has at most (99.9 %) |")
     print("| --- | --- | --- | --- | --- | --- |")
     for name, make in (("random", random_mechanism), ("worst case", worst_case)):
         rng = np.random.default_rng([seed, len(name)])
