@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bmpaudit.errors import DataError, InputError, UntrustedCodeError
 
 if TYPE_CHECKING:
-    from bmpaudit import attack, auditing, datasets, estimation, graph, paper, privacy, report, samplers, shadow
+    from bmpaudit import attack, auditing, datasets, estimation, graph, paper, privacy, proof, report, samplers, shadow
     from bmpaudit.attack import ErrorCounts
     from bmpaudit.auditing import Audit, AuditPlan, Pipeline, Runtime, Subject, Workspace
     from bmpaudit.auditing.comparison import compare
@@ -30,6 +30,7 @@ _PACKAGES = (
     "graph",
     "paper",
     "privacy",
+    "proof",
     "report",
     "samplers",
     "shadow",
@@ -73,6 +74,7 @@ __all__ = [
     "paper",
     "prior_probabilities",
     "privacy",
+    "proof",
     "report",
     "samplers",
     "shadow",

@@ -494,3 +494,16 @@ def test_a_lock_alone_is_no_foreign_file(tmp_path: Path) -> None:
     run_audit(tmp_path, tiny_plan())
     assert Audit.load(tmp_path).plan == tiny_plan()
     assert not (tmp_path / ".manifest.partial-abcd1234.json").exists()
+
+
+def test_sampling_again_leaves_a_finished_audit_alone(tmp_path: Path) -> None:
+    subject, workspace = Subject(leaky_graph(), "", small_plan()), Workspace(tmp_path)
+    first = Pipeline(subject, workspace, QUIET)
+    with first.prepared():
+        first.sample()
+        first.report(pictures=False)
+    before = times(tmp_path)
+    again = Pipeline(subject, workspace, QUIET)
+    with again.prepared():
+        again.sample()
+    assert times(tmp_path) == before

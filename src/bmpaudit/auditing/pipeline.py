@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -130,15 +130,13 @@ class Pipeline:
         plan, workspace = self.plan, self.workspace
         if workspace is None:
             raise InputError("samples are written for training elsewhere: a folder is needed")
-        memberships = draw_memberships(
-            self.graph, plan.sampler, plan.shadows, plan.seed, num_threads=self.runtime.num_threads
-        )
-        settings = plan_hash(plan, only=("sampler", "seed", "shadows"))
-        workspace.publish(
-            "samples",
-            self._stamp(settings),
-            {"memberships.npz": lambda path: np.savez_compressed(path, memberships=memberships)},
-        )
+        stamp = self._stamp(plan_hash(plan, only=("sampler", "seed", "shadows")))
+        if not workspace.is_current("samples", stamp):
+            memberships = draw_memberships(
+                self.graph, plan.sampler, plan.shadows, plan.seed, num_threads=self.runtime.num_threads
+            )
+            write = partial(np.savez_compressed, memberships=memberships)
+            workspace.publish("samples", stamp, {"memberships.npz": write})
         return self.priors
 
     @contextmanager
