@@ -185,8 +185,8 @@ def test_build_id_changes_with_any_code(tmp_path: Path, monkeypatch: pytest.Monk
     shutil.copytree(Path(stamps.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(stamps, "__file__", str(package / "auditing" / "stamps.py"))
     ids = {stamps.build_id.__wrapped__()}
-    for name in ("estimation/lower_bound.py", next(path.name for path in package.glob("_native*"))):
-        with (package / name).open("ab") as file:
+    for path in (package / "estimation" / "lower_bound.py", next(package.glob("_native/*.so"))):
+        with path.open("ab") as file:
             file.write(b"\n")
         ids.add(stamps.build_id.__wrapped__())
     assert len(ids) == 3
