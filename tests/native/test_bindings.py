@@ -39,7 +39,9 @@ def test_wrong_calls_raise() -> None:
 
 
 def test_a_refused_array_is_named_with_what_it_should_be() -> None:
-    with pytest.raises(TypeError, match=r"indptr must be a C-contiguous array of int64 .* got an array of int32 of shape"):
+    with pytest.raises(
+        TypeError, match=r"indptr must be a C-contiguous array of int64 .* got an array of int32 of shape"
+    ):
         snowball(indptr=PATH["indptr"].astype(np.int32))
     with pytest.raises(ValueError, match=r"indices must be in \[0, 4\), got 9 at position 4"):
         snowball(indices=np.array([1, 0, 2, 1, 9, 2], dtype=np.int32))
@@ -54,19 +56,23 @@ def test_a_refused_array_is_named_with_what_it_should_be() -> None:
 def test_a_kernel_keeps_its_own_copy_of_the_graph() -> None:
     arrays = {name: values.copy() for name, values in PATH.items()}
     sampler, trainer = _native.Snowball(**arrays, target=3, fan_out=2, restart=True), engine(**arrays)
-    before = sampler.memberships(1, 2, 0, 20, 1), trainer.trained_parameters(
-        trainer.initial_parameters(1, 0), np.ones(4, dtype=np.uint8)
+    before = (
+        sampler.memberships(1, 2, 0, 20, 1),
+        trainer.trained_parameters(trainer.initial_parameters(1, 0), np.ones(4, dtype=np.uint8)),
     )
     for values in arrays.values():
         values[:] = 2**30
-    after = sampler.memberships(1, 2, 0, 20, 1), trainer.trained_parameters(
-        trainer.initial_parameters(1, 0), np.ones(4, dtype=np.uint8)
+    after = (
+        sampler.memberships(1, 2, 0, 20, 1),
+        trainer.trained_parameters(trainer.initial_parameters(1, 0), np.ones(4, dtype=np.uint8)),
     )
     assert all(np.array_equal(first, second) for first, second in zip(before, after, strict=True))
 
 
 def test_extreme_counts_give_numbers() -> None:
-    counts = np.array([[2.0**40, 2.0**40, 2.0**39, 2.0**27], [0, 0, 0, 0], [2.0**40, 0, 0, 0], [1, 2.0**40, 1, 2.0**40]])
+    counts = np.array(
+        [[2.0**40, 2.0**40, 2.0**39, 2.0**27], [0, 0, 0, 0], [2.0**40, 0, 0, 0], [1, 2.0**40, 1, 2.0**40]]
+    )
     left = np.array([0.01, 1.0, 50.0, np.inf])
     values = _native.log_likelihood(counts, np.zeros(4), left, left, np.full(4, -np.inf), 0.0, 2)
     assert not np.isnan(values).any()
