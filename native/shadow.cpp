@@ -59,7 +59,12 @@ class ShadowEngine::Trainer {
             results.state[model] = static_cast<uint8_t>(ModelState::failed);
             return;
         }
-        score(batch, results, model, member, worker);
+        try {
+            score(batch, results, model, member, worker);
+        } catch (const Stopped &) {  // a model that is not finished leaves nothing behind
+            forget(batch, results, model);
+            throw;
+        }
         const bool is_usable = all_margins_finite(batch, results, model);
         if (!is_usable) forget(batch, results, model);
         results.state[model] = static_cast<uint8_t>(is_usable ? ModelState::trained : ModelState::failed);

@@ -78,6 +78,33 @@ def test_ctrl_c_ends_a_long_call(call: str) -> None:
         assert process.stderr.read().strip().endswith("KeyboardInterrupt")
 
 
+def test_a_model_stopped_while_it_is_scored_leaves_nothing_behind() -> None:
+    call = """
+model = _native.ModelSettings("mlp", 1, 1, 1, "relu", 0.0, False, False, False)
+training = _native.TrainingSettings(0, 0.01, 0.0, "sgd")
+num_nodes, num_views = 20_000, 400
+query = np.zeros(num_nodes + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+features, labels = np.ones(2 * num_nodes, dtype=np.float32), (np.arange(num_nodes) % 2).astype(np.int32)
+engine = _native.ShadowEngine(*query, None, None, None, features, 2, labels, 2, model, training)
+statistics = np.full((num_views, 1, num_nodes), np.nan, dtype=np.float32)
+state, one, other = np.zeros(1, dtype=np.uint8), np.full(1, np.nan, dtype=np.float32), np.full(1, np.nan, dtype=np.float32)
+
+
+def stop(done):
+    raise RuntimeError("stop")
+
+
+views = [(0, 0.01 * number) for number in range(num_views)]  # one last layer after another
+member = np.ones((1, num_nodes), dtype=np.uint8)
+try:
+    engine.run(member, np.zeros(1, dtype=np.int64), 1, [query], views, 1, statistics, None, state, one, other, stop)
+except RuntimeError:
+    print(state[0], np.isnan(statistics).all(), np.isnan([one, other]).all())
+"""
+    done = subprocess.run([sys.executable, "-c", BEFORE + call], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[1:] == ["0 True True"], done.stderr
+
+
 def test_an_exception_of_the_progress_ends_a_long_call() -> None:
     call = """
 def fail(done):
