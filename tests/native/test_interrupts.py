@@ -87,7 +87,8 @@ query = np.zeros(num_nodes + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
 features, labels = np.ones(2 * num_nodes, dtype=np.float32), (np.arange(num_nodes) % 2).astype(np.int32)
 engine = _native.ShadowEngine(*query, None, None, None, features, 2, labels, 2, model, training)
 statistics = np.full((num_views, 1, num_nodes), np.nan, dtype=np.float32)
-state, one, other = np.zeros(1, dtype=np.uint8), np.full(1, np.nan, dtype=np.float32), np.full(1, np.nan, dtype=np.float32)
+state = np.zeros(1, dtype=np.uint8)
+one, other = np.full((2, 1), np.nan, dtype=np.float32)
 
 
 def stop(done):
