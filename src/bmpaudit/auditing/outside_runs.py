@@ -78,11 +78,11 @@ def read_runs_file(path: Path, graph: Graph) -> ShadowRuns:
         DataError: if the file is missing or damaged, or has an unknown view.
         InputError: if shapes do not fit.
     """
-    arrays = _read_arrays(path)
+    arrays = read_arrays(path)
     if "memberships" not in arrays:
         raise DataError(f"{path}: memberships is missing; it has {', '.join(arrays) or 'nothing'}")
     memberships = arrays.pop("memberships")
-    names = [f"{query}_{release}" for query in ENTRIES[QUERY] for release in ENTRIES[RELEASE]]
+    names = view_names()
     for name in arrays:
         if name not in names:
             raise DataError(f"{path}: unknown view {name!r}; views are {', '.join(names)}")
@@ -98,7 +98,17 @@ def read_runs_file(path: Path, graph: Graph) -> ShadowRuns:
         raise InputError(f"{path}: {wrong}") from None
 
 
-def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+def view_names() -> list[str]:
+    """The names of all views that built-in queries and releases make."""
+    return [f"{query}_{release}" for query in ENTRIES[QUERY] for release in ENTRIES[RELEASE]]
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an `.npz` archive, without unpickling anything.
+
+    Raises:
+        DataError: if it is missing or damaged.
+    """
     if not path.is_file():
         raise DataError(f"{path}: no such file")
     try:

@@ -23,6 +23,7 @@ COMMANDS = {
         "demo": CommandEntry("audit:demo", "Audit the embedded graph, in under a minute."),
         "audit": CommandEntry("audit:audit", "Audit a graph: the whole pipeline in one command."),
         "nodes": CommandEntry("nodes:nodes", "Show which nodes of an audit leak most."),
+        "prove": CommandEntry("prove:prove", "Prove lower bounds on ε."),
         "compare": CommandEntry("compare:compare", "Compare finished audits."),
     },
     "The pipeline, step by step": {
