@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -83,13 +84,19 @@ def test_code_runs(code: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("page", "printed"),
-    [("shadow-models.md", "64 shadow models of 1,000 nodes"), ("estimation.md", "bmp-r, exact, 3 nodes")],
+    [
+        ("shadow-models.md", "64 shadow models of 1,000 nodes"),
+        ("estimation.md", "bmp-r, exact, 3 nodes"),
+        ("proof.md", "proven with 95 % confidence each"),
+    ],
 )
 def test_code_of_a_page_runs(page: str, printed: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "docs" / page).read_text()
-    code = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    assert len(code) == 1  # indented blocks are sketches
-    exec(compile(code[0], page, "exec"), {})
+    code = re.findall(r"^( *)```python\n(.*?)^\1```", text, flags=re.MULTILINE | re.DOTALL)
+    assert code
+    names: dict[str, object] = {"__name__": "__main__"}  # later blocks go on with what earlier ones defined
+    for _, block in code:
+        exec(compile(textwrap.dedent(block), page, "exec"), names)
     assert printed in capsys.readouterr().out
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import io
 import sys
-from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -56,9 +55,8 @@ def tell(message: str) -> None:
     print(f"bmpaudit: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
-@cache
 def console() -> Console:
-    """Where tables and paragraphs are printed."""
+    """Where tables and paragraphs are printed, as wide as the terminal is now."""
     from rich.console import Console
 
     return Console(highlight=False)
