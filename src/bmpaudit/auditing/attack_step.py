@@ -98,19 +98,21 @@ def run_attacks(plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors,
         for done, ((release, queries), members) in enumerate(groups.items()):
             evidence = Evidence.of_runs(runs, release, queries, graph)
             halves = split_models(evidence)
-            whole = challenge(plan.attack, evidence, prior, plan.rules_by_name, **options)
+            whole = challenge(plan.attack, evidence, prior, plan.rules_by_name, with_scores=thinned is None, **options)
             other = challenge(
                 plan.attack, halves.challenged, prior, plan.rules_by_name, fitting=halves.fitting, **options
             )
-            scored = challenge(
-                plan.attack, evidence, prior, plan.rules_by_name, targets=thinned, with_scores=True, **options
-            ).scores
-            assert scored is not None  # noqa: S101 - they were asked for
+            scores = whole.scores
+            if thinned is not None:
+                scores = challenge(
+                    plan.attack, evidence, prior, plan.rules_by_name, targets=thinned, with_scores=True, **options
+                ).scores
+            assert scores is not None  # noqa: S101 - they were asked for
             for variant in members:
                 counts[variant.name] = whole.error_counts(variant.rule)
                 if other.is_counted.any():
                     split_counts[variant.name] = other.error_counts(variant.rule)
-                performance[variant.name] = attack_performance(scored, plan.rules_by_name[variant.rule])
+                performance[variant.name] = attack_performance(scores, plan.rules_by_name[variant.rule])
             progress(done + 1)
         main = all_variants[0]
         test = permutation_test(
