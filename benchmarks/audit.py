@@ -70,7 +70,7 @@ def main() -> None:
     )
     chain = PlainMhaar(table_of(counts), 50, epsilon=8.0, rng=np.random.default_rng(1))
     an_iteration = statistics.median(seconds(chain.step) for _ in range(ITERATIONS_MEASURED))
-    tasks = estimation_tasks(plan, result.attacks.counts)
+    tasks = estimation_tasks(plan, result.attacks)
     definitions = plan.definitions_by_name
     iterations = sum(PAPER_ITERATIONS[len(definitions[definition].parameters) > 1] for _, definition in tasks)
     cores = os.cpu_count() or 1

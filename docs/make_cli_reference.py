@@ -26,6 +26,8 @@ Results go to stdout, as JSON with `--json`; progress and notices go to stderr. 
 | 130 | stopped by Ctrl-C; the same command resumes |
 | 143 | stopped by SIGTERM; the same command resumes |
 
+`bmpaudit check` has [exit codes of its own](gate.md#exit-codes).
+
 Options that choose a part (`--sampler`, `--model`, `--engine`, `--release`, `--query`, `--statistic`, `--attack`,
 `--rule`, `--definition`) take a built-in name, or `module:Name` of your own ([extending](extending.md)). Code that a
 *file* names is imported only with `--trust-code` ([audit folder](audit-folder.md#folders-and-plans-of-others)).

@@ -154,6 +154,19 @@ class EngineWithArrays {
             return engine.trained_parameters(values, flags, poll);
         });
     }
+    NewArray<float, 2> logits(nb::handle parameters_object, nb::handle query_indptr, nb::handle query_indices) const {
+        const auto parameters = vector_of<float>(parameters_object, "parameters");
+        check_shape(parameters, "parameters", {static_cast<size_t>(engine.num_parameters())});
+        const Adjacency query = adjacency_of(query_indptr, query_indices);
+        if (query.num_nodes() != engine.num_nodes())
+            refuse(PyExc_ValueError, "a query must be of the graph's ", engine.num_nodes(), " nodes, got ", query.num_nodes());
+        std::vector<float> values;
+        interruptible([&](const Poll &poll) { values = engine.logits(parameters.data(), query, poll); });
+        const size_t shape[] = {static_cast<size_t>(engine.num_nodes()), static_cast<size_t>(engine.num_classes())};
+        auto array = new_array<float>("the logits", shape);
+        std::copy(values.begin(), values.end(), array.data());
+        return array;
+    }
 
   private:
     // What a thread takes to train and score one model, roughly.
@@ -219,7 +232,8 @@ void bind_shadow(nb::module_ &module) {
             },
             "seed"_a, "index"_a)
         .def("gradient", &EngineWithArrays::gradient, "parameters"_a, "member"_a)
-        .def("trained_parameters", &EngineWithArrays::trained_parameters, "parameters"_a, "member"_a);
+        .def("trained_parameters", &EngineWithArrays::trained_parameters, "parameters"_a, "member"_a)
+        .def("logits", &EngineWithArrays::logits, "parameters"_a, "indptr"_a, "indices"_a);
 }
 
 }  // namespace bmpaudit

@@ -238,4 +238,21 @@ std::vector<float> ShadowEngine::trained_parameters(const float *parameters, con
         [](const Network &network, float *flat) { network.save(flat); });
 }
 
+std::vector<float> ShadowEngine::logits(const float *parameters, const Adjacency &query, const Poll &poll) const {
+    Network network(features_, num_classes_, model_, training_);
+    network.load(parameters);
+    const std::vector<uint8_t> everyone(num_nodes(), 1);
+    std::vector<int32_t> place;
+    TrainingGraph shown;
+    shown.induce(query, everyone.data(), place);
+    std::vector<float> result(static_cast<size_t>(num_nodes()) * num_classes_);
+    run_tasks(1, 1, poll, [&](int64_t, Worker &worker) {
+        network.score({{&shown, {&network.last_layer()}}}, worker, [&](size_t, size_t, const Matrix &rows) {
+            for (int32_t node = 0; node < num_nodes(); ++node)
+                std::copy_n(rows.floats(node), num_classes_, result.data() + static_cast<int64_t>(node) * num_classes_);
+        });
+    });
+    return result;
+}
+
 }  // namespace bmpaudit

@@ -57,6 +57,8 @@ class ShadowEngine {
     // For checks against other implementations, with dropout 0: from given parameters on one sample.
     std::vector<float> gradient(const float *parameters, const uint8_t *member, const Poll &poll) const;
     std::vector<float> trained_parameters(const float *parameters, const uint8_t *member, const Poll &poll) const;
+    // Logits of every node, nodes x classes, of a model with given parameters that is shown the edges of a query.
+    std::vector<float> logits(const float *parameters, const Adjacency &query, const Poll &poll) const;
 
   private:
     class Trainer;

@@ -9,9 +9,12 @@ from bmpaudit.errors import DataError, InputError, UntrustedCodeError
 if TYPE_CHECKING:
     from bmpaudit import attack, auditing, datasets, estimation, graph, paper, privacy, proof, report, samplers, shadow
     from bmpaudit.attack import ErrorCounts
-    from bmpaudit.auditing import Audit, AuditPlan, Pipeline, Runtime, Subject, Workspace
+    from bmpaudit.auditing import Audit, AuditPlan, Gate, GateResult, Pipeline, Runtime, Subject, Workspace
+    from bmpaudit.auditing.checking import check
     from bmpaudit.auditing.comparison import compare
+    from bmpaudit.auditing.infer_model import infer
     from bmpaudit.auditing.run import audit
+    from bmpaudit.auditing.summary_schema import summary_schema
     from bmpaudit.estimation import Posterior
     from bmpaudit.estimation.estimate import estimate
     from bmpaudit.estimation.lower_bound import lower_bound
@@ -37,7 +40,11 @@ _PACKAGES = (
 )
 _NAMES = {
     **dict.fromkeys(
-        ("Audit", "AuditPlan", "Pipeline", "Runtime", "Subject", "Workspace", "audit", "compare"), "auditing"
+        (
+            *("Audit", "AuditPlan", "Gate", "GateResult", "Pipeline", "Runtime", "Subject", "Workspace"),
+            *("audit", "check", "compare", "infer", "summary_schema"),
+        ),
+        "auditing",
     ),
     "ErrorCounts": "attack",
     **dict.fromkeys(("Posterior", "estimate", "lower_bound", "node_leakage"), "estimation"),
@@ -51,6 +58,8 @@ __all__ = [
     "DataError",
     "DataIgnoredWarning",
     "ErrorCounts",
+    "Gate",
+    "GateResult",
     "Graph",
     "GraphCleanedWarning",
     "InputError",
@@ -64,11 +73,13 @@ __all__ = [
     "attack",
     "audit",
     "auditing",
+    "check",
     "compare",
     "datasets",
     "estimate",
     "estimation",
     "graph",
+    "infer",
     "lower_bound",
     "node_leakage",
     "paper",
@@ -78,6 +89,7 @@ __all__ = [
     "report",
     "samplers",
     "shadow",
+    "summary_schema",
 ]
 
 

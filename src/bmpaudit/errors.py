@@ -15,3 +15,12 @@ class DownloadError(DataError):
 
 class UntrustedCodeError(InputError):
     """A file names code to run, and nobody said that it may be."""
+
+
+def one_line(failure: Exception) -> str:
+    r"""What code of others has raised, in one line.
+
+    >>> one_line(KeyError("a")), one_line(RuntimeError()), one_line(ValueError("one\ntwo"))
+    ("KeyError: 'a'", 'RuntimeError', 'ValueError: one two')
+    """
+    return " ".join(f"{type(failure).__name__}: {failure}".split()).removesuffix(":")

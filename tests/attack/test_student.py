@@ -269,6 +269,6 @@ def test_the_permutation_test_keeps_its_rate_and_finds_leakage() -> None:
         order = np.random.default_rng(seed).permutation(16)
         null = models.permuted(order)
         test = permutation_test(STUDENT, null, np.full(15, 0.4), num_permutations=4, seed=seed, num_threads=1)
-        found += test.is_leakage_found
+        found += test.p_value == 1 / 5
     assert found < 18
-    assert permutation_test(STUDENT, ring_models(40, 2), np.full(12, 0.4), num_permutations=9).is_leakage_found
+    assert permutation_test(STUDENT, ring_models(40, 2), np.full(12, 0.4)).is_leakage_found

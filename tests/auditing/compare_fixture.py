@@ -10,19 +10,23 @@ import numpy.typing as npt
 import pandas as pd
 
 from bmpaudit import Audit, AuditPlan, ErrorCounts, Posterior, Workspace, estimate
-from bmpaudit.attack import AttackPerformance, PermutationTest, RocCurve
+from bmpaudit.attack import AttackPerformance, Evidence, PermutationTest, RocCurve, Student
 from bmpaudit.auditing.attack_step import Attacks, attack_files
 from bmpaudit.auditing.estimate_step import Estimates
 from bmpaudit.auditing.plan_file import format_plan, plan_table
-from bmpaudit.auditing.stamps import plan_hash
+from bmpaudit.auditing.proof_step import ReleaseFindings, proof_files
+from bmpaudit.auditing.stamps import attack_hash, plan_hash, proof_hash
 from bmpaudit.auditing.stored import audit_files, priors_files
 from bmpaudit.auditing.variant import Variant
 from bmpaudit.auditing.workspace import Stamp
-from bmpaudit.estimation import lower_bound, node_leakage
+from bmpaudit.estimation import node_leakage
+from bmpaudit.proof import expose
 from bmpaudit.samplers import Priors, Snowball, Uniform
+from bmpaudit.shadow import ShadowRuns
 
-VARIANT = Variant("clean", ("full",), "strong")
-UNIFORM = AuditPlan(sampler=Uniform(0.25), queries="full", releases="clean", rules="strong")
+RELEASES = ("clean", "noisy")
+VARIANTS = tuple(Variant(release, ("full",), "strong") for release in RELEASES)
+UNIFORM = AuditPlan(sampler=Uniform(0.25), queries="full", releases=RELEASES, rules="strong", shadows=24)
 SNOWBALL = UNIFORM.replace(sampler=Snowball(0.25))
 ROC = RocCurve(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
 
@@ -43,8 +47,28 @@ def strong() -> ErrorCounts:
     return counts_of([1, 90, 300], [5, 65, 0])
 
 
-def posterior_of(counts: ErrorCounts, definition: Any = "bmp-r") -> Posterior:
-    return estimate(counts, definition)
+_posteriors: dict[tuple[Any, ...], Posterior] = {}
+
+
+def posterior_of(counts: ErrorCounts, definition: str = "bmp-r") -> Posterior:
+    arrays = (counts.num_out, counts.num_in, counts.false_positives, counts.false_negatives, counts.prior_prob)
+    key = (definition, *(tuple(array.tolist()) for array in arrays))
+    if key not in _posteriors:
+        _posteriors[key] = estimate(counts, definition)
+    return _posteriors[key]
+
+
+def made_runs(plan: AuditPlan, num_nodes: int, leakage: float, noise_seed: int) -> ShadowRuns:
+    """Models whose samples follow from the plan's seed and sampler, model by model."""
+    key = [plan.seed, *str(plan.sampler).encode()]
+    memberships = np.stack([np.random.default_rng([*key, j]).random(num_nodes) < 0.5 for j in range(plan.shadows)])
+    memberships[:2] = [[True] * num_nodes, [False] * num_nodes]
+    rng = np.random.default_rng(noise_seed)
+    views = {f"full_{release}": rng.normal(size=memberships.shape) + leakage * memberships for release in RELEASES}
+    runs = ShadowRuns.from_arrays(memberships, views, np.zeros(num_nodes, dtype=int))
+    return ShadowRuns(
+        **vars(runs) | {"held_out_accuracy": (0.8 + 0.01 * rng.normal(size=plan.shadows)).astype(np.float32)}
+    )
 
 
 def made_audit(
@@ -56,26 +80,47 @@ def made_audit(
     names: list[str] | None = None,
     source: str = "tiny",
     is_leakage_found: bool = True,
+    leakage: float = 2.0,
+    noise_seed: int = 0,
 ) -> Audit:
     """An audit with these errors, of a graph that is known by its hash alone."""
     plan = plan.replace(definitions=definitions)
-    name = VARIANT.name
-    test = PermutationTest(1.0 if is_leakage_found else 0.0, np.array([0.5]), counts, (counts,), "strong")
+    test = PermutationTest(1.0 if is_leakage_found else 0.0, np.full(19, 0.5))
     performance = AttackPerformance(300, 100, 0.5, 0.5, {0.01: 0.01}, ROC)
-    attacks = Attacks((VARIANT,), {name: counts}, {name: counts}, {name: performance}, test)
-    posteriors = {name: {definition: posterior_of(counts, definition) for definition in definitions}}
-    bounds = {name: lower_bound(counts, plan.proof_level)}
-    estimates = Estimates(
-        posteriors, node_leakage(counts, plan.level), bounds, {}, definitions[0], 1.0, np.array([1.0])
-    )
-    audit = Audit(
+    variants = [variant.name for variant in VARIANTS]
+    attacks = Attacks(VARIANTS, dict.fromkeys(variants, counts), dict.fromkeys(variants, performance), None, test)
+    posteriors = {definition: posterior_of(counts, definition) for definition in definitions}
+    runs = made_runs(plan, counts.num_nodes, leakage, noise_seed)
+    prob = np.full(counts.num_nodes, 0.5)
+    findings = {
+        release: ReleaseFindings(
+            ("full",), expose(Student(), Evidence.of_runs(runs, release, ("full",)), prob), None, "too few models"
+        )
+        for release in RELEASES
+    }
+    rows = {
+        definition: {"floors": {each: posterior.lows[each] for each in posterior.parameter_names}}
+        for definition, posterior in posteriors.items()
+    }
+    summary = {
+        "format": 3,
+        "fingerprint": f"{graph_hash} {plan_hash(plan)} {counts.false_positives.tolist()} {leakage} {noise_seed}",
+        "headline": [],
+        "graph": {"content_hash": graph_hash},
+        "plan": plan_table(plan, source),
+        "variants": {name: {"posteriors": rows} for name in variants},
+        "timings": {},
+    }
+    return Audit(
         plan=plan,
         source=source,
-        priors=Priors.from_formula(plan.sampler, counts.prior_prob),
+        priors=Priors.from_formula(plan.sampler, prob),
         attacks=attacks,
-        estimates=estimates,
+        findings=findings,
+        estimates=Estimates(dict.fromkeys(variants, posteriors), node_leakage(counts, plan.level), {}, {}),
         graph=_unknown,
-        runs=_unknown,
+        runs=runs,
+        summary=summary,
         nodes=pd.DataFrame(
             {
                 "node": counts.node,
@@ -84,39 +129,20 @@ def made_audit(
             }
         ),
     )
-    rows = {
-        definition: {
-            "floors": {each: lower.on(posterior.definition, each).floor for each in posterior.parameter_names},
-            "proven": {each: lower.on(posterior.definition, each).bound for each in posterior.parameter_names},
-        }
-        for lower in bounds.values()
-        for definition, posterior in posteriors[name].items()
-    }
-    audit.summary = {
-        "format": 2,
-        "fingerprint": f"{graph_hash} {plan_hash(plan)} {counts.false_positives.tolist()}",
-        "headline": [],
-        "graph": {"content_hash": graph_hash},
-        "plan": plan_table(plan, source),
-        "variants": {name: {"posteriors": rows}},
-        "permutation_test": {"definition": definitions[0], "control_median": 1.0, "null_medians": [1.0]},
-        "timings": {},
-    }
-    return audit
 
 
 def _unknown() -> Any:
-    raise AssertionError("a comparison needs neither the graph nor the models")
+    raise AssertionError("a comparison does not need the graph")
 
 
 def write_folder(path: Path, counts: ErrorCounts, **options: Any) -> Path:
-    """Such an audit on disk."""
+    """Such an audit on disk, without its graph and its shadow models."""
     audit, workspace = made_audit(counts, **options), Workspace(path)
     graph_hash = audit.summary["graph"]["content_hash"]
-    whole, without_estimation = plan_hash(audit.plan), plan_hash(audit.plan, without_section="estimation")
     with workspace.locked():
         workspace.write_plan(format_plan(audit.plan, audit.source))
         workspace.publish("priors", Stamp("", graph_hash), priors_files(audit.priors))
-        workspace.publish("attack", Stamp(without_estimation, graph_hash, "m"), attack_files(audit.attacks))
-        workspace.publish("estimate", Stamp(whole, graph_hash, "m"), audit_files(audit))
+        workspace.publish("attack", Stamp(attack_hash(audit.plan), graph_hash, "m"), attack_files(audit.attacks))
+        workspace.publish("proof", Stamp(proof_hash(audit.plan), graph_hash, "m"), proof_files(audit.findings))
+        workspace.publish("estimate", Stamp(plan_hash(audit.plan), graph_hash, "m"), audit_files(audit))
     return path

@@ -40,7 +40,7 @@ def small_plan(**settings: Any) -> AuditPlan:
         "shadows": 40,
         "releases": ("clean",),
         "queries": ("full", "none"),
-        "permutations": 3,
+        "attack": "gaussian",
         "definitions": ("bmp-r", "mp"),
     }
     return AuditPlan(**(usual | settings))
@@ -48,7 +48,7 @@ def small_plan(**settings: Any) -> AuditPlan:
 
 def tiny_plan(**settings: Any) -> AuditPlan:
     """As little as goes through every step."""
-    usual: dict[str, Any] = {"shadows": 10, "queries": ("full",), "permutations": 1, "rules": "weak"}
+    usual: dict[str, Any] = {"shadows": 10, "queries": ("full",), "rules": "weak"}
     return small_plan(**(usual | {"definitions": ("bmp-r",)} | settings))
 
 
@@ -77,7 +77,7 @@ def run_step(path: Path, step: str, *, trust_code: bool = False, pictures: bool 
             return steps.report(pictures=pictures)
         if step == "sample":
             return steps.sample()
-        return getattr(steps, {"train": "runs", "attack": "attacks", "estimate": "audit"}[step])
+        return getattr(steps, {"train": "runs", "attack": "findings", "estimate": "audit"}[step])
 
 
 def times(folder: Path) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -14,26 +13,30 @@ from small_audit import QUIET, leaky_graph, small_plan, summary_of, times, witho
 import bmpaudit
 from bmpaudit import Audit, Graph, InputError, audit
 from bmpaudit.attack import (
+    ErrorCounts,
     Evidence,
     Gaussian,
-    PermutationTest,
     Strong,
     attack_performance,
     challenge,
     node_mia,
     permutation_test,
-    split_mia,
-    split_models,
 )
-from bmpaudit.auditing.headline import HeadlineRow, cautions, verdict
+from bmpaudit.auditing.headline import _warnings
 from bmpaudit.auditing.nodes_table import node_components, node_homophily
-from bmpaudit.estimation import estimate, lower_bound, node_leakage
-from bmpaudit.samplers import prior_probabilities
+from bmpaudit.estimation import estimate, node_leakage
+from bmpaudit.proof import expose
+from bmpaudit.samplers import Uniform, prior_probabilities
 from bmpaudit.shadow import train_shadows
 
 PLAN = small_plan(definitions=("bmp", "bmp-r", "mp"), queries=("full",))
 NODES_COLUMNS = [
     *("node", "name", "class", "degree", "homophily", "component", "prior_prob", "prior_standard_error"),
+    *(
+        f"{side}_{what}"
+        for side in ("member", "non_member")
+        for what in ("models", "named", "wrong", "exposure", "exposure_low", "exposure_high")
+    ),
     *("num_out", "num_in", "false_positives", "false_negatives"),
 ]
 
@@ -55,10 +58,6 @@ def test_parts_are_those_of_the_stages(done: Audit, tmp_path: Path) -> None:
         name = f"full_clean_{rule_name}"
         counts = node_mia(models, prior, rule=rule)
         assert_same_counts(done.attacks.counts[name], counts)
-        halves = split_models(models)
-        split = split_mia(halves.fitting, halves.challenged, prior, rule=rule)
-        assert_same_counts(done.attacks.split_counts[name], split)
-        assert done.estimates.bounds[name].right.bound == lower_bound(split).right.bound
         definition: Any
         for definition, posterior in done.estimates.posteriors[name].items():
             parameter = posterior.parameter_names[0]
@@ -68,13 +67,34 @@ def test_parts_are_those_of_the_stages(done: Audit, tmp_path: Path) -> None:
         performance = attack_performance(scores, rule)
         for figure in ("num_out", "num_in", "accuracy", "auc", "tpr_at_fpr"):
             assert getattr(done.attacks.performance[name], figure) == getattr(performance, figure)
-    test = permutation_test(Gaussian(), models, prior, num_permutations=3)
+    test = permutation_test(Gaussian(), models, prior)
     assert done.attacks.permutation_test.statistic == test.statistic
     np.testing.assert_array_equal(done.attacks.permutation_test.null_statistics, test.null_statistics)
     leakage = node_leakage(done.attacks.counts["full_clean_strong"], PLAN.level)
     np.testing.assert_array_equal(done.estimates.leakage.right.low, leakage.right.low)
-    medians = [float(estimate(counts, "bmp-r").quantile(0.5)) for counts in (test.counts, *test.null_counts)]
-    assert [done.estimates.control_median, *done.estimates.null_medians] == medians
+    half = node_mia(models.take(slice(PLAN.shadows // 2)), prior)
+    assert done.attacks.half_counts is not None
+    assert_same_counts(done.attacks.half_counts, half)
+    median = estimate(half, "bmp-r").quantile(0.5)
+    assert done.estimates.half_medians["bmp-r", "epsilon_right"] == done.headline[0].half_median == median
+    exposed = expose(Gaussian(), Evidence.of_runs(runs, "clean", ["full"], graph), prior, num_threads=1)
+    assert done.main_findings.exposure.to_plain() == exposed.to_plain()
+    np.testing.assert_array_equal(
+        done.nodes["member_exposure"].to_numpy()[exposed.exposure.member_nodes.node],
+        exposed.exposure.member_nodes.share,
+    )
+
+
+def test_the_strongest_query_is_the_main_one_of_its_release() -> None:
+    """With an attack that takes one query at a time."""
+    result = audit(leaky_graph(), small_plan(model="gcn", releases=("clean", "noisy")), runtime=QUIET)
+    for release in ("clean", "noisy"):
+        auc = {query: result.attacks.performance[f"{query}_{release}_strong"].auc for query in ("full", "none")}
+        (query,) = result.findings[release].queries
+        assert auc[query] == max(auc.values())
+        assert result.summary["releases"][release]["auc"] == auc[query]
+    assert result.attacks.main == f"{result.main_findings.queries[0]}_clean_strong"
+    assert result.headline[0].p50 == result.estimates.posteriors[result.attacks.main]["bmp-r"].quantile(0.5)
 
 
 def assert_same_counts(found: object, expected: object) -> None:
@@ -211,86 +231,75 @@ def test_prints_and_shows_in_notebooks() -> None:
     lines = str(result).splitlines()
     assert lines[0] == "graph, Uniform 40 %, MLP"
     assert lines[1] == result.verdict
-    assert len(lines) == 2 + len(result.headline)
+    names = [line.split()[0] for line in lines[2:] if not line.startswith("  !")]
+    assert names == ["proven:", "exposure:", "floor:", "estimated:"]
     shown = result._repr_html_()
-    assert shown.count("<tr>") == 1 + len(result.headline)
+    assert shown.count("<tr>") == 4
     assert result.title in shown
 
 
-# The words
-
-
-def row(name: str, parameter: str, p50: float, floor: float, proven: float | None, **other: Any) -> HeadlineRow:
-    values: dict[str, Any] = {
-        "name": name,
-        "meaning": "",
-        "definition": "",
-        "parameter": parameter,
-        "multiplies_odds": False,
-        "p5": p50 - 1,
-        "p50": p50,
-        "p95": p50 + 1,
-        "floor": floor,
-        "floor_is_exact": True,
-        "floor_level": None,
-        "proven": proven,
-        "proof_level": 0.95,
-        "tail_prior_share": 0.5,
-    }
-    return HeadlineRow(**values | other)
-
-
-def right(p50: float, floor: float, proven: float | None) -> tuple[HeadlineRow]:
-    return (row("ε_R", "epsilon_right", p50, floor, proven),)
-
-
-@pytest.fixture
-def leaking(done: Audit) -> PermutationTest:
-    assert done.attacks.permutation_test.is_leakage_found
-    return done.attacks.permutation_test
-
-
-def test_verdict(leaking: PermutationTest) -> None:
-    assert verdict(right(np.log(120.0), -1.0, np.log(8.0)), leaking) == (
-        "Estimated: seeing this model, an adversary's odds that a node was in the training graph reach about 120 : 1 "
-        "(ε_R = 4.8, 90 % interval 3.8 to 5.8); the sampling alone gives 1 : 2.7; at least 8 : 1 is proven."
-    )
-    left = (row("ε_L", "epsilon_left", 2.0, 1.0, 1.5),)
-    assert "that a node was not in the training graph" in verdict(left, leaking)
-
-
-@pytest.mark.parametrize("proven", [None, 0.5, 1.0])
-def test_verdict_calls_nothing_proven_that_the_sampling_gives_anyway(
-    proven: float | None, leaking: PermutationTest
-) -> None:
-    assert verdict(right(2.0, 1.0, proven), leaking).endswith("; nothing beyond that is proven.")
-
-
-def test_verdict_on_how_far_the_odds_move(leaking: PermutationTest) -> None:
-    mp = (row("MP ε", "epsilon", 40.0, 0.0, None, multiplies_odds=True),)
-    message = verdict(mp, leaking)
-    assert "multiplies an adversary's odds that a node was in the training graph by" in message
-    assert "over ×1,000,000" in message
-    assert message.endswith("; nothing is proven.")
-    assert verdict((dataclasses.replace(mp[0], proven=np.log(5.0)),), leaking).endswith("; at least ×5 is proven.")
-
-
-def test_no_leakage_comes_first() -> None:
+def test_no_leakage_comes_first_and_nothing_large_is_near() -> None:
     blind = audit(
         leaky_graph(),
         small_plan(queries="full", shadows=16, training={"epochs": 1, "learning_rate": 1e-9}),
         runtime=QUIET,
     )
-    assert not blind.attacks.permutation_test.is_leakage_found
-    assert blind.verdict.startswith("No leakage found: the attack does no better than after shuffling memberships")
-    assert blind.summary["cautions"][0].startswith("The permutation test found no leakage")
+    assert not blind.is_leakage_found
+    assert blind.verdict.startswith("No leakage found: ")
+    assert blind.answer.estimated == ""
+    assert [name for name, _ in blind.answer.lines] == ["proven", "exposure", "floor"]
+    assert any("does not prove that there is none" in text for text in blind.summary["is_not"])
+    assert any("--shadows" in text for text in blind.summary["next"])
 
 
-def test_cautions_name_what_is_wrong(done: Audit) -> None:
-    rows = (row("ε_R", "epsilon_right", 2.0, 1.0, None, tail_prior_share=0.95),)
-    (message,) = [text for text in cautions(done.attacks, done.estimates, rows) if text.startswith("ε_R")]
-    assert message.startswith("ε_R: up to 95 % of the upper tail has the prior's shape")
+def warnings_of(**changes: Any) -> tuple[str, ...]:
+    posterior = estimate(ErrorCounts.from_arrays(50, 50, 5, 5, 0.5), "bmp-r")
+    values: dict[str, Any] = {
+        "name": "ε_R",
+        "p5": 2.0,
+        "p50": 3.0,
+        "p95": 4.0,
+        "proven": 1.0,
+        "half_median": 2.5,
+        "mean": 3.0,
+        "mean_without_constant": 3.0,
+    }
+    return _warnings(12, posterior, **values | changes)
+
+
+def test_an_estimate_says_why_not_to_trust_it() -> None:
+    assert warnings_of() == ()
+    assert warnings_of(proven=5.0) == ("ε_R lies below what is proven, 5.0: trust the proof",)
+    assert warnings_of(mean_without_constant=1.0) == (
+        "ε_R is driven by 12 nodes whose decision never varies; without them it is 1.0 on average, not 3.0",
+    )
+    assert warnings_of(half_median=7.0) == (
+        "ε_R moves with the number of models: with half of them its median is 7.0, not 3.0",
+    )
+    assert len(warnings_of(proven=5.0, half_median=7.0, mean_without_constant=1.0)) == 3
+
+
+def test_warnings_follow_the_estimate(done: Audit) -> None:
+    assert done.is_leakage_found
+    listed = [f"{warning}." for row in done.headline for warning in row.warnings]
+    of_the_prior = [row.name for row in done.headline if row.tail_prior_share > 0.9]
+    assert list(done.answer.warnings[: len(listed)]) == listed
+    assert len(done.answer.warnings) == len(listed) + bool(of_the_prior)
+    assert all(name in done.answer.warnings[-1] for name in of_the_prior)
     assert len(done.summary["drivers"]) == len(done.headline)
+
+
+def test_few_models_of_a_node_are_named() -> None:
+    """Through its prior the Student attack also takes nodes that hardly any sample holds."""
+    plan = small_plan(attack="student", shadows=12, queries="full", sampler=Uniform(0.1), rules="weak")
+    result = audit(leaky_graph(), plan, runtime=QUIET)
+    counts = result.attacks.main_counts
+    assert counts.num_nodes == result.graph.num_nodes
+    num_few = int((counts.num_in < 3).sum())
+    assert num_few > 10
+    assert f"{num_few} nodes are in the samples of fewer than 3 models, or in all but that many" in " ".join(
+        result.summary["cautions"]
+    )
 
 
 @pytest.mark.parametrize("definition", ["bmp", "bmp-r", "bmp-l", "bmp-s", "mp"])

@@ -40,12 +40,17 @@ SUMMARY_KEYS = {
     "fingerprint": str,
     "title": str,
     "verdict": str,
+    "is_leakage_found": bool,
+    "answer": dict,
+    "next": list,
+    "releases": dict,
     "headline": list,
     "cautions": list,
     "is_not": list,
     "graph": dict,
     "plan": dict,
     "shadow_models": dict,
+    "priors": dict,
     "nodes": dict,
     "permutation_test": dict,
     "variants": dict,
@@ -79,8 +84,8 @@ def test_all_documented_files_are_there_and_no_other(finished: Path) -> None:
     assert names == {
         *("manifest.json", "plan.toml", "graph.npz", "shadows.json", "priors.parquet", "attack.json", "nodes.parquet"),
         *("summary.json", "tables.md", "tables.tex", "report.html"),
-        *(f"counts/{variant}{split}.parquet" for variant in NAMES for split in ("", "_split")),
-        *(f"counts/permutation_{name}.parquet" for name in ("test", "00", "01", "02")),
+        *(f"counts/{variant}.parquet" for variant in (*NAMES, "half")),
+        "proof/clean.npz",
         *(f"posteriors/{variant}_{definition}.npz" for variant in NAMES for definition in ("bmp-r", "mp")),
     }
     pictures = {path.stem for path in (finished / "figures").iterdir()}
@@ -93,14 +98,14 @@ def test_all_documented_files_are_there_and_no_other(finished: Path) -> None:
 def test_summary_is_json_with_all_documented_keys(finished: Path) -> None:
     summary = summary_of(finished)
     assert {name: type(part) for name, part in summary.items()} == SUMMARY_KEYS
-    assert summary["format"] == 2
-    assert {name: len(part) for name, part in summary["variants"].items()} == dict.fromkeys(NAMES, 6)
+    assert summary["format"] == 3
+    assert {name: len(part) for name, part in summary["variants"].items()} == dict.fromkeys(NAMES, 5)
     page = DOCUMENTED.read_text()
-    inner = ("graph", "shadow_models", "nodes", "permutation_test")
+    inner = ("answer", "graph", "shadow_models", "nodes", "permutation_test")
     variant = summary["variants"]["full_clean_strong"]
     for key in (
         *(*summary, *(key for name in inner for key in summary[name]), *summary["headline"][0]),
-        *(*variant, *variant["errors"], *variant["proven"]),
+        *(*variant, *variant["errors"], *summary["releases"]["clean"]),
     ):
         assert f"`{key}`" in page, f"docs/audit-folder.md says nothing of {key}"
 
@@ -126,14 +131,15 @@ def test_nodes_table_is_that_of_the_audit(finished: Path) -> None:
 def test_tables_hold_the_quantiles_of_the_posteriors(finished: Path) -> None:
     markdown = [line.strip("| ").split(" | ") for line in (finished / "tables.md").read_text().splitlines()]
     latex = [line.removesuffix(r" \\").split(" & ") for line in (finished / "tables.tex").read_text().splitlines()]
-    assert markdown[0] == ["attack", "bmp-r ε_R", "mp ε"]
-    assert latex[2] == ["attack", r"bmp-r $\varepsilon_R$", r"mp $\varepsilon$"]
+    first, first_latex = (next(k for k, line in enumerate(table) if line[0] == "attack") for table in (markdown, latex))
+    assert markdown[first] == ["attack", "bmp-r ε_R", "mp ε"]
+    assert latex[first_latex] == ["attack", r"bmp-r $\varepsilon_R$", r"mp $\varepsilon$"]
     for number, variant in enumerate(variants(small_plan())):
         cells = []
         for definition in ("bmp-r", "mp"):
             posterior = Posterior.load(finished / "posteriors" / f"{variant.name}_{definition}.npz")
             cells.append("/".join(f"{quantile:.1f}" for quantile in posterior.quantile([0.05, 0.5, 0.95])))
-        assert markdown[2 + number] == latex[4 + number] == [variant.label, *cells]
+        assert markdown[first + 2 + number] == latex[first_latex + 2 + number] == [variant.label, *cells]
 
 
 def test_posteriors_and_counts_load(finished: Path) -> None:
@@ -425,7 +431,8 @@ def test_settings_of_the_attack_count(copied: Path) -> None:
         ("attack.json", "estimate"),
         ("priors.parquet", "estimate"),
         ("counts/full_clean_strong.parquet", "estimate"),
-        ("counts/permutation_01.parquet", "estimate"),
+        ("counts/half.parquet", "estimate"),
+        ("proof/clean.npz", "estimate"),
         ("summary.json", "report"),
         ("posteriors/full_clean_weak_mp.npz", "report"),
         ("graph.npz", "report"),
@@ -461,7 +468,13 @@ def test_damage_is_reported_in_one_line(
     "name",
     [
         *("graph.npz", "priors.parquet", "attack.json", "counts/none_clean_weak.parquet", "summary.json"),
-        *("counts/permutation_02.parquet", "nodes.parquet", "posteriors/full_clean_weak_mp.npz", "report.html"),
+        *(
+            "counts/half.parquet",
+            "proof/clean.npz",
+            "nodes.parquet",
+            "posteriors/full_clean_weak_mp.npz",
+            "report.html",
+        ),
         *("tables.tex", "figures/roc.pdf", "figures/posteriors.png"),
     ],
 )
@@ -485,6 +498,14 @@ def test_a_folder_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="was made by an earlier version of bmpaudit: use a new folder"):
         Audit.load(tmp_path)
     assert summary_of(tmp_path) == {"format": 1}
+
+
+def test_without_its_manifest_everything_but_the_models_is_made_again(copied: Path, finished: Path) -> None:
+    (copied / "manifest.json").unlink()
+    with pytest.raises(DataError, match="has no estimate step yet"):
+        Audit.load(copied)
+    result = run_audit(copied)
+    assert without_timings(result.summary) == without_timings(summary_of(finished))
 
 
 def test_a_lock_alone_is_no_foreign_file(tmp_path: Path) -> None:

@@ -13,13 +13,13 @@ import pandas as pd
 import pytest
 from compare_fixture import SNOWBALL, UNIFORM, counts_of, made_audit, posterior_of, strong, weak, write_folder
 
-from bmpaudit import ErrorCounts, compare
+from bmpaudit import Audit, compare
+from bmpaudit.auditing.compare_estimates import EstimatedComparison
 from bmpaudit.auditing.compare_report import write_comparison
 from bmpaudit.errors import DataError, InputError
-from bmpaudit.estimation import lower_bound
 from bmpaudit.estimation.difference import DifferenceMarginal
 from bmpaudit.estimation.draws import DrawsMarginal
-from bmpaudit.estimation.node_change import node_change
+from bmpaudit.report.compare_words import NAMED_99
 from bmpaudit.samplers import Snowball
 from bmpaudit.shadow import GAT
 
@@ -75,85 +75,51 @@ def test_draws_agree_with_densities() -> None:
         assert found.pdf(t) == pytest.approx(float(wanted.pdf(t)), rel=0.1)
 
 
-@pytest.mark.parametrize("side", ["right", "left"])
-def test_change_of_nodes_agrees_with_draws_of_error_rates(side: str) -> None:
-    first, second = weak(), counts_of([70, 92, 20], [60, 60, 70], prior_prob=0.4)
-    found = node_change(first, second, side)
-    rng = np.random.default_rng(1)
-
-    def implied(counts: ErrorCounts) -> np.ndarray:
-        shape = (200_000, counts.num_nodes)
-        a, b = counts.false_positives, counts.false_negatives
-        alpha = rng.beta(a + 1, counts.num_out - a + 1, shape)
-        beta = rng.beta(b + 1, counts.num_in - b + 1, shape)
-        odds = np.log(counts.prior_prob / (1 - counts.prior_prob))
-        if side == "right":
-            return odds + np.log(np.maximum((1 - beta) / alpha, beta / (1 - alpha)))
-        return -odds + np.log(np.maximum((1 - alpha) / beta, alpha / (1 - beta)))
-
-    apart = implied(second) - implied(first)
-    np.testing.assert_allclose(found.more_prob, (apart > 0).mean(axis=0), atol=0.015)
-    spread = apart.std(axis=0)
-    for end, probability in ((found.low, 0.05), (found.median, 0.5), (found.high, 0.95)):
-        assert (np.abs(end - np.quantile(apart, probability, axis=0)) < 0.08 * spread).all()
-
-
-def test_change_of_the_same_nodes_is_even_and_constant_decisions_come_last() -> None:
-    same = node_change(weak(), weak())
-    np.testing.assert_allclose(same.more_prob, 0.5, atol=1e-12)
-    assert not (same.is_more | same.is_less).any()
-    changed = node_change(weak(), strong())
-    assert changed.is_more.tolist() == [True, False, False]
-    assert changed.is_constant.tolist() == [False, False, True]
-    assert changed.ranked().tolist() == [0, 1, 2]
-    for bad in ({"side": "up"}, {"level": 1.0}):
-        with pytest.raises(InputError, match="must be"):
-            node_change(weak(), weak(), **bad)
-    with pytest.raises(InputError, match="same nodes"):
-        node_change(weak(), weak().take(np.arange(2)))
-
-
 def test_comparison_of_two_folders(pair: list[Path]) -> None:
     result = compare(pair)
     wanted = DifferenceMarginal(posterior_of(weak()).marginal(), posterior_of(strong()).marginal())
-    (difference,) = result.differences
-    assert difference.more_prob == pytest.approx(wanted.probability_above(), abs=1e-12)
-    assert difference.more_prob > 0.95
+    estimated = result.estimated
+    assert estimated is not None
+    assert estimated.differences[0].more_prob == pytest.approx(wanted.probability_above(), abs=1e-12)
+    assert estimated.sentences[0].startswith("ε_R is estimated larger in two than in one: ")
     assert [audit.label for audit in result.audits] == ["one", "two"]
-    assert result.verdicts[0].startswith("two leaks more than one: ")
-    assert result.nodes[0].matched_by == "id"
-    assert (result.nodes[0].num_more, result.nodes[0].num_less, result.nodes[0].num_constant) == (1, 0, 1)
+    assert result.differences[0].nodes.matched_by == "id"
     assert [setting.key for setting in result.settings] == ["sampler.name"]  # fan_out and restart go with it
-    text = str(result)
-    assert "one" in text
-    assert f"{difference.more_prob:.2f}" in text
+    assert "independent models, 24 and 24" in str(result)
     content = json.loads(json.dumps(result.to_dict(top=2), allow_nan=False))
     assert len(content["nodes"][0]["changed_most"]) == 2
-    assert content["audits"][0]["floor"] == pytest.approx(-np.log(3))
+    assert content["estimated"]["audits"][0]["floor"] == pytest.approx(-np.log(3))
+    # Folders without models: neither their accuracy nor their samples are known.
+    assert content["audits"][0]["figures"]["held_out_accuracy"] is None
+    assert sum("its shadow models cannot be read" in caution for caution in result.cautions) == 2
 
 
 def test_the_same_folder_twice_is_even_and_said(pair: list[Path]) -> None:
     result = compare([pair[0], pair[0]])
-    assert result.differences[0].more_prob == pytest.approx(0.5, abs=1e-12)
+    assert result.estimated is not None
+    assert result.estimated.differences[0].more_prob == pytest.approx(0.5, abs=1e-12)
+    assert all(each.change.mean == 0 for each in result.differences[0].models)
     assert result.settings == ()
     assert any("compared with itself" in caution for caution in result.cautions)
     assert len({audit.label for audit in result.audits}) == 2
-    assert "cannot be told apart" in result.verdicts[0]
+    assert "cannot be told apart" in result.estimated.sentences[0]
 
 
 def test_prior_domination_is_told_and_only_then(tmp_path: Path) -> None:
     # With hardly a trial the posterior is the prior restricted to the support.
     empty = counts_of([0, 0], [0, 0], num_out=0, num_in=0)
     folders = [write_folder(tmp_path / name, empty) for name in ("p", "q")]
-    result = compare(folders)
-    assert all(audit.prior_share == pytest.approx(1, abs=1e-3) for audit in result.audits)
-    assert result.to_dict()["both_prior_dominated"]
+    result = compare(folders).estimated
+    assert result is not None
+    assert all(each.prior_share == pytest.approx(1, abs=1e-3) for each in result.epsilons)
     assert any(caution.startswith("Both posteriors are prior-dominated") for caution in result.cautions)
     known = write_folder(tmp_path / "known", counts_of([100] * 40, [60] * 40))
-    mixed = compare([folders[0], known])
-    assert mixed.audits[1].prior_share < 0.3
+    mixed = compare([folders[0], known]).estimated
+    assert mixed is not None
+    assert mixed.epsilons[1].prior_share < 0.3
     assert any(caution.startswith("The posterior of p is prior-dominated") for caution in mixed.cautions)
-    sharp = compare([known, write_folder(tmp_path / "other", counts_of([99] * 40, [60] * 40))])
+    sharp = compare([known, write_folder(tmp_path / "other", counts_of([99] * 40, [60] * 40))]).estimated
+    assert sharp is not None
     assert not any("prior-dominated" in caution for caution in sharp.cautions)
 
 
@@ -173,54 +139,98 @@ def test_more_than_one_differing_setting_is_told(tmp_path: Path) -> None:
 def test_nodes_of_other_graphs_match_by_name_or_not_at_all(tmp_path: Path) -> None:
     names = ["x", "y", "z"]
     first = write_folder(tmp_path / "a", weak(), names=names)
-    turned = write_folder(tmp_path / "b", strong(), names=["z", "y", "x"], graph_hash="other")
-    result = compare([first, turned]).nodes[0]
+    turned = write_folder(tmp_path / "b", weak(), names=names[::-1], graph_hash="other")
+    result = compare([first, turned]).differences[0].nodes
     assert result.matched_by == "name"
     table = result.table.set_index("name")
     assert sorted(table.index) == names
-    # x is the first node of the one and the last of the other, whose decision is constant.
-    assert table["is_constant"].to_dict() == {"x": True, "y": False, "z": False}
+    # The same models, but x is the first node of the one and the last of the other.
+    exposed = Audit.load(first).main_findings.exposure.exposure.member_nodes
+    assert table.loc[names, "first_models"].tolist() == exposed.num_models.tolist()
+    assert table.loc[names, "second_models"].tolist() == exposed.num_models.tolist()[::-1]
     for name, folder in (("numbers", None), ("twice", ["x", "x", "y"])):
         other = write_folder(tmp_path / name, strong(), names=folder, graph_hash="other")
         lost = compare([first, other])
-        assert lost.nodes[0].matched_by == ""
-        assert lost.nodes[0].table.empty
+        assert lost.differences[0].nodes.matched_by == ""
+        assert lost.differences[0].nodes.table.empty
         assert any("not comparable" in caution for caution in lost.cautions)
     strangers = write_folder(tmp_path / "strangers", strong(), names=["u", "v", "w"], graph_hash="other")
-    assert "no node was audited" in compare([first, strangers]).nodes[0].sentence
-    page = write_comparison(compare([first, strangers]), tmp_path / "out").read_text(encoding="utf-8")
-    assert page.count("<img") == 2  # no picture of nodes
+    lost = compare([first, strangers])
+    assert "No node was audited" in lost.differences[0].nodes.sentence
+    assert "No node was audited" in write_comparison(lost, tmp_path / "out").read_text(encoding="utf-8")
 
 
 def test_definitions_with_one_and_two_parameters(tmp_path: Path) -> None:
-    every = ("bmp", "bmp-l", "bmp-s", "mp")
+    every = ("bmp", "bmp-r", "bmp-l", "bmp-s", "mp")
     folders = [
         write_folder(tmp_path / name, counts, definitions=every) for name, counts in (("a", weak()), ("b", strong()))
     ]
-    assert compare(folders, "bmp").parameter == "epsilon_right"
-    left = compare(folders, "bmp", side="left")
-    bounds = lower_bound(weak())
-    assert (left.parameter, left.nodes[0].symbol) == ("epsilon_left", "e_L")
-    assert left.audits[0].proven == left.to_dict()["audits"][0]["proven"] == bounds.left.bound
-    assert compare(folders, "bmp-l").nodes[0].symbol == "e_L"
-    mp = compare(folders, "mp")
-    assert (mp.audits[0].floor, mp.audits[0].proven) == (0, bounds.mp.bound)
-    assert mp.nodes[0].symbol == "e_R above the floor"
-    assert compare(folders, "bmp-s").parameter == "epsilon"
+
+    def epsilon(*chosen: str, **options: str) -> EstimatedComparison:
+        estimated = compare(folders, *chosen, **options).estimated
+        assert estimated is not None
+        return estimated
+
+    assert epsilon("bmp").parameter == "epsilon_right"
+    assert epsilon("bmp", side="left").parameter == "epsilon_left"
+    assert (epsilon().definition, epsilon(side="left").definition) == ("bmp-r", "bmp-l")
+    assert epsilon("mp").epsilons[0].floor == 0
+    assert epsilon("bmp-s").parameter == "epsilon"
     with pytest.raises(InputError, match="bmp-l is about the other side"):
         compare(folders, "bmp-l", side="right")
 
 
+def test_the_left_side_is_about_non_members() -> None:
+    audit = made_audit(weak(), definitions=("bmp-r", "bmp-l"))
+    result = compare([audit, audit], side="left")
+    table = audit.main_findings.exposure.models
+    wanted = table.non_members_correct[:, list(table.precision).index(0.99)].mean()
+    mean = result.audits[0].models.mean(NAMED_99)
+    assert mean is not None
+    assert mean.mean == pytest.approx(wanted)
+    exposed = audit.main_findings.exposure.exposure.non_member_nodes
+    assert result.differences[0].nodes.table.set_index("node")["first_models"].to_dict() == dict(
+        zip(exposed.node.tolist(), exposed.num_models.tolist(), strict=True)
+    )
+
+
+def test_releases_of_one_audit_and_of_folders(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "one", weak())
+    result = compare([f"{folder}:clean", f"{folder}:noisy"])
+    assert [audit.label for audit in result.audits] == ["clean", "noisy"]
+    assert [audit.variant.name for audit in result.audits] == ["full_clean_strong", "full_noisy_strong"]
+    assert result.settings == ()
+    other = write_folder(tmp_path / "two", weak(), plan=SNOWBALL)
+    mixed = compare([folder, f"{other}:noisy"])
+    assert [(audit.label, audit.release) for audit in mixed.audits] == [("one", "clean"), ("two:noisy", "noisy")]
+    assert any("in 2 settings" in caution and "the release" in caution for caution in mixed.cautions)
+    chosen = compare([folder, other], variant="full_noisy_strong")
+    assert [audit.release for audit in chosen.audits] == ["noisy", "noisy"]
+    # A folder whose name has a colon is a folder.
+    colon = write_folder(tmp_path / "a:noisy", weak())
+    assert compare([folder, colon]).audits[1].release == "clean"
+    audit = made_audit(weak())
+    assert compare([(audit, "clean"), (audit, "noisy")]).audits[1].release == "noisy"
+
+
 def test_what_cannot_be_compared_is_refused_in_one_line(pair: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="a comparison takes at least two audits, got 1"):
+    with pytest.raises(InputError, match="a comparison takes at least two audits or releases, got 1"):
         compare(pair[:1])
+    with pytest.raises(InputError, match="one has no release 'silent'; it has clean, noisy"):
+        compare([pair[0], f"{pair[0]}:silent"])
+    with pytest.raises(
+        InputError, match="full_clean_strong is an attack on the release clean, got the release 'noisy'"
+    ):
+        compare([pair[0], f"{pair[0]}:noisy"], variant="full_clean_strong")
+    with pytest.raises(InputError, match="side must be 'right' or 'left', got side='up'"):
+        compare(pair, side="up")
     with pytest.raises(DataError, match="is not an audit folder"):
         compare([pair[0], tmp_path])
     with pytest.raises(InputError, match="mp was not estimated for full_clean_strong in one; it has bmp-r"):
         compare(pair, "mp")
-    with pytest.raises(InputError, match="has no attack 'none'; it has full_clean_strong"):
+    with pytest.raises(InputError, match="has no attack 'none'; it has full_clean_strong, full_noisy_strong"):
         compare(pair, variant="none")
-    (pair[1] / "summary.json").write_text('{"format": 2}')
+    (pair[1] / "summary.json").write_text('{"format": 3}')
     with pytest.raises(DataError, match=r"summary\.json is missing or damaged: run bmpaudit estimate again"):
         compare(pair)
 
@@ -233,7 +243,10 @@ def test_objects_and_folders_mix(pair: list[Path]) -> None:
         "tiny, Uniform 25 %, GCN (2)",
     ]
     of_folders = compare(pair)
-    assert result.differences[0].more_prob == pytest.approx(of_folders.differences[0].more_prob, abs=1e-12)
+    assert result.estimated is not None
+    assert of_folders.estimated is not None
+    more_prob = of_folders.estimated.differences[0].more_prob
+    assert result.estimated.differences[0].more_prob == pytest.approx(more_prob, abs=1e-12)
     assert result.audits[0].path == ""
 
 
@@ -261,7 +274,7 @@ def test_page_escapes_names_and_asks_for_nothing(tmp_path: Path) -> None:
     assert "default-src 'none'" in page
     assert "script-src" not in page
     addresses = re.findall(r"<[^>]*\s(?:src|href|action|srcset)=\"([^\"]*)\"", page)
-    assert len(addresses) == 5
+    assert len(addresses) == 4  # skip link, icon, two pictures
     assert all(address.startswith(("data:", "#")) for address in addresses)
     assert "url(" not in page
     assert "@import" not in page
@@ -274,8 +287,8 @@ def test_page_escapes_names_and_asks_for_nothing(tmp_path: Path) -> None:
         *("compare.html", "compare.json", "compare.pdf", "compare.png", "compare_nodes.parquet"),
     ]
     content = json.loads((tmp_path / "out" / "compare.json").read_text(encoding="utf-8"))
-    assert content["format"] == 1
-    assert content["nodes"][0]["changed_most"][0]["name"] == HOSTILE
+    assert content["format"] == 2
+    assert {row["name"] for row in content["nodes"][0]["changed_most"]} == set(names)
     table = pd.read_parquet(tmp_path / "out" / "compare_nodes.parquet")
     assert table["audit"].tolist() == ["c $x$"] * 3
     assert write_comparison(result, tmp_path / "again").read_text(encoding="utf-8") == page

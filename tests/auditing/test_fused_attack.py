@@ -51,4 +51,4 @@ def test_variants_of_all_queries_together(tmp_path: Path) -> None:
     run_audit(tmp_path, plan, pictures=True)
     assert times(tmp_path) == before
     other = compare([tmp_path, result], variant="full+none_noisy_weak", definition="mp")
-    assert other.audits[0].variant == "full+none_noisy_weak"
+    assert other.audits[0].variant.name == "full+none_noisy_weak"

@@ -66,7 +66,7 @@ def bring_in(folder: Path, path: Path, *, allow_misfit: bool = False) -> None:
     subject = import_runs(stored_subject(workspace), workspace, path, QUIET, allow_misfit=allow_misfit)
     steps = pipeline(folder, subject.plan, may_run=("attack",), allow_misfit=allow_misfit)
     with steps.prepared():
-        steps.attacks  # noqa: B018
+        steps.findings  # noqa: B018
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from bmpaudit import AuditPlan, DataError, Graph, InputError
-from bmpaudit.attack import DecisionSettings, Evidence, Gaussian, Scores, Weak
+from bmpaudit import AuditPlan, DataError, Gate, Graph, InputError
+from bmpaudit.attack import DecisionSettings, Evidence, Gaussian, Scores, Student, Weak
 from bmpaudit.auditing.plan import plan_keys
 from bmpaudit.auditing.plan_file import PlanFile, format_plan, plan_template, read_plan
 from bmpaudit.auditing.variant import variants
@@ -43,7 +43,7 @@ EVERYTHING_ELSE = AuditPlan(
     cost_false_positive=2.0,
     prior_source="shadow-frequency",
     prior_draws=12,
-    permutations=3,
+    permutations=39,
     definitions=("mp", "bmp-s"),
     prior_mean=1.0,
     prior_variance=4.0,
@@ -164,8 +164,8 @@ def test_an_empty_file_is_the_default_plan(tmp_path: Path) -> None:
 
 
 def test_a_section_without_a_name_is_the_default_part(tmp_path: Path) -> None:
-    plan = read_plan(written("[sampler]\ntrain_fraction = 0.5\n[attack]\nmin_models = 4\n", tmp_path)).plan
-    assert (plan.sampler, plan.attack) == (Uniform(0.5), Gaussian(min_models=4))
+    plan = read_plan(written("[sampler]\ntrain_fraction = 0.5\n[attack]\nneighbours = false\n", tmp_path)).plan
+    assert (plan.sampler, plan.attack) == (Uniform(0.5), Student(neighbours=False))
 
 
 @pytest.mark.parametrize("plan", [AuditPlan(sampler=sampler, model=MODELS[1]) for sampler in SAMPLERS])
@@ -187,10 +187,10 @@ def test_comments_name_the_choices_and_come_from_the_parts() -> None:
 
 
 def test_every_field_of_the_plan_is_in_the_file() -> None:
-    table = tomllib.loads(format_plan(AuditPlan(), "cora"))
+    table = tomllib.loads(format_plan(AuditPlan(gate=Gate(max_proven_right=3)), "cora"))
     for name, key in plan_keys().items():
         assert name in (table if key.section in ("", name) else table[key.section])
-        assert name == "training" or AuditPlan.model_fields[name].description
+        assert name in ("training", "gate") or AuditPlan.model_fields[name].description
 
 
 ALL_SAMPLERS, ALL_DEFINITIONS = ", ".join(ENTRIES["sampler"]), ", ".join(ENTRIES["definition"])
@@ -226,7 +226,7 @@ ALL_SAMPLERS, ALL_DEFINITIONS = ", ".join(ENTRIES["sampler"]), ", ".join(ENTRIES
         ('shadows = "100"', "shadows must be an integer, got '100'"),
         ("shadows = 7", "shadows must be greater than or equal to 8, got 7"),
         ("seed = -1", "seed must be greater than or equal to 0, got -1"),
-        ("permutations = 0", "permutations must be greater than or equal to 1, got 0"),
+        ("permutations = 18", "permutations must be greater than or equal to 19, got 18"),
         ('engine = "jax"', "engine must be one of native, torch, or module:Name of your own, got engine='jax'"),
         ("engine = 3", "engine must be a string, got 3"),
         ("graph = 3", "graph must be a string, got 3"),
@@ -259,7 +259,7 @@ ALL_SAMPLERS, ALL_DEFINITIONS = ", ".join(ENTRIES["sampler"]), ", ".join(ENTRIES
         ("[estimation]\nprior_mean = nan", "prior_mean must be a finite number, got nan"),
         ("[estimation]\nstrength = 1", "strength must be less than 1, got 1"),
         ("[estimation]\nlevel = nan", "level must be "),
-        ("[estimation]\nproof_level = 1.0", "proof_level must be less than 1, got 1.0"),
+        ("[proof]\nproof_level = 1.0", "proof_level must be less than 1, got 1.0"),
     ],
 )
 def test_mistakes_are_reported_with_file_key_and_what_is_allowed(text: str, message: str, tmp_path: Path) -> None:
@@ -311,7 +311,7 @@ def test_titles() -> None:
 
 
 def test_variants_are_views_by_rules_and_the_first_is_the_main_one() -> None:
-    plan = AuditPlan(queries=("none", "full"), releases="noisy", rules=("weak", "strong"))
+    plan = AuditPlan(queries=("none", "full"), releases="noisy", rules=("weak", "strong"), attack="gaussian")
     found = variants(plan)
     assert [variant.name for variant in found] == [
         "none_noisy_weak",
@@ -320,7 +320,7 @@ def test_variants_are_views_by_rules_and_the_first_is_the_main_one() -> None:
         "full_noisy_strong",
     ]
     assert found[0].label == "no edges, noisy output, weak decision"
-    fused = variants(plan.replace(attack=Fused()))
+    fused = variants(plan.replace(attack="student"))
     assert [variant.name for variant in fused] == ["none+full_noisy_weak", "none+full_noisy_strong"]
 
 
@@ -344,7 +344,7 @@ def test_settings_of_stages_come_from_the_plan() -> None:
         ({"rules": ()}, "rules must name at least one"),
         ({"definitions": "mdp"}, "definition must be one of bmp, "),
         ({"prior_source": "mine"}, "prior_source must be 'exact' or 'shadow-frequency', got 'mine'"),
-        ({"permutations": 0}, "permutations must be greater than or equal to 1, got 0"),
+        ({"permutations": 0}, "permutations must be greater than or equal to 19, got 0"),
         ({"strength": float("nan")}, "strength must be "),
         ({"seed": -3}, "seed must be greater than or equal to 0, got -3"),
         ({"sampler": 3}, "sampler must have a method sample or be a function, got 3"),

@@ -1,4 +1,4 @@
-"""Only what errors prove is called proven, and a floor is exact or a confidence bound."""
+"""Only what guesses prove is called proven, and a floor is exact or a confidence bound."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import pytest
 from small_audit import QUIET, leaky_graph, small_plan
 
 from bmpaudit import Audit, Pipeline, Subject, audit
+from bmpaudit.attack import Evidence
+from bmpaudit.auditing.proof_step import proof_attacks
+from bmpaudit.proof import most_provable, prove
 from bmpaudit.samplers import Bernoulli, DegreeWeighted, Snowball, draw_memberships
 from bmpaudit.shadow import ShadowRuns
 
 
 def audit_of_noise(sampler: Any, seed: int, num_models: int = 60, **settings: Any) -> Audit:
     """Statistics that say nothing of memberships."""
-    usual: dict[str, Any] = {"queries": "full", "rules": "strong", "permutations": 1, "prior_draws": 2_000}
+    usual: dict[str, Any] = {"queries": "full", "rules": "strong", "prior_draws": 2_000}
     plan = small_plan(sampler=sampler, shadows=num_models, seed=seed, **usual | settings)
     graph = leaky_graph()
     memberships = draw_memberships(graph, sampler, num_models, seed)
@@ -26,32 +29,54 @@ def audit_of_noise(sampler: Any, seed: int, num_models: int = 60, **settings: An
 
 
 @pytest.mark.parametrize("sampler", [Snowball(0.3, fan_out=3), DegreeWeighted(0.3)], ids=str)
-@pytest.mark.parametrize("rule", ["strong", "weak"])
-def test_noise_proves_nothing_however_uneven_the_priors(sampler: Any, rule: str) -> None:
-    repeats, claims = 20, 0
+def test_noise_leaks_nothing_however_uneven_the_priors(sampler: Any) -> None:
+    repeats, num_found, num_proven = 20, 0, 0
     for seed in range(repeats):
-        result = audit_of_noise(sampler, seed, rules=rule, definitions=("bmp-r", "bmp-l", "mp"))
-        has_claim = any(row.proven is not None for row in result.headline)
-        claims += has_claim
-        if not has_claim:
-            assert "is proven" not in result.verdict.replace("nothing beyond that is proven", "").replace(
-                "nothing is proven", ""
-            )
-            assert "nothing proven" in str(result)
-    # At a confidence of 95 %, more than 4 of 20 have a probability below 0.3 %.
-    assert claims <= 4
+        result = audit_of_noise(sampler, seed, definitions=("bmp-r", "bmp-l", "mp"))
+        num_found += result.is_leakage_found
+        proof = result.main_findings.proof
+        assert proof is not None
+        num_proven += proof.is_leakage_proven
+        if not result.is_leakage_found:
+            answer = result.answer
+            assert answer.verdict.startswith("No leakage found: ")
+            assert answer.proven.startswith("Nothing beyond what the sampling alone gives away")
+            assert (answer.estimated, answer.warnings) == ("", ())
+            assert "=" not in str(result)  # no estimate, large or small
+    # The permutation test is wrong in 1 of 20, the proof in 1 of 100: more have a probability below 0.3 %.
+    assert num_found <= 5
+    assert num_proven <= 2
 
 
-def test_what_errors_prove_is_said() -> None:
+def test_what_guesses_prove_is_said() -> None:
     result = audit(leaky_graph(), small_plan(queries="full", rules="weak", shadows=300), runtime=QUIET)
-    row = result.headline[0]
+    proof, row = result.main_findings.proof, result.headline[0]
+    assert proof is not None
+    assert proof.is_leakage_proven
+    assert row.proven == proof.epsilon_right.proven
     assert row.proven is not None
     assert row.proven > row.floor
-    assert result.verdict.endswith(" is proven.")
-    bound = result.estimates.bounds["full_clean_weak"]
-    assert row.proven == bound.right.bound
-    # From Algorithm 4's errors, not from those behind the posterior.
-    assert bound.counts is result.attacks.split_counts["full_clean_weak"]
+    assert result.verdict.startswith("Models trained this way leak who is in their training graph")
+    assert result.verdict.endswith(" That they leak is proven.")
+    assert f"(ε_R ≥ {row.proven:.2f}; " in result.answer.proven
+    # It is what the library proves with the same models.
+    again = prove(
+        proof_attacks(result.plan),
+        Evidence.of_runs(result.runs, "clean", ["full"], result.graph),
+        result.priors.prob,
+        num_threads=1,
+    )
+    assert again.to_plain() == proof.to_plain()
+
+
+def test_too_few_models_prove_nothing_and_the_audit_says_why() -> None:
+    result = audit(leaky_graph(), small_plan(shadows=60, proof_method="prequential"), runtime=QUIET)
+    findings = result.main_findings
+    assert findings.proof is None
+    assert findings.not_proven == "the prequential method needs more than 64 models, got 60"
+    assert result.answer.proven == f"Nothing: {findings.not_proven}."
+    assert result.summary["releases"]["clean"]["proof"] is None
+    assert [row.proven for row in result.headline] == [None] * len(result.headline)
 
 
 def test_a_floor_from_a_formula_is_exact() -> None:
@@ -59,7 +84,6 @@ def test_a_floor_from_a_formula_is_exact() -> None:
     row = result.headline[0]
     assert (row.floor_is_exact, row.floor_level) == (True, None)
     assert row.floor == pytest.approx(np.log(0.4 / 0.6))
-    assert result.estimates.bounds["full_clean_weak"].prior_draws == 0
 
 
 def test_a_floor_from_draws_is_a_confidence_bound() -> None:
@@ -68,12 +92,15 @@ def test_a_floor_from_draws_is_a_confidence_bound() -> None:
     right, left = result.headline
     priors = result.priors
     assert (priors.num_draws, right.floor_is_exact, right.floor_level) == (2_000, False, 0.95)
+    assert result.summary["priors"] == {"num_draws": 2_000}
     assert (right.floor, left.floor) == (priors.floor.right, priors.floor.left)
     # The largest estimate of many is biased; the bound is below it.
     assert right.floor < priors.floor_estimate.right
     assert left.floor < priors.floor_estimate.left
     # A proof does not take sampled priors for known ones.
-    assert result.estimates.bounds["full_clean_strong"].prior_draws == 2_000
+    proof = result.main_findings.proof
+    assert proof is not None
+    assert proof.epsilon_right.floor < priors.floor_estimate.right
 
 
 def test_a_floor_from_draws_is_below_the_truth() -> None:
@@ -89,7 +116,75 @@ def test_a_floor_from_draws_is_below_the_truth() -> None:
     assert misses <= 2
 
 
-def test_priors_from_frequencies_are_those_of_as_many_draws() -> None:
-    """Where priors are frequencies in the fitting half, the proof knows from how many models."""
-    result = audit(leaky_graph(), small_plan(prior_source="shadow-frequency", rules="weak"), runtime=QUIET)
-    assert result.estimates.bounds["full_clean_weak"].prior_draws == 20
+# What a review found
+
+
+def audit_of_statistics(statistics: dict[str, np.ndarray], memberships: np.ndarray, **settings: Any) -> Audit:
+    usual: dict[str, Any] = {"shadows": len(memberships), "queries": tuple(statistics), "rules": "strong"}
+    graph = leaky_graph()
+    pipeline = Pipeline(Subject(graph, "", small_plan(**usual | settings)), None, QUIET)
+    views = {f"{query}_clean": values.astype(np.float32) for query, values in statistics.items()}
+    pipeline.__dict__["runs"] = ShadowRuns.from_arrays(memberships, views, graph.labels)
+    return pipeline.audit
+
+
+@pytest.mark.parametrize("attack", ["student", "gaussian", "rmia", "base"])
+@pytest.mark.parametrize("by_node", [False, True], ids=["all the same", "constant for each node"])
+def test_a_release_that_gives_nothing_away_leaks_nothing(attack: str, by_node: bool) -> None:
+    memberships = draw_memberships(leaky_graph(), Bernoulli(0.4), 40, seed=1)
+    constant = np.arange(memberships.shape[1]) if by_node else 0.0
+    statistics = np.broadcast_to(constant, memberships.shape)
+    result = audit_of_statistics({"full": statistics}, memberships, attack=attack, sampler=Bernoulli(0.4))
+    assert not result.is_leakage_found
+    assert result.verdict.startswith("No leakage found: ")
+    assert result.answer.exposure == "Hardly any training node can be named with 99 % certainty."
+    assert result.answer.proven.startswith("Nothing")
+
+
+def test_an_attack_that_says_nothing_does_not_keep_others_from_proving() -> None:
+    """The answers with all edges are constant, those with none give everything away."""
+    rng = np.random.default_rng(0)
+    memberships = draw_memberships(leaky_graph(), Bernoulli(0.4), 120, seed=1)
+    leaking = 8 * memberships + rng.normal(size=memberships.shape)
+    for attack in ("student", "gaussian"):
+        result = audit_of_statistics(
+            {"full": np.zeros(memberships.shape), "none": leaking}, memberships, attack=attack, sampler=Bernoulli(0.4)
+        )
+        assert result.attacks.permutation_test.is_leakage_found  # by the query that tells most
+        proof = result.main_findings.proof
+        assert proof is not None
+        assert proof.is_leakage_proven
+        assert proof.epsilon_right.proven == pytest.approx(most_provable(proof.epsilon_right.num_challenged))
+        if attack == "gaussian":
+            assert result.main_findings.queries == ("none",)
+
+
+def test_what_the_sampling_names_is_not_put_down_to_the_model() -> None:
+    """Ten nodes are nearly always in; the model says nothing."""
+    graph, rng = leaky_graph(), np.random.default_rng(0)
+    prob = np.where(np.arange(graph.num_nodes) < 10, 0.9995, 0.2)
+
+    def hubs(_: Any, rng: np.random.Generator) -> np.ndarray:
+        return np.flatnonzero(rng.random(len(prob)) < prob)
+
+    memberships = rng.random((150, graph.num_nodes)) < prob
+    noise = rng.normal(size=memberships.shape)
+    result = audit_of_statistics({"full": noise}, memberships, attack="student", sampler=hubs, prior_draws=20_000)
+    curve = result.main_findings.exposure.exposure.members
+    k = curve.at(0.99)
+    assert curve.by_prior[k] == pytest.approx(10, abs=0.1)
+    assert curve.reach.high[k] <= curve.total
+    if not result.is_leakage_found:
+        assert "beyond those that the sampling alone tells" in result.answer.exposure
+
+
+def test_proven_and_verdict_agree_at_any_level() -> None:
+    for level in (0.5, 0.95, 0.999):
+        for seed in range(4):
+            result = audit_of_noise(Bernoulli(0.4), seed, proof_level=level, attack="gaussian")
+            proof = result.main_findings.proof
+            assert proof is not None
+            is_said = result.verdict.endswith("That they leak is proven.")
+            assert is_said == proof.is_leakage_proven
+            assert is_said != result.answer.proven.startswith("Nothing")
+            assert "100 %" not in result.answer.proven

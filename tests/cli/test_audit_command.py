@@ -11,7 +11,7 @@ from typing import Any
 import click
 import numpy as np
 import pytest
-from command_line import FAST, TRAINING, contents, run_here, run_well, run_wrong, small_graph
+from command_line import FAST, TRAINING, contents, one_line, run_here, run_well, run_wrong, small_graph
 
 from bmpaudit import AuditPlan, cli, datasets
 from bmpaudit.auditing.plan_file import read_plan
@@ -38,7 +38,7 @@ def test_audits_leaves_a_finished_audit_alone_and_extends_it(graph_path: Path, t
     summary = summary_of(out)
     assert " ".join(printed.split()).startswith(f"{summary['title']} {summary['verdict']}")
     assert f"page: {out / 'report.html'}" in printed.splitlines()
-    for part in ("ε_R", "MP ε", "full_clean_strong", "none_noisy_weak", "permutation test: leakage found"):
+    for part in ("ε_R", "MP ε", "proven ", "exposure ", "floor ", "noisy", "permutation test: leakage found"):
         assert part in printed
     assert not (out / "figures").exists()
 
@@ -46,7 +46,9 @@ def test_audits_leaves_a_finished_audit_alone_and_extends_it(graph_path: Path, t
     assert json.loads(run_well("audit", "--out", out, "--no-pictures", "--json")) == summary
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
-    extended = json.loads(run_well("audit", "--out", out, "--shadows", 44, "--no-pictures", "--json"))
+    outcome = run_here("audit", "--out", out, "--shadows", 44, "--no-pictures", "--json")
+    assert one_line(outcome).startswith("models were added after there was a result: what one guess per model proves")
+    extended = json.loads(outcome.stdout)
     assert extended["shadow_models"]["trained"] == 44
     assert extended["plan"]["model"]["hidden"] == 8
     assert extended["graph"]["source"] == str(graph_path)
@@ -60,12 +62,12 @@ def test_damaged_results_are_made_again(graph_path: Path, tmp_path: Path) -> Non
     run_well(*settings)
     before = contents(out)
     (out / "nodes.parquet").unlink()
-    (out / "counts" / "full_clean_weak.parquet").write_bytes(b"nonsense")
+    (out / "counts" / "full+none_clean_weak.parquet").write_bytes(b"nonsense")
     assert "is missing or damaged: run bmpaudit estimate again" in run_wrong("nodes", out)
     run_well(*settings)
     after = contents(out)
     assert after.keys() == before.keys()
-    for name in ("nodes.parquet", "counts/full_clean_weak.parquet"):
+    for name in ("nodes.parquet", "counts/full+none_clean_weak.parquet"):
         assert after[name] == before[name]
 
 
@@ -83,8 +85,9 @@ def test_the_steps_give_what_audit_gives(graph_path: Path, tmp_path: Path) -> No
     attacked = json.loads(run_well("attack", steps, "--json"))
     assert set(attacked) == set(summary_of(whole)["variants"])
     printed = run_well("attack", steps)
-    assert "full_clean_strong: " in printed
+    assert "full+none_clean_strong: " in printed
     assert "leakage found" in printed
+    assert "clean release: proven with 95 % confidence each, one guess per model" in printed
     assert "run bmpaudit estimate" in run_wrong("report", steps)
     run_well("estimate", steps)
     assert run_well("report", steps, "--no-pictures").strip() == str(steps / "report.html")
@@ -261,7 +264,7 @@ def test_a_folder_is_good_from_everywhere(graph_path: Path, tmp_path: Path, monk
 
 
 def test_an_audit_of_a_graph_from_python_can_be_extended(tmp_path: Path) -> None:
-    plan = AuditPlan(shadows=8, training=Training(epochs=2), definitions="bmp-r", permutations=1)
+    plan = AuditPlan(shadows=8, training=Training(epochs=2), definitions="bmp-r")
     audit(small_graph(), plan, folder=tmp_path / "a", pictures=False)
     summary = json.loads(run_well("train", "--out", tmp_path / "a", "--shadows", 9, "--json"))
     assert summary["num_models"] == 9

@@ -105,7 +105,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         training=Training(epochs=3),
         shadows=16,
         definitions=("bmp-r",),
-        permutations=1,
     )
     return folder
 
@@ -227,7 +226,7 @@ def test_a_graph_of_code_is_named_in_the_message(
 @pytest.mark.parametrize("kind", PLACES)
 def test_trusted_code_of_a_plan_runs(kind: str, payload: Payload, tmp_path: Path) -> None:
     plan = received_plan(kind, tmp_path / "theirs.toml")
-    small: tuple[object, ...] = ("--shadows", 8, "--permutations", 1, "--prior-draws", 100, "--no-pictures")
+    small: tuple[object, ...] = ("--shadows", 8, "--prior-draws", 100, "--no-pictures")
     if kind != "definition":
         small = (*small, "--definition", "bmp-r")
     if kind != "graph":
@@ -246,7 +245,7 @@ def test_trusted_code_of_a_plan_runs(kind: str, payload: Payload, tmp_path: Path
 
 @pytest.mark.parametrize("kind", [kind for kind in PLACES if kind != "graph"])
 def test_code_on_the_command_line_needs_no_flag(kind: str, payload: Payload) -> None:
-    small = ("--shadows", 8, "--model", "mlp", "--epochs", 1, "--definition", "bmp-r", "--permutations", 1)
+    small = ("--shadows", 8, "--model", "mlp", "--epochs", 1, "--definition", "bmp-r")
     run_well("audit", "payload:graph", *small, f"--{kind}", NAMES[kind], "--no-pictures", "--out", "new", "--quiet")
     assert payload.has_run()
     # The folder is a file like any other.

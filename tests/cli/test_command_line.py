@@ -203,7 +203,7 @@ def _write_broken_archive(folder: Path) -> Path:
         ("--bogus", "No such option '--bogus'."),
         ("priorss demo", "No such command 'priorss'. Did you mean 'priors'?"),
         ("audits demo", "No such command 'audits'. Did you mean 'audit'?"),
-        ("xyz", "No such command 'xyz'. There are demo, audit, nodes, prove, compare, "),
+        ("xyz", "No such command 'xyz'. There are demo, audit, nodes, prove, "),
         ("data fetch cora", "No such command 'fetch'."),
         ("priors", "Missing argument 'GRAPH'."),
         ("data get", "Missing argument 'NAME...'."),

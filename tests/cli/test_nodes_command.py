@@ -14,6 +14,7 @@ from command_line import run_well, run_wrong
 from bmpaudit import AuditPlan, Graph
 from bmpaudit.attack import Gaussian
 from bmpaudit.auditing.run import audit
+from bmpaudit.proof import NodeExposure
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import MLP, Training
 
@@ -41,7 +42,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         releases="clean",
         queries="full",
         rules="weak",
-        permutations=2,
         definitions="mp",
         attack=Gaussian(min_models=4),  # some nodes are in fewer samples
     )
@@ -52,9 +52,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def table(folder: Path) -> pd.DataFrame:
-    nodes = pd.read_parquet(folder / "nodes.parquet")
-    assert nodes["right_low"].isna().any()
-    return nodes
+    return pd.read_parquet(folder / "nodes.parquet")
+
+
+@pytest.fixture
+def replaced(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    """A table of known content, which the command reads instead of the audit's: members 0 to 3 are named."""
+    made = table.copy()
+    models, named = np.full(NUM_NODES, 8), np.zeros(NUM_NODES, dtype=np.int64)
+    models[[1, 3]], named[:4] = (2, 0), (4, 2, 8, 0)
+    for side in ("member", "non_member"):
+        nodes = NodeExposure(np.arange(NUM_NODES), models, named, np.zeros(NUM_NODES, dtype=np.int64), 0.95)
+        made[f"{side}_models"], made[f"{side}_named"], made[f"{side}_wrong"] = models, named, 0
+        for name in ("share", "low", "high"):
+            made[f"{side}_exposure{'' if name == 'share' else f'_{name}'}"] = getattr(nodes, name)
+        models, named = np.full(NUM_NODES, 9), np.zeros(NUM_NODES, dtype=np.int64)
+    made["num_out"], made["num_in"], made["false_positives"], made["false_negatives"] = 9, 3, 4, 2
+    # Wrong every time, and right every time: the region that e_R comes from does not tell them apart.
+    made.loc[5, ["false_positives", "false_negatives"]] = (9, 3)
+    made.loc[6, ["false_positives", "false_negatives"]] = (0, 0)
+    monkeypatch.setattr("bmpaudit.auditing.stored.read_nodes", lambda _: made)
+    return made
 
 
 def rows(*arguments: object) -> list[dict[str, Any]]:
@@ -62,15 +80,26 @@ def rows(*arguments: object) -> list[dict[str, Any]]:
     return table
 
 
-@pytest.mark.parametrize("side", ["right", "left"])
-def test_most_leaking_first_and_unknown_last(folder: Path, table: pd.DataFrame, side: str) -> None:
-    shown = rows(folder, "--top", 1000, "--side", side)
-    ranked = table.sort_values(f"{side}_low", ascending=False, na_position="last", kind="stable")
-    assert [row["node"] for row in shown] == ranked["node"].tolist()
+@pytest.mark.usefixtures("replaced")
+def test_most_exposed_first_and_unknown_last(folder: Path, table: pd.DataFrame) -> None:
+    shown = rows(folder, "--top", 1000)
+    # 8 of 8, 4 of 8, 2 of 2 (at least 16 %, as 4 of 8), then who is not named by accuracy, then who was in no model.
+    assert [row["node"] for row in shown[:4]] == [2, 1, 0, 6]
+    assert [row["node"] for row in shown[-2:]] == [5, 3]
     assert list(shown[0]) == list(table)
-    assert shown[-1][f"{side}_low"] is None
-    assert shown[-1]["flag"].startswith("not auditable: ")
-    assert shown[0][f"{side}_median"] == ranked[f"{side}_median"].iloc[0]
+    assert shown[-1]["member_exposure"] is None
+
+
+@pytest.mark.usefixtures("replaced")
+def test_where_nobody_is_named_the_accuracy_decides(folder: Path) -> None:
+    shown = rows(folder, "--side", "left", "--top", 1000)
+    assert shown[0]["node"] == 6
+    assert shown[-1]["node"] == 5
+    last = run_well("nodes", folder, "--side", "left").split("nodes, ")[1]
+    assert " ".join(last.split()) == (
+        "ranked by the attack's accuracy (0.50 is guessing), because nobody is ever named as a non-member with 99 % "
+        "certainty"
+    )
 
 
 def test_top_nodes_and_classes(folder: Path, table: pd.DataFrame) -> None:
@@ -82,20 +111,30 @@ def test_top_nodes_and_classes(folder: Path, table: pd.DataFrame) -> None:
     assert {row["node"] for row in rows(folder, "--node", "8", "--node", "paper 9")} == {8, 9}
 
 
-def test_prints_a_table_that_is_not_cut(folder: Path, table: pd.DataFrame) -> None:
+@pytest.mark.usefixtures("replaced")
+def test_prints_a_table_that_is_not_cut(folder: Path) -> None:
     printed = run_well("nodes", folder, "--top", 1000)
     lines = printed.splitlines()
-    assert lines[1].split() == ["node", "class", "degree", "γ", "A/n0", "B/n1", "floor", "e_R", "interval"]
-    assert lines[-1] == f"{NUM_NODES} of {NUM_NODES} nodes, by the lower end of the interval of e_R"
-    assert len([line for line in lines if " to " in line]) == table["right_low"].notna().sum()
+    assert lines[1].split() == ["node", "class", "degree", "γ", "named", "exposure", "interval", "accuracy"]
+    assert " ".join(printed.split()).endswith(
+        f"{NUM_NODES} of {NUM_NODES} nodes, ranked by the lower end of the exposure's interval; exposure is the share "
+        "of models with the node that name it as a member with 99 % certainty"
+    )
+    assert "8/8      100 %   63 % to 100 %       0.47" in lines[3]
+    assert len([line for line in lines if " % to " in line]) == NUM_NODES - 1
     assert "[bold]x[/bold]" in printed
     assert "[red]" in printed
     assert f"{'n' * 31}…" in printed
     assert printed.count("…") == 1
-    first = table.sort_values("right_low", ascending=False, kind="stable").iloc[0]
-    assert f"{first['false_positives']}/{first['num_out']}" in lines[3]
-    assert f"{first['right_low']:.2f} to {first['right_high']:.2f}" in lines[3]
-    assert "e_L" in run_well("nodes", folder, "--side", "left")
+
+
+def test_the_table_of_an_audit_can_be_ranked(folder: Path, table: pd.DataFrame) -> None:
+    for side, name in (("right", "member"), ("left", "non_member")):
+        shown = rows(folder, "--top", 1000, "--side", side)
+        assert sorted(row["node"] for row in shown) == list(range(NUM_NODES))
+        lows = [row[f"{name}_exposure_low"] for row in shown if row[f"{name}_exposure"] is not None]
+        assert lows == sorted(lows, reverse=True)
+        assert shown == [table.astype(object).where(table.notna(), None).loc[row["node"]].to_dict() for row in shown]
 
 
 @pytest.mark.parametrize(

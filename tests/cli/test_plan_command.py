@@ -27,7 +27,7 @@ def test_init_check_and_cost(tmp_path: Path) -> None:
     assert "# Number of shadow models; can be raised later" in (tmp_path / "audit.toml").read_text()
 
     assert run_well("plan", "check", "audit.toml") == (
-        "audit.toml: fine. demo, Snowball 25 %, GCN\n64 shadow models, 4 views, bmp, bmp-r, bmp-l, mp\n"
+        "audit.toml: fine. demo, Snowball 25 %, GCN\n64 shadow models, 4 views, bmp-r, bmp-l, mp\n"
     )
     checked = json.loads(run_well("plan", "check", "audit.toml", "--json"))
     assert checked == tomllib.loads((tmp_path / "audit.toml").read_text())

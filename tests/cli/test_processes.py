@@ -13,7 +13,7 @@ from command_line import TRAINING, contents, run_here, run_script, run_well, sma
 
 # Enough work to be stopped in the middle, on however fast a machine; and so little that it is finished in seconds.
 SLOW = ("--model", "mlp", "--epochs", 400, "--shadows", 1200, "--threads", 1, "--quiet")
-DEFINITION = ("--definition", "bmp-r", "--permutations", 1)
+DEFINITION = ("--definition", "bmp-r")
 
 
 @pytest.fixture

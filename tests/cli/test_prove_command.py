@@ -12,7 +12,18 @@ from command_line import TRAINING, contents, run_well, run_wrong, small_graph
 
 from bmpaudit.samplers import Uniform, draw_memberships
 
-KEYS = {"proven", "floor", "level", "method", "num_fitting", "num_challenged", "num_guesses", "num_hits", "source"}
+KEYS = {
+    "proven",
+    "floor",
+    "is_beyond_floor",
+    "level",
+    "method",
+    "num_fitting",
+    "num_challenged",
+    "num_guesses",
+    "num_hits",
+    "source",
+}
 NUM_MODELS = 80
 
 

@@ -28,7 +28,7 @@ def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(code, "attack.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "\n  false positives " in printed
-    assert "): mean |A/n0 + B/n1 - 1| is " in printed
+    assert "): the AUC is " in printed
     assert " at FPR 0.001" in printed
 
 

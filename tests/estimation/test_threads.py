@@ -9,7 +9,6 @@ import pytest
 from bmpaudit import InputError, _native
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import StrengthPrior, estimate, node_leakage
-from bmpaudit.estimation.node_change import node_change
 
 FUNCTIONS = {"log_likelihood": 6, "grid_log_likelihood": 6, "leakage_quantiles": 2}  # where num_threads stands
 COUNTS = ErrorCounts.from_arrays([30, 20], [20, 20], [3, 0], [4, 20], [0.4, 0.5])
@@ -43,7 +42,6 @@ WORK: list[tuple[str, Callable[[int | None], object]]] = [
     ("run_mhaar", lambda threads: estimate(COUNTS, "bmp", method="mhaar", num_iterations=50, num_threads=threads)),
     ("log_likelihood", lambda threads: estimate(COUNTS, "bmp-r", num_threads=threads).influence()),
     ("leakage_quantiles", lambda threads: node_leakage(COUNTS, num_threads=threads)),
-    ("leakage_quantiles", lambda threads: node_change(COUNTS, COUNTS, num_threads=threads)),
 ]
 
 

@@ -27,7 +27,6 @@ SMALL: dict[str, Any] = {
     "releases": ["clean"],
     "rules": ["weak"],
     "definitions": ["bmp-r"],
-    "permutations": 2,
     "prior_draws": 300,
 }
 
@@ -114,7 +113,7 @@ def step(path: Path, name: str, *, trust_code: bool) -> Any:
     with pipeline.prepared():
         if name == "report":
             return pipeline.report(pictures=False)
-        return pipeline.attacks if name == "attack" else pipeline.audit
+        return pipeline.findings if name == "attack" else pipeline.audit
 
 
 def test_an_example_is_one_file_outside_of_the_package(example: Example) -> None:
@@ -176,8 +175,7 @@ def test_an_example_is_read_back_where_its_code_is_not(
     assert len(read_nodes(Workspace(tmp_path / "audit"))) == 40
     definition = next(iter(loaded.estimates.posteriors[loaded.attacks.main]))
     same = compare([tmp_path / "audit", result], definition)
-    assert same.differences[0].more_prob == pytest.approx(0.5, abs=1e-9)
-    assert same.audits[0].proven == result.headline[0].proven
+    assert all(each.change.mean == 0 for each in same.differences[0].models)
     assert compare([tmp_path / "plain", tmp_path / "audit"], "bmp-r").to_dict()
     assert plain.title
     (tmp_path / "audit" / "report.html").unlink()

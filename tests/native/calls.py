@@ -137,6 +137,12 @@ def trained_parameters(**changed: Any) -> Any:
     return trainer.trained_parameters(**arguments | changed)
 
 
+def logits(**changed: Any) -> Any:
+    trainer = engine()
+    arguments: dict[str, Any] = {"parameters": trainer.initial_parameters(1, 0), **PATH}
+    return trainer.logits(**arguments | changed)
+
+
 def challenge(**changed: Any) -> Any:
     rng = np.random.default_rng(0)
     member = np.stack([np.arange(8) % 2, np.arange(8) // 2 % 2, np.arange(8) // 4 % 2], axis=1).astype(np.uint8)
@@ -254,6 +260,7 @@ RIGHT: tuple[Callable[..., Any], ...] = (
     run,
     gradient,
     trained_parameters,
+    logits,
     challenge,
     student_scores,
     log_likelihood,
@@ -388,6 +395,11 @@ WRONG: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (
     (gradient, {"member": np.full(NUM_NODES, 7, dtype=np.uint8)}),
     (trained_parameters, {"parameters": np.zeros(3, dtype=np.float32)}),
     (trained_parameters, {"member": np.zeros(NUM_NODES, dtype=np.uint8)}),
+    (logits, {"parameters": np.zeros(3, dtype=np.float32)}),
+    (logits, {"parameters": None}),
+    (logits, {"indptr": ints64(0, 1, 3)}),
+    (logits, {"indptr": ints64(0, 1, 3, 5, 6, 6)}),
+    (logits, {"indices": ints32(1, 0, 2, 1, 4, 2)}),
     (challenge, {"statistics": np.zeros((7, 3), dtype=np.float32)}),
     (challenge, {"statistics": np.zeros((8, 3))}),
     (challenge, {"member": np.full((8, 3), 2, dtype=np.uint8)}),

@@ -17,7 +17,7 @@ def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "proven with 95 % confidence each, one guess per model, fitted on 48 models, 48 challenged" in printed
     assert "proven with 95 % confidence each, prequential" in printed
     assert "expected calibration error" in printed
-    assert "exposure over 48 models" in printed
+    assert "exposure over 96 models" in printed
 
 
 def test_every_function_is_named() -> None:

@@ -275,8 +275,34 @@ def test_attacks_that_return_nonsense() -> None:
     models = noise_models(60, NUM_NODES, np.random.default_rng(0))
     with pytest.raises(InputError, match="scores must differ, got 0 for all models and nodes"):
         prove(Constant(), models, PRIOR)
-    with pytest.raises(InputError, match="scores must not be NaN, got one for model 0, node 0"):
+    with pytest.raises(InputError, match="attack NotANumber must not return NaN, got one for model 0, node 0"):
         prove(NotANumber(), models, PRIOR)
+
+
+def test_scores_are_not_stretched_to_the_right_shape() -> None:
+    class OneForAll(Memorising):
+        def score(self, fitting: Evidence, challenged: Evidence, *, num_threads: int) -> Scores:  # noqa: ARG002
+            return Scores(np.full((1, 1), float(challenged.num_models)))
+
+    models = noise_models(60, NUM_NODES, np.random.default_rng(0))
+    with pytest.raises(InputError, match=r"^attack OneForAll must return scores of shape \(\d+, \d+\), got \(1, 1\)$"):
+        prove(OneForAll(), models, PRIOR)
+
+
+def test_nodes_whose_prior_is_certain_may_have_any_score() -> None:
+    class NotANumberThere(Memorising):
+        def score(self, fitting: Evidence, challenged: Evidence, *, num_threads: int) -> Scores:
+            values = super().score(fitting, challenged, num_threads=num_threads).log_likelihood_ratio.copy()
+            values[:, challenged.nodes == 0] = np.nan
+            return Scores(values)
+
+    models = leaky_models(60, NUM_NODES, np.random.default_rng(0))
+    memberships = models.memberships.copy()
+    memberships[:, 0] = False
+    models = Evidence(models.statistics, memberships, models.indices)
+    prior = np.array(PRIOR)
+    prior[0] = 0.0
+    assert prove(NotANumberThere(), models, prior).epsilon_right.num_guesses > 0
 
 
 def test_a_node_that_is_hardly_ever_in_a_sample_is_not_guessed() -> None:

@@ -53,13 +53,17 @@ def test_a_perfect_attack_is_believed_only_as_far_as_it_was_seen() -> None:
     assert learnt(np.array([np.inf]))[0] == pytest.approx(np.log(2 * number + 1))
 
 
-def test_a_few_lucky_ones_at_the_top_are_pooled_with_their_neighbours() -> None:
-    """Twenty challenges without a miss cannot promise more than a thousand with few."""
+def test_no_more_is_promised_than_the_highest_challenges_have_kept() -> None:
+    """Twenty members at the very top, above many challenges of which nine in ten are members."""
     rng = np.random.default_rng(0)
     scores = np.sort(rng.normal(size=(1, 40_000)))
     members = (rng.random(scores.shape) < np.where(scores > 1, 0.9, 0.1)) | (np.arange(40_000) >= 39_980)
-    top = scipy.special.expit(recalibrate(scores, members)(np.array([9.0]))[0])
-    assert top < 1 - 0.5 / 21 + 1e-9
+    top, bottom = scipy.special.expit(recalibrate(scores, members)(np.array([9.0, -9.0])))
+    number = np.arange(20, 40_001)
+    highest = (members[0, ::-1].cumsum()[19:] + 0.5) / (number + 1)
+    lowest = (members[0].cumsum()[19:] + 0.5) / (number + 1)
+    assert top <= highest.max() + 1e-12
+    assert bottom >= lowest.min() - 1e-12
 
 
 def test_reliability_by_hand() -> None:
@@ -87,6 +91,14 @@ def test_results_are_plain_values_and_print() -> None:
     assert str(recalibrate(truth, members)).startswith("recalibrated on 2,000 challenges of 20 models")
 
 
+@pytest.mark.parametrize("score", [3.0, -np.inf])
+def test_equal_log_odds_stand_for_the_share_of_members(score: float) -> None:
+    members = np.arange(40).reshape(4, 10) % 4 == 0
+    learnt = recalibrate(np.full((4, 10), score), members)
+    assert (learnt.num_models, learnt.num_challenges) == (4, 40)
+    assert learnt(np.array([[-np.inf, -1.0], [score, 7.0]])) == pytest.approx(np.full((2, 2), np.log(10.5 / 30.5)))
+
+
 @pytest.mark.parametrize(
     ("log_odds", "members", "message"),
     [
@@ -98,7 +110,6 @@ def test_results_are_plain_values_and_print() -> None:
         (np.full((1, 2), np.nan), np.array([[True, False]]), "log-odds must not be NaN"),
         (np.zeros((1, 2)), np.array([[True, True]]), "memberships must hold both sides, got no non-member"),
         (np.zeros((1, 2)), np.array([[False, False]]), "memberships must hold both sides, got no member"),
-        (np.full((1, 2), 3.0), np.array([[True, False]]), "log-odds must differ, got 3 for all challenges"),
     ],
 )
 def test_bad_input(log_odds: Floats, members: Flags, message: str) -> None:

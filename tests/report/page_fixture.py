@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
+from scipy.stats import beta
 
 SCRIPT_NAME = "<script>alert(1)</script>"
 QUOTES_NAME = "\"'&</style>"
@@ -27,6 +28,12 @@ VARIANTS = (
     ("full_clean_weak", "full edges, clean, weak"),
     ("none_clean_strong", "no edges, clean, strong"),
     ("full_noisy_strong", "full edges, noisy, strong"),
+)
+
+
+VERDICT = (
+    "Models trained this way leak who is in their training graph, and about 16 % of a model's training nodes can be "
+    "named with 99 % certainty. This is proven: ε_R."
 )
 
 
@@ -61,10 +68,21 @@ def page_data(
             "num_features": 1433,
             "num_classes": num_classes,
         },
-        "verdict": (
-            "Estimated: seeing this model, an adversary's odds that a node was in the training graph reach about "
-            "120 : 1; the sampling alone gives 0.9 : 1; the attack proves at least 8.2 : 1 (confidence 95 %)."
-        ),
+        "verdict": VERDICT,
+        "is_leakage_found": True,
+        "answer": {
+            "verdict": VERDICT,
+            "proven": "With 95 % confidence each, an adversary reaches odds of at least 8.2 : 1 that a node was in "
+            "the training graph (ε_R ≥ 2.10; 70 of 72 guesses right).",
+            "exposure": "From one released model an adversary can name about 12.1 (10.2 to 14.0) of its 78 training "
+            "nodes, 99.2 % of them correctly.",
+            "floor": "The sampling alone gives odds of at least 2.6 : 1 that some node was in, and of 1 : 4.1 that "
+            "some node was not.",
+            "estimated": "ε_R = 4.8 (4.1 to 6.3), MP ε = 4.6 (3.2 to 15.1): medians and 90 % intervals.",
+            "warnings": [f"80 % of the upper tail of ε_R has the prior's shape {SCRIPT_NAME}."],
+        },
+        "next": ["Try fewer epochs.", "See who is at risk: bmpaudit nodes DIR."],
+        "releases": [_release("clean", 1.0), _release(HOSTILE_CLASS, 0.4)],
         "headline": [
             {
                 "name": "ε_R",
@@ -75,6 +93,10 @@ def page_data(
                 "p50": 4.8,
                 "p95": 6.3,
                 "tail_prior_share": 0.8,
+                "half_median": 4.4,
+                "mean": 5.1,
+                "mean_without_constant": 4.9,
+                "warnings": [],
                 "floor": 0.94,
                 "floor_is_exact": False,
                 "floor_level": 0.99,
@@ -91,6 +113,10 @@ def page_data(
                 "p50": 6.0,
                 "p95": 7.9,
                 "tail_prior_share": 0.6,
+                "half_median": 4.4,
+                "mean": 5.1,
+                "mean_without_constant": 4.9,
+                "warnings": [],
                 "floor": -1.4,
                 "floor_is_exact": True,
                 "floor_level": None,
@@ -107,6 +133,10 @@ def page_data(
                 "p50": 4.564,
                 "p95": 15.1,
                 "tail_prior_share": None,
+                "half_median": 4.4,
+                "mean": 5.1,
+                "mean_without_constant": 4.9,
+                "warnings": [],
                 "floor": 0.0,
                 "floor_is_exact": True,
                 "floor_level": None,
@@ -123,10 +153,8 @@ def page_data(
         "permutation_test": {
             "is_leakage_found": True,
             "p_value": 0.05,
-            "statistic": 0.21,
-            "null_statistics": _rounded(rng.normal(0.05, 0.008, 19)),
-            "median": 4.8,
-            "null_medians": _rounded(rng.normal(1.2, 0.2, 19)),
+            "statistic": 0.91,
+            "null_statistics": _rounded(rng.normal(0.5, 0.008, 19)),
         },
         "is_not": [
             "The posterior is calibrated under its own model, in which error rates are uniform on the region; it is no "
@@ -156,6 +184,8 @@ def page_data(
             for name, _ in VARIANTS[:2]
         ],
         "nodes": nodes,
+        "at_risk": 0.99,
+        "exposure_level": 0.95,
         "leakage_level": 0.9,
         "edges": {"source": source.tolist(), "target": target.tolist()},
         "margins": _margins(rng, nodes),
@@ -168,6 +198,58 @@ def page_data(
         "timings": [["training", "12.3 s"], ["attack", "0.1 s"], ["estimation", "4.0 s"]],
         "plan_toml": f'seed = 0\n\n[sampler]\nname = "snowball"\ntrain_fraction = 0.25\nnote = "{SCRIPT_NAME}"\n',
         "citation": "A. Author: Bayesian membership privacy of graph neural networks, 2026.",
+    }
+
+
+def _release(name: str, strength: float) -> dict[str, Any]:
+    precision = np.array([0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999])
+
+    def curve(total: float) -> dict[str, Any]:
+        correct = total * strength * np.array([0.8, 0.6, 0.4, 0.3, 0.15, 0.1, 0.0])
+        band = {
+            f"{kind}{end}": _rounded(scale * factor * correct)
+            for kind, scale in (("correct", 1.0), ("named", 1.01))
+            for end, factor in (("", 1.0), ("_low", 0.9), ("_high", 1.1))
+        }
+        return {
+            "precision": precision.tolist(),
+            **band,
+            "share_correct": [0.7, 0.85, 0.93, 0.96, 0.992, 0.996, None],
+            "without_model": [5.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            "is_settled": [True] * 6 + [False],
+            "models_needed": [64] * 6 + [900],
+            "total": total,
+        }
+
+    stated = np.array([0.0004, 0.02, 0.3, 0.8, 0.97, 0.9996])
+    names = (("ε_R", 2.1, 0.94), ("ε_L", 3.1, 3.9), ("MP ε", 1.1, 0.0))
+    return {
+        "name": name,
+        "attack": "student",
+        "queries": ["full", "none"],
+        "auc": 0.5 + 0.4 * strength,
+        "tpr_at_fpr": {"0.001": 0.01, "0.01": 0.1, "0.1": 0.5},
+        "proof": [
+            {
+                "symbol": symbol,
+                "proven": proven,
+                "is_beyond_floor": proven > floor,
+                "floor": floor,
+                "level": 0.95,
+                "num_hits": 70,
+                "num_guesses": 72,
+            }
+            for symbol, proven, floor in names
+        ],
+        "not_proven": "",
+        "num_models": 400,
+        "exposure": {"members": curve(78.0), "non_members": curve(222.0)},
+        "reliability": {
+            "num_challenges": [4000, 30000, 40000, 20000, 5000, 40],
+            "stated": stated.tolist(),
+            "observed": [0.0005, 0.021, 0.29, 0.81, 0.96, 1.0],
+            "expected_calibration_error": 0.0061,
+        },
     }
 
 
@@ -224,6 +306,12 @@ def _nodes(
     )
     is_audited = rng.random(num_nodes) < audited_share
     is_constant = is_audited & (rng.random(num_nodes) < 0.06)
+    # Every node that no model contains is without an exposure; most are never named, a few often.
+    member_models = np.where(np.arange(num_nodes) % 97 == 96, 0, num_in)
+    exposure = rng.beta(0.3, 2.0, num_nodes) * (rng.random(num_nodes) < 0.6)
+    member_named = rng.binomial(member_models, exposure)
+    low = np.where(member_named > 0, beta.ppf(0.025, member_named, member_models - member_named + 1), 0.0)
+    order = np.lexsort((np.arange(num_nodes), -low, member_models == 0))
 
     def shown(values: Any, digits: int = 4) -> list[float | None]:
         return [value if audited else None for value, audited in zip(_rounded(values, digits), is_audited, strict=True)]
@@ -239,6 +327,13 @@ def _nodes(
         "y": _rounded(0.5 + 0.5 * reach * np.sin(angle)),
         "prior_prob": _rounded(prior, 5),
         "prior_standard_error": _rounded(np.sqrt(prior * (1 - prior) / 1e5), 6),
+        "rank": (np.argsort(order) + 1).tolist(),
+        "accuracy": shown((2 - rate * 1.6) / 2),
+        "member_models": member_models.tolist(),
+        "member_named": member_named.tolist(),
+        "member_exposure_low": _rounded(low, 6),
+        "non_member_models": num_out.tolist(),
+        "non_member_named": rng.binomial(num_out, 0.4).tolist(),
         "floor_right": _rounded(floor),
         "floor_left": _rounded(-floor),
         "num_out": num_out.tolist(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from page_fixture import page_data as made_up_data
 
 from bmpaudit import Graph
 from bmpaudit.auditing import Audit, AuditPlan, audit, page_data
+from bmpaudit.auditing.node_ranking import ranked_nodes
+from bmpaudit.auditing.tables import latex_table, markdown_table
 from bmpaudit.report.page import render_page
 from bmpaudit.samplers import Snowball
 from bmpaudit.shadow import MLP, Training
@@ -27,7 +30,6 @@ PLAN = AuditPlan(
     shadows=40,
     queries="full",
     releases="clean",
-    permutations=2,
     prior_draws=500,
     definitions=("bmp", "mp"),
 )
@@ -74,6 +76,11 @@ def test_data_keep_the_contract_of_the_page(data: dict[str, Any]) -> None:
         *data["nodes"],
         *data["margins"],
         *data["permutation_test"],
+        *data["answer"],
+        *data["releases"][0],
+        *data["releases"][0]["proof"][0],
+        *data["releases"][0]["exposure"]["members"],
+        *data["releases"][0]["reliability"],
         *data["headline"][0],
         *data["posteriors"][0],
     ):
@@ -95,7 +102,10 @@ def test_data_agree_with_the_audit(audited: Audit, data: dict[str, Any]) -> None
     nodes = audited.nodes
     assert data["nodes"]["name"] == list(hostile_graph().node_names or ())
     assert data["verdict"] == audited.verdict
+    assert data["answer"]["exposure"] == audited.answer.exposure
+    assert data["nodes"]["member_named"] == nodes["member_named"].tolist()
     np.testing.assert_allclose(np.array(data["nodes"]["right_low"], dtype=float), nodes["right_low"], rtol=1e-5)
+    assert [data["nodes"]["id"][k] for k in np.argsort(data["nodes"]["rank"])] == ranked_nodes(nodes)["node"].tolist()
     source, target = np.array(data["edges"]["source"]), np.array(data["edges"]["target"])
     assert sorted(zip(source, target, strict=True)) == sorted(
         map(tuple, np.sort(audited.graph.edges, axis=-1).reshape(-1, 2))
@@ -119,19 +129,65 @@ def test_data_agree_with_the_audit(audited: Audit, data: dict[str, Any]) -> None
 
 def test_many_nodes_are_thinned(audited: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_data, "MOST_NODES", 20)
-    monkeypatch.setattr(page_data, "MOST_LEAKING", 12)
+    monkeypatch.setattr(page_data, "MOST_EXPOSED", 12)
     data = page_data.page_data(audited)
     shown = data["nodes"]["id"]
     assert len(shown) == len(set(shown)) == 20
     assert shown == sorted(shown)
-    most = audited.nodes.sort_values("right_low", ascending=False, kind="stable")["node"].tolist()[:12]
-    assert set(most) <= set(shown)
+    assert set(ranked_nodes(audited.nodes)["node"].tolist()[:12]) <= set(shown)
     assert data["graph"]["num_nodes"] == NUM_NODES
     assert len(data["margins"]["in"]) == 20
     pairs = {tuple(sorted(pair)) for pair in audited.graph.edges.reshape(-1, 2).tolist()}
     for source, target in zip(data["edges"]["source"], data["edges"]["target"], strict=True):
         assert tuple(sorted((shown[source], shown[target]))) in pairs
     render_page(data)
+
+
+def test_releases_agree_with_what_was_found(audited: Audit, data: dict[str, Any]) -> None:
+    (release,) = data["releases"]
+    findings = audited.findings[release["name"]]
+    exposure, members = findings.exposure.exposure, release["exposure"]["members"]
+    np.testing.assert_allclose(members["correct"], exposure.members.correct.mean, atol=1e-4)
+    np.testing.assert_allclose(members["correct_low"], exposure.members.correct.low, atol=1e-4)
+    assert members["is_settled"] == exposure.members.is_settled.tolist()
+    # Without a model, whoever has a prior of at least 75 % is named, and is in with that probability.
+    prior = audited.priors.prob
+    assert members["precision"][1] == 0.75
+    assert members["without_model"][1] == pytest.approx(prior[prior >= 0.75].sum(), abs=1e-4)
+    others = release["exposure"]["non_members"]
+    assert others["without_model"][1] == pytest.approx((1 - prior)[prior <= 0.25].sum(), abs=1e-4)
+    assert release["auc"] == audited.attacks.performance[audited.attacks.main].auc
+    assert findings.proof is not None
+    for bound, stored in zip(release["proof"], findings.proof.bounds, strict=True):
+        assert bound["proven"] == stored.proven
+        assert bound["is_beyond_floor"] == (stored.is_beyond_floor and findings.proof.is_leakage_proven)
+    filled = findings.exposure.reliability.num_challenges > 0
+    assert sum(release["reliability"]["num_challenges"]) == findings.exposure.reliability.num_challenges.sum()
+    assert len(release["reliability"]["stated"]) == np.count_nonzero(filled)
+
+
+def test_tables_lead_with_what_is_proven_and_exposed(audited: Audit) -> None:
+    releases, estimates = (part.splitlines() for part in markdown_table(audited).split("\n\n"))
+    assert len({line.count("|") for line in releases}) == len({line.count("|") for line in estimates}) == 1
+    head, cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in (releases[0], releases[2]))
+    (release,) = audited.findings
+    curve = audited.main_findings.exposure.exposure.members
+    k = curve.at(0.99)
+    row = dict(zip(head, cells, strict=True))
+    assert head[0] == "release"
+    assert cells[0] == release
+    named = row["members named at 99 % (95 % interval)"]
+    assert named.startswith(f"{curve.correct.mean[k]:.1f} ({curve.reach.low[k]:.1f} to {curve.reach.high[k]:.1f})")
+    assert named.endswith("too few models") == (not curve.is_settled[k])
+    proof = audited.main_findings.proof
+    assert proof is not None
+    is_proven = proof.mp.is_beyond_floor and proof.is_leakage_proven
+    assert row["MP ε proven (95 %)"] == (f"≥ {proof.mp.proven:.2f}" if is_proven else "nothing")
+    assert estimates[0].startswith("| attack | bmp ε_L | bmp ε_R |")
+    latex = latex_table(audited)
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 2
+    assert r"members named at 99 \% (95 \% interval)" in latex
+    assert not re.search(r"(?<!\\)%|[≥−ε]", latex)
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +200,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def test_names_of_an_audited_graph_are_shown_and_not_run(browser: Browser, tmp_path: Path) -> None:
     verdict = audit(hostile_graph(), PLAN, folder=tmp_path, pictures=False).verdict
     browser.open(tmp_path / "report.html")
-    assert browser.text(".verdict") == verdict.replace("ε_R", "εR")
+    assert browser.text(".verdict").replace("\u00a0", " ") == verdict.replace("ε_R", "εR")
     assert len(browser.rows()) == NUM_NODES
     for node in range(len(HOSTILE_NAMES)):
         browser.run("location.hash = arguments[0]", f"#node={node}")

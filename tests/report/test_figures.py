@@ -17,15 +17,16 @@ from matplotlib.collections import LineCollection, PathCollection, PolyCollectio
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 from matplotlib.text import Text
+from scipy.special import logit
 
 from bmpaudit.attack import ErrorCounts
 from bmpaudit.errors import InputError
 from bmpaudit.estimation import NormalPrior, Posterior, estimate
-from bmpaudit.estimation.difference import DifferenceMarginal
 from bmpaudit.privacy import Region
+from bmpaudit.proof import ExposureCurve, Reliability
+from bmpaudit.proof.bands import Band
 from bmpaudit.report import figures
 from bmpaudit.report.figures import style
-from bmpaudit.report.figures.comparison import ComparedNodes, comparison
 
 INCHES = {"one": 3.35, "two": 6.9}
 WIDTHS: list[figures.Width] = ["one", "two"]
@@ -45,6 +46,7 @@ FLAGGED = np.arange(K) % 7 == 0
 CLASSES = RNG.integers(0, 4, K)
 DEGREES = RNG.geometric(0.3, K) - 1
 CLOUDS = {"random": RNG.normal([2, 3], 0.2, (300, 2)), "snowball": RNG.normal([5, 4], 0.4, (300, 2))}
+SHARE = RNG.beta(0.4, 3.0, K)
 ROC = {"weak": ([0, 0.001, 0.1, 1], [0, 0.02, 0.4, 1]), "strong": ([0, 0.001, 0.1, 1], [0, 0.05, 0.5, 1])}
 
 
@@ -58,6 +60,34 @@ def make_posterior(prior_prob: float = 0.5, definition: Any = "bmp-r", false_pos
         prior_prob=prior_prob,
     )
     return estimate(counts, definition)
+
+
+@cache
+def make_exposure(strength: float = 1.0) -> ExposureCurve:
+    mean = 100 * strength * np.array([1.0, 0.6, 0.2, 0.02, 0.0])
+    band = Band(mean, 0.8 * mean, 1.2 * mean)
+    return ExposureCurve(
+        precision=np.array([0.5, 0.9, 0.95, 0.99, 0.999]),
+        named=band,
+        correct=band,
+        interval=Band(mean, 0.8 * mean, 1.2 * mean + strength * np.array([0.0, 0.0, 0.0, 0.0, 40.0])),
+        share_correct=Band(np.full(5, 0.99), np.full(5, 0.98), np.full(5, 1.0)),
+        total=250.0,
+        num_models=64,
+        level=0.95,
+        still_to_come=strength * np.array([0.0, 0.0, 0.0, 0.0, 40.0]),
+        by_prior=np.zeros(5),
+    )
+
+
+@cache
+def make_reliability(scale: float = 1.0) -> Reliability:
+    return Reliability(
+        edges=np.array([0.0, 0.01, 0.5, 0.99, 0.999, 1.0]),
+        num_challenges=np.array([9000, 100, 50, 0, 9]),
+        stated=np.array([0.004, 0.3, 0.8, math.nan, 0.9995]),
+        observed=np.array([0.005 * scale, 0.31 * scale, 0.8 * scale, math.nan, 1.0]),
+    )
 
 
 def make_table() -> pd.DataFrame:
@@ -108,16 +138,25 @@ ALL: dict[str, Callable[[figures.Width], Figure]] = {
     "effects": lambda width: figures.marginal_effects(
         make_table(), ["fraction", "sampling"], by="dataset", width=width
     ),
-    "by class": lambda width: figures.leakage_by(
-        MEDIAN,
+    "by class": lambda width: figures.exposure_by(
+        SHARE,
         CLASSES,
         categorical=True,
         names=["Theory", "Neural_Networks", "A class whose name nobody would cut short", "$x$"],
         group_label="class",
         width=width,
     ),
-    "by degree": lambda width: figures.leakage_by(MEDIAN, DEGREES, group_label="degree", log_axis=True, width=width),
+    "by degree": lambda width: figures.exposure_by(SHARE, DEGREES, group_label="degree", log_axis=True, width=width),
     "roc": lambda width: figures.roc(ROC, width=width),
+    "exposure": lambda width: figures.exposure(
+        {"clean": make_exposure(), "noisy, with a name of some length": make_exposure(0.1)},
+        without_model={0.5: 30.0, 0.99: 1.5},
+        width=width,
+    ),
+    "exposure, nobody": lambda width: figures.exposure({"clean": make_exposure(0.0)}, width=width),
+    "reliability": lambda width: figures.reliability(
+        {"clean": make_reliability(), "noisy, with a name of some length": make_reliability(0.9)}, width=width
+    ),
     "permutation test": lambda width: figures.permutation_test(0.5, np.linspace(0.1, 0.2, 19), width=width),
 }
 
@@ -165,6 +204,8 @@ def test_no_pyplot_and_settings_of_the_user_stay(tmp_path: Path) -> None:
 import sys, matplotlib
 matplotlib.rcParams["font.size"] = 31.0
 from bmpaudit.privacy import Region
+from bmpaudit.proof import ExposureCurve, Reliability
+from bmpaudit.proof.bands import Band
 from bmpaudit.report import figures
 figure = figures.regions([Region(1.0, 1.0, 1.0)])
 figures.save_figure(figure, sys.argv[1])
@@ -258,17 +299,6 @@ def test_different_parameters_share_an_axis_called_epsilon(posterior: Posterior)
     assert figure.axes[0].get_xlabel() == r"$\varepsilon$ [nats]"
 
 
-def test_a_comparison_names_its_axes(posterior: Posterior, other: Posterior) -> None:
-    difference = DifferenceMarginal(posterior.marginal(), other.marginal())
-    nodes = {"b": ComparedNodes(MEDIAN, HIGH, FLAGGED)}
-    figure = comparison({"a": posterior, "b": other}, {"b": difference}, nodes, "epsilon_right")
-    assert [axes.get_xlabel() for axes in figure.axes] == [
-        r"$\varepsilon_R$ [nats]",
-        r"$\varepsilon_R$ minus that of the first [nats]",
-        "$e_R$ in a",
-    ]
-
-
 def test_either_parameter_of_a_joint_posterior() -> None:
     joint = make_posterior(definition="bmp")
     (axes,) = figures.posteriors({"BMP": joint}, "epsilon_left").axes
@@ -356,7 +386,7 @@ def test_nodes_without_a_finite_value_are_counted() -> None:
     (axes,) = figures.prior_against_epsilon(PRIOR, MEDIAN, low, high).axes
     assert len(points(scatters(axes)[0])) == K - 2
     assert [text.get_text() for text in axes.texts] == ["not shown: 2 nodes without a finite value"]
-    (axes,) = figures.leakage_by(low, PRIOR, group_label="prior").axes
+    (axes,) = figures.exposure_by(low, PRIOR, group_label="prior").axes
     assert [text.get_text() for text in axes.texts] == ["not shown: 1 node without a finite value"]
 
 
@@ -395,8 +425,8 @@ def test_levels_of_a_categorical_keep_their_order() -> None:
     assert [label.get_text() for label in axes.get_yticklabels()] == ["sampling", "snowball", "random"]
 
 
-def test_leakage_by_class_has_quartiles_and_every_node() -> None:
-    (axes,) = figures.leakage_by(MEDIAN, CLASSES, categorical=True, names="abcd", group_label="class").axes
+def test_exposure_by_class_has_quartiles_means_and_every_node() -> None:
+    (axes,) = figures.exposure_by(MEDIAN, CLASSES, categorical=True, names="abcd", group_label="class").axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         f"{name} ({np.sum(number == CLASSES)})" for number, name in enumerate("abcd")
     ]
@@ -407,13 +437,21 @@ def test_leakage_by_class_has_quartiles_and_every_node() -> None:
         assert (left, left + width) == pytest.approx(tuple(np.percentile(inside, [25, 75])))
     medians = [item.get_segments()[0][0, 0] for item in axes.collections if item.get_gid() == "median"]  # type: ignore[attr-defined]
     np.testing.assert_allclose(medians, [np.median(MEDIAN[number == CLASSES]) for number in range(4)])
+    means = [np.asarray(line.get_xdata()) for line in axes.lines if line.get_gid() == "mean"]
+    np.testing.assert_allclose(np.concatenate(means), [MEDIAN[number == CLASSES].mean() for number in range(4)])
     assert_inside(axes, MEDIAN, CLASSES)
+
+
+@pytest.mark.parametrize(("most", "ends"), [(0.5, (-0.01, 0.52)), (0.0, (-0.02, 1.0))])
+def test_an_axis_of_shares_begins_at_zero(most: float, ends: tuple[float, float]) -> None:
+    (axes,) = figures.exposure_by([0.0, most], ["a", "b"], group_label="class").axes
+    assert axes.get_xlim() == pytest.approx(ends)
 
 
 def test_whiskers_reach_one_and_a_half_boxes() -> None:
     # Quartiles 2 and 4: whiskers stay within [-1, 7].
     values = [-1.0, 2.0, 2.0, 3.0, 4.0, 4.0, 7.1]
-    (axes,) = figures.leakage_by(values, ["a"] * 7, group_label="class").axes
+    (axes,) = figures.exposure_by(values, ["a"] * 7, group_label="class").axes
     (ends,) = (item.get_segments() for item in axes.collections if item.get_gid() == "whiskers")  # type: ignore[attr-defined]
     assert [end[0, 0] for end in ends] == [-1.0, 4.0]
     np.testing.assert_array_equal(np.sort(points(scatters(axes)[0])[:, 0]), values)  # the outlier is a point
@@ -421,18 +459,18 @@ def test_whiskers_reach_one_and_a_half_boxes() -> None:
 
 def test_texts_of_the_user_are_no_formulas() -> None:
     names = ["$x^2$", r"\frac{", "<script>", "a_b"]
-    (axes,) = figures.leakage_by(MEDIAN, np.array(names)[CLASSES], group_label="class").axes
+    (axes,) = figures.exposure_by(MEDIAN, np.array(names)[CLASSES], group_label="class").axes
     shown = [label.get_text() for label in axes.get_yticklabels()]
     assert any(label.startswith(r"\$x^2\$ (") for label in shown)  # drawn as $x^2$
     assert all(not mpl.cbook.is_math_text(label) for label in shown)
 
 
-def test_leakage_by_number_has_binned_medians() -> None:
-    (axes,) = figures.leakage_by(MEDIAN, PRIOR, group_label="prior", num_bins=4).axes
+def test_exposure_by_number_has_binned_means() -> None:
+    (axes,) = figures.exposure_by(MEDIAN, PRIOR, group_label="prior", num_bins=4).axes
     (line,) = axes.lines
     order = np.argsort(PRIOR).reshape(4, -1)
     np.testing.assert_allclose(np.asarray(line.get_xdata()), np.median(PRIOR[order], axis=1))
-    np.testing.assert_allclose(np.asarray(line.get_ydata()), np.median(MEDIAN[order], axis=1))
+    np.testing.assert_allclose(np.asarray(line.get_ydata()), np.mean(MEDIAN[order], axis=1))
     assert len(points(scatters(axes)[0])) == K
     assert_inside(axes, PRIOR, MEDIAN)
 
@@ -446,12 +484,13 @@ def test_bins_never_part_equal_numbers() -> None:
     np.testing.assert_array_equal(few.num_nodes, np.bincount(CLASSES))
     lower, median, upper = np.percentile(MEDIAN[CLASSES == 2], [25, 50, 75])
     assert (few.lower[2], few.median[2], few.upper[2]) == (lower, median, upper)
+    assert few.mean[2] == MEDIAN[CLASSES == 2].mean()
 
 
 @pytest.mark.parametrize("shift", [0, 1])
 def test_a_logarithmic_axis_shows_all_degrees(shift: int) -> None:
     degrees = DEGREES - DEGREES.min() + shift
-    (axes,) = figures.leakage_by(MEDIAN, degrees, group_label="degree", log_axis=True).axes
+    (axes,) = figures.exposure_by(MEDIAN, degrees, group_label="degree", log_axis=True).axes
     assert_inside(axes, degrees, MEDIAN)
     assert axes.get_xscale() == ("log" if shift else "symlog")
     labels = [label.get_text() for label in axes.get_xticklabels()]
@@ -474,6 +513,50 @@ def test_roc_curves_on_both_kinds_of_axes() -> None:
     assert texts[2:] == ["part", "guessing"]
     assert linear.get_ylabel() == "true positive rate"
     assert figure.get_supxlabel() == "false positive rate"
+
+
+def test_exposure_has_a_band_and_says_where_models_are_too_few() -> None:
+    figure = figures.exposure({"clean": make_exposure(), "noisy": make_exposure(0.1)}, without_model={0.5: 30.0})
+    (axes,) = figure.axes
+    line, settled, open_points, *_, reference = axes.lines
+    np.testing.assert_allclose(np.asarray(line.get_xdata()), logit(make_exposure().precision))
+    np.testing.assert_allclose(np.asarray(line.get_ydata()), make_exposure().correct.mean)
+    assert axes.get_yscale() == "log"  # from 100 down to 0.2
+    # More models would be needed at 99.9 %, where much is still to come.
+    assert len(settled.get_xdata()) == 4  # type: ignore[arg-type]
+    assert len(open_points.get_xdata()) == 1  # type: ignore[arg-type]
+    assert open_points.get_markerfacecolor() == "white"
+    assert list(reference.get_ydata()) == [30.0]  # type: ignore[arg-type]
+    band = axes.collections[0].get_paths()[0].vertices
+    assert np.max(np.asarray(band)[:, 1]) == 120
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["50", "90", "95", "99", "99.9"]
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert texts == ["clean", "noisy", "without a model"]
+    assert [text.get_text() for text in axes.texts] == ["64 models, 95 % confidence"]
+
+
+def test_nobody_named_is_a_line_at_zero() -> None:
+    (axes,) = figures.exposure({"clean": make_exposure(0.0)}, without_model={0.5: 0.0}).axes
+    assert axes.get_yscale() == "linear"
+    assert axes.get_ylim() == (0, 1)
+    assert [text.get_text() for text in axes.figure.legends[0].get_texts()] == ["clean"]
+
+
+def test_reliability_is_in_log_odds_and_leaves_out_empty_bins() -> None:
+    figure = figures.reliability({"clean": make_reliability()})
+    (axes,) = figure.axes
+    (cloud,) = scatters(axes)
+    stated, observed = points(cloud).T
+    np.testing.assert_allclose(stated, logit([0.004, 0.3, 0.8, 0.9995]))
+    # All nine of the surest were members: drawn open, at 9.5/10.
+    np.testing.assert_allclose(observed, logit([0.005, 0.31, 0.8, 9.5 / 10]))
+    assert cloud.get_facecolors()[-1, 3] == 0  # type: ignore[attr-defined]
+    assert (np.argsort(cloud.get_sizes()) == [3, 2, 1, 0]).all()
+    assert axes.get_xlim() == axes.get_ylim()
+    assert_inside(axes, stated, observed)
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    error = (9000 * 0.001 + 100 * 0.01 + 9 * 0.0005) / 9159
+    assert texts == [f"clean: off by {error:.4f} on average", "perfect calibration"]
 
 
 @pytest.mark.parametrize(("real", "verdict"), [(0.5, "above all"), (0.2, "reached by 1"), (0.0, "reached by 19")])
@@ -516,8 +599,10 @@ def assert_inside(axes: Axes, x: Any, y: Any) -> None:
         (lambda: figures.prior_against_epsilon([0.2], [1, 2], [1], [1]), r"median must have shape \(1,\), got \(2,\)"),
         (lambda: figures.prior_against_epsilon([0.2], [math.inf], [1], [1]), "at least one finite value"),
         (lambda: figures.marginal_effects(make_table(), ["nothing"]), "table must have columns nothing, epsilon_right"),
-        (lambda: figures.leakage_by([1.0], [1, 2], group_label=""), r"groups must have shape \(1,\)"),
-        (lambda: figures.leakage_by([1.0], ["a"], group_label="", categorical=False), "groups must be numbers"),
+        (lambda: figures.exposure_by([1.0], [1, 2], group_label=""), r"groups must have shape \(1,\)"),
+        (lambda: figures.exposure_by([1.0], ["a"], group_label="", categorical=False), "groups must be numbers"),
+        (lambda: figures.exposure({}), "curves must be at least one"),
+        (lambda: figures.reliability({}), "diagrams must be at least one"),
         (lambda: figures.roc({"a": ([0, 1, 0.5], [0, 1, 1])}), "fpr of 'a' must be ascending"),
         (lambda: figures.permutation_test(math.nan, [0.1]), "null_statistics must be finite"),
         (lambda: figures.save_figure(Figure(), "figure.pdf"), "must not end in .pdf or .png"),

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from page_browser import Browser
 from page_fixture import HOSTILE_CLASS, IMAGE_NAME, PLACEHOLDER_NAME, SCRIPT_NAME, page_data
+from scipy.special import logit
+from scipy.stats import beta
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -21,7 +23,8 @@ from bmpaudit.report.page import render_page
 
 DATA = page_data()
 NODES = DATA["nodes"]
-LOWS = [low for low in NODES["right_low"] if low is not None]
+COUNTED = [position for position, models in enumerate(NODES["member_models"]) if models > 0]
+BY_RANK = [int(position) for position in np.argsort(NODES["rank"])]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +74,7 @@ def test_opens_without_network_or_complaint(browser: Browser, page: Path) -> Non
     charts = browser.run(
         "return [...document.querySelectorAll('.chart')].map((c) => [c.id, c.querySelectorAll('svg').length])"
     )
-    assert len(charts) == 12
+    assert len(charts) == 13
     assert [name for name, drawn in charts if not drawn] == []
 
 
@@ -83,16 +86,145 @@ def cells_of_headline(browser: Browser) -> list[list[str]]:
     return cells
 
 
-def test_headline_says_what_is_proven_and_how_sure_the_floor_is(browser: Browser, page: Path) -> None:
+def text_of(browser: Browser, selector: str) -> str:
+    """What is read at a place, in one line."""
+    return " ".join(str(browser.run("return document.querySelector(arguments[0]).innerText", selector)).split())
+
+
+def test_the_answer_comes_first_and_in_order(browser: Browser, page: Path) -> None:
+    browser.open(page, needs_charts=False)
+    top = text_of(browser, "#summary")
+    answer = DATA["answer"]
+    texts = [DATA["verdict"], *(answer[name] for name in ("proven", "exposure", "floor", "estimated"))]
+    texts += [*answer["warnings"], "What to do next", DATA["next"][0], "What this does not prove", DATA["is_not"][0]]
+    places = [top.find(text.replace("_", "")) for text in texts]
+    assert -1 not in places
+    assert places == sorted(places)
+    sections = browser.run("return [...document.querySelectorAll('section')].map((section) => section.id)")
+    assert sections[:6] == ["summary", "releases", "exposure", "reliability", "graph", "nodes"]
+    assert browser.find("#estimates").get_property("open")
+    assert not browser.find("#no-estimates").is_displayed()
+
+
+def test_without_leakage_nothing_is_estimated_at_the_top(browser: Browser, tmp_path: Path) -> None:
+    data = page_data(num_nodes=20, num_edges=20)
+    data["is_leakage_found"] = False
+    data["answer"] |= {"estimated": "", "warnings": [], "proven": "Nothing.", "exposure": "Nobody can be named."}
+    data["nodes"]["member_named"] = [0] * 20
+    (tmp_path / "report.html").write_text(render_page(data), encoding="utf-8")
+    browser.open(tmp_path / "report.html")
+    assert "Estimated" not in text_of(browser, "#summary")
+    assert not re.search(r"\d+ : \d", text_of(browser, "#summary").replace(data["answer"]["floor"], ""))
+    assert browser.selected() is None
+    assert text_of(browser, "#nodes-shown").startswith("Nobody is ever named as a member with 99 % certainty")
+    # The estimates are there for who asks, and say what they are worth.
+    assert browser.find("#no-estimates").is_displayed()
+    assert not browser.find("#chart-posteriors").is_displayed()
+    browser.find("#estimates > summary").click()
+    browser.wait("return document.querySelectorAll('#chart-posteriors svg').length > 0")
+    widths = browser.run(
+        "return ['#chart-posteriors svg', '#estimates'].map((s) => document.querySelector(s).clientWidth)"
+    )
+    assert widths[0] > 0.9 * widths[1]
+    assert browser.console() == []
+
+
+def test_a_chart_that_was_folded_away_is_not_out_of_date(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.find("#estimates > summary").click()
+    position = NODES["name"].index("paper 42")
+    browser.run("location.hash = arguments[0]", f"#node={NODES['id'][position]}")
+    browser.wait_until_selected(position)
+    browser.find("#estimates > summary").click()
+    browser.wait("return document.querySelector('#chart-regions .legend').textContent.includes('paper 42')")
+
+
+def test_releases_say_what_is_proven_and_how_many_are_named(browser: Browser, page: Path) -> None:
+    browser.open(page, needs_charts=False)
+    rows: list[list[str]] = browser.run("""
+        return [...document.querySelectorAll('#release-table tbody tr')].map((row) =>
+          [...row.cells].map((cell) => cell.innerText.replace(/\\s+/g, ' ').trim()));
+    """)
+    assert rows[0] == [
+        "clean student attack, full and none",
+        "≥ 2.10 8.2 : 1 70 of 72 right",
+        "nothing beyond the sampling",  # 3.1 where the sampling gives 3.9
+        "≥ 1.10 ×3 70 of 72 right",
+        "31.2 28.1 to 34.3",
+        "23.4 21.1 to 25.7",
+        "11.7 10.5 to 12.9",
+        "0.900",
+        "10.0 %",
+        "0.0061",
+    ]
+    assert rows[1][0].startswith(HOSTILE_CLASS)
+
+
+def test_exposure_curve_of_either_side(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    lines = """
+        return document.getElementById('chart-exposure').data.filter((trace) => trace.showlegend !== false)
+          .map((trace) => [trace.name, trace.y]);
+    """
+    (first, members), _, (reference, priors) = browser.run(lines)
+    curve = DATA["releases"][0]["exposure"]["members"]
+    assert (first, reference) == ("clean", "sampling alone, no model")
+    assert members == curve["correct"]
+    assert priors == curve["without_model"]
+    assert browser.find("#exposure-scale").get_property("value") == "linear"
+    browser.find("#exposure-scale option[value=log]").click()
+    (_, members), *_ = browser.run(lines)
+    assert members == [*curve["correct"][:-1], None]  # a logarithmic axis has no place for 0
+    browser.find("#exposure-side option[value=non_members]").click()
+    (_, others), *_ = browser.run(lines)
+    assert others == DATA["releases"][0]["exposure"]["non_members"]["correct"]
+    assert browser.console() == []
+
+
+def test_reliability_is_in_log_odds(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    stated, observed, colours = browser.run("""
+        const [trace] = document.getElementById('chart-reliability').data;
+        return [trace.x, trace.y, trace.marker.color];
+    """)
+    diagram = DATA["releases"][0]["reliability"]
+    np.testing.assert_allclose(stated, logit(diagram["stated"]))
+    np.testing.assert_allclose(observed[:-1], logit(diagram["observed"][:-1]))
+    # All 40 of the surest were members: an open point at 40.5/41.
+    assert observed[-1] == pytest.approx(logit(40.5 / 41))
+    assert [colour == "#fff" for colour in colours] == [False] * 5 + [True]
+
+
+def test_a_node_says_in_how_many_models_it_is_named(browser: Browser, page: Path) -> None:
+    browser.open(page, fragment=f"#node={BY_RANK[0]}")
+    named, models = (NODES[f"member_{key}"][BY_RANK[0]] for key in ("named", "models"))
+    assert text_of(browser, "#node-details .named") == f"Named in {named} of the {models} models it was in."
+    low, high = (
+        100 * beta.ppf(tail, *shape)
+        for tail, shape in zip((0.025, 0.975), ((named, models - named + 1), (named + 1, models - named)), strict=True)
+    )
+    assert f"({low:.0f} % to {high:.0f} %)" in text_of(browser, "#node-details")
+    browser.open(page, fragment="#node=96")
+    assert NODES["member_models"][96] == 0
+    assert text_of(browser, "#node-details .named") == "In no model that was attacked."
+
+
+def test_the_graph_is_coloured_by_exposure(browser: Browser, page: Path) -> None:
+    browser.open(page, needs_charts=False)
+    assert browser.find("#graph-colour").get_property("value") == "member_exposure"
+    shares = [NODES["member_named"][k] / NODES["member_models"][k] for k in COUNTED]
+    assert text_of(browser, "#graph-legend") == f"0 % {100 * max(shares):.0f} % never named not known"
+
+
+def test_estimates_say_what_is_proven_and_how_sure_the_floor_is(browser: Browser, page: Path) -> None:
     browser.open(page, needs_charts=False)
     right, left, factor = cells_of_headline(browser)
-    assert right[:2] == ["≥ 2.10 8.2 : 1 95 % confidence", "≥ 0.94 2.6 : 1 99 % confidence"]
-    assert right[2:] == ["4.80 122 : 1", "4.10 to 6.30 60 : 1 to 545 : 1", "80 %"]
-    assert left[:2] == ["nothing proven", "−1.40 1 : 4.1"]
+    assert right[:3] == ["4.80 122 : 1", "4.10 to 6.30 60 : 1 to 545 : 1", "4.40"]
+    assert right[3:] == ["≥ 2.10 8.2 : 1 95 % confidence", "≥ 0.94 2.6 : 1 99 % confidence", "80 %"]
+    assert left[3:5] == ["nothing proven", "−1.40 1 : 4.1"]
     # MP's ε multiplies the odds: it is not odds itself.
-    assert factor == ["≥ 1.10 ×3 95 % confidence", "0.00 ×1", "4.56 ×96", "3.20 to 15.10 ×25 to over ×1,000,000", "–"]
-    assert browser.run("return document.getElementById('no-leakage').hidden")
-    assert browser.run("return document.querySelectorAll('.is-doubtful').length") == 0
+    assert factor[:2] == ["4.56 ×96", "3.20 to 15.10 ×25 to over ×1,000,000"]
+    assert factor[3:] == ["≥ 1.10 ×3 95 % confidence", "0.00 ×1", "–"]
 
 
 def test_a_floor_without_a_level_is_called_approximate(browser: Browser, tmp_path: Path) -> None:
@@ -100,22 +232,20 @@ def test_a_floor_without_a_level_is_called_approximate(browser: Browser, tmp_pat
     data["headline"][0] |= {"floor_level": None}
     (tmp_path / "report.html").write_text(render_page(data), encoding="utf-8")
     browser.open(tmp_path / "report.html", needs_charts=False)
-    assert cells_of_headline(browser)[0][1] == "≈ 0.94 2.6 : 1"
+    assert cells_of_headline(browser)[0][4] == "≈ 0.94 2.6 : 1"
 
 
 def test_permutation_test_in_words(browser: Browser, page: Path, tmp_path: Path) -> None:
     browser.open(page)
-    sentence = browser.text("#permutation-sentence")
-    assert "so the attack found leakage. p = 0.05." in sentence
-    assert "(19 times)" in sentence
+    sentence = text_of(browser, "#permutation-sentence")
+    assert sentence.startswith("The attack’s AUC is 0.910 on the real memberships, and 0.4")
+    assert sentence.endswith("0 of 19 shuffles reached the real one (p = 0.05): the attack found leakage.")
     data = page_data(num_nodes=20, num_edges=20)
-    data["permutation_test"] |= {"is_leakage_found": False, "p_value": 0.4, "statistic": 0.05}
+    data["permutation_test"] |= {"is_leakage_found": False, "p_value": 1.0, "statistic": 0.4}
     (tmp_path / "report.html").write_text(render_page(data), encoding="utf-8")
     browser.open(tmp_path / "report.html")
-    assert "the attack found no leakage. p = 0.40." in browser.text("#permutation-sentence")
-    # Without leakage the estimates do not lead: they are faded, and a notice says why.
-    assert browser.find("#no-leakage").is_displayed()
-    assert browser.run("return document.querySelectorAll('#headline td.is-doubtful').length") == 9
+    sentence = text_of(browser, "#permutation-sentence")
+    assert sentence.endswith("19 of 19 shuffles reached the real one (p = 1.00): the attack found no leakage.")
 
 
 def test_whiskers_of_groups_are_as_the_caption_says(browser: Browser, page: Path) -> None:
@@ -123,16 +253,19 @@ def test_whiskers_of_groups_are_as_the_caption_says(browser: Browser, page: Path
     assert "within 1.5 times the length of the box" in " ".join(browser.text("#groups figcaption").split())
     boxes = browser.run("""
         const {data, calcdata} = document.getElementById('chart-groups');
-        return calcdata.slice(1).map(([box], index) => [box.lf, box.q1, box.med, box.q3, box.uf, data[index + 1].x[0]]);
+        return calcdata.slice(1, -1).map(([box], index) =>
+          [box.lf, box.q1, box.med, box.q3, box.uf, data[index + 1].x[0]]);
     """)
     points = browser.run("""
         const {x, y} = document.getElementById('chart-groups').data[0];
         return x.map((_, k) => [Math.round(x[k]), y[k]]);
     """)
+    means = browser.run("return document.getElementById('chart-groups').data.at(-1).y")
     has_outlier = False
     for low, lower, median, upper, high, place in boxes:
         values = np.array([y for group, y in points if group == place])
         assert (lower, median, upper) == pytest.approx(tuple(np.percentile(values, [25, 50, 75])))
+        assert means[place] == pytest.approx(values.mean())
         reach = 1.5 * (upper - lower)
         within = values[(values >= lower - reach) & (values <= upper + reach)]
         assert (low, high) == (within.min(), within.max())
@@ -160,7 +293,7 @@ def test_policy_stops_foreign_scripts_and_requests(browser: Browser, page: Path)
 def test_names_are_shown_and_not_run(browser: Browser, page: Path) -> None:
     browser.open(page)
     browser.find("#table-search").send_keys("alert(")
-    assert browser.rows() == [NODES["name"].index(name) for name in sorted((SCRIPT_NAME, IMAGE_NAME), key=_leakage_of)]
+    assert browser.rows() == [NODES["name"].index(name) for name in sorted((SCRIPT_NAME, IMAGE_NAME), key=_rank_of)]
     for name in (SCRIPT_NAME, IMAGE_NAME, PLACEHOLDER_NAME):
         position = NODES["name"].index(name)
         browser.run("location.hash = arguments[0]", f"#node={NODES['id'][position]}")
@@ -182,15 +315,17 @@ def test_names_are_shown_and_not_run(browser: Browser, page: Path) -> None:
     assert browser.console() == []
 
 
-def _leakage_of(name: str) -> float:
+def _rank_of(name: str) -> int:
     """Sorts as the table does at first."""
-    low = NODES["right_low"][NODES["name"].index(name)]
-    return np.inf if low is None else -low
+    return int(NODES["rank"][NODES["name"].index(name)])
 
 
 def test_click_in_the_scatter_selects_everywhere(browser: Browser, page: Path) -> None:
     browser.open(page)
-    position = int(np.argmin([np.inf if median is None else median for median in NODES["right_median"]]))
+    medians = [
+        np.inf if median is None or k in BY_RANK[:50] else median for k, median in enumerate(NODES["right_median"])
+    ]
+    position = int(np.argmin(medians))
     assert position not in (browser.selected(), *browser.rows())
     browser.pointer(
         *browser.place_in_chart("chart-prior", NODES["prior_prob"][position], NODES["right_median"][position])
@@ -211,9 +346,10 @@ def test_click_in_the_strips_and_in_the_graph_selects(browser: Browser, page: Pa
     points = browser.run(
         "const {x, y, customdata} = document.getElementById('chart-groups').data[0]; return [x, y, customdata]"
     )
-    lowest = int(np.argmin(points[1]))
-    browser.pointer(*browser.place_in_chart("chart-groups", points[0][lowest], points[1][lowest]))
-    assert browser.selected() == points[2][lowest]
+    highest = int(np.argmax(points[1]))
+    browser.find("#node-details .buttons button:last-child").click()
+    browser.pointer(*browser.place_in_chart("chart-groups", points[0][highest], points[1][highest]))
+    assert browser.selected() == points[2][highest]
 
     canvas = browser.find("#graph-canvas")
     browser.run("arguments[0].scrollIntoView({block: 'center'})", canvas)
@@ -241,13 +377,14 @@ def test_threshold_counts_lower_ends(browser: Browser, page: Path) -> None:
     browser.open(page)
     slider = browser.find("#threshold")
     seen = set()
+    lows = [NODES["member_exposure_low"][position] for position in COUNTED]
     for keys in ([], [Keys.ARROW_LEFT] * 7, [Keys.HOME], [Keys.END], [Keys.PAGE_DOWN] * 3):
         slider.send_keys(*keys)
         threshold = float(slider.get_property("value"))
-        above = sum(low > threshold for low in LOWS)
-        assert browser.text("#threshold-count").startswith(f"{above} of {len(LOWS)} audited nodes ")
+        above = sum(low > threshold for low in lows)
+        assert browser.text("#threshold-count").startswith(f"{above} of {len(COUNTED)} nodes ")
         seen.add(above)
-    assert len(seen) == 5
+    assert len(seen) >= 4
     browser.find("#table-show option[value=above]").click()
     assert browser.text("#table-count").startswith(f"{above} of {len(NODES['id'])} nodes.")
     assert browser.console() == []
@@ -255,12 +392,14 @@ def test_threshold_counts_lower_ends(browser: Browser, page: Path) -> None:
 
 def test_table_sorts_filters_and_exports(browser: Browser, page: Path, downloads: Path) -> None:
     browser.open(page, needs_charts=False)
-    known = [position for position, low in enumerate(NODES["right_low"]) if low is not None]
     unknown = [position for position, low in enumerate(NODES["right_low"]) if low is None]
-    by_low = sorted(known, key=lambda position: (-NODES["right_low"][position], position))
-    assert browser.rows() == by_low[:50]
+    known = [position for position in range(300) if position not in unknown]
+    assert browser.rows() == BY_RANK[:50]
 
-    heading = browser.find("#node-table th:nth-child(6) button")
+    heading = browser.find("#node-table th:nth-child(12) button")
+    heading.click()
+    falling = sorted(known, key=lambda position: (-NODES["right_low"][position], position))
+    assert browser.rows() == falling[:50]
     heading.click()
     rising = sorted(known, key=lambda position: (NODES["right_low"][position], position))
     assert browser.rows() == rising[:50]
@@ -381,6 +520,7 @@ def _without_audited_nodes() -> dict[str, Any]:
 def _bare() -> dict[str, Any]:
     data = page_data(num_nodes=20, num_edges=0, num_classes=1)
     data |= {"joint": [], "posteriors": [], "permutation_test": None, "cautions": [], "variants": [], "headline": []}
+    data |= {"releases": [], "next": [], "is_not": []}
     data["accuracy"] = {"train": [], "held_out": []}
     return data
 
@@ -395,7 +535,20 @@ def _with_certain_priors() -> dict[str, Any]:
     return data
 
 
-@pytest.mark.parametrize("made", [_without_audited_nodes, _bare, _with_certain_priors])
+def _with_nobody_named() -> dict[str, Any]:
+    data = page_data(num_nodes=40, num_edges=60)
+    data["nodes"]["member_named"] = data["nodes"]["non_member_named"] = [0] * 40
+    data["nodes"]["member_exposure_low"] = [0.0] * 40
+    for release in data["releases"]:
+        release |= {"proof": [], "not_proven": f"there must be at least 4 models {SCRIPT_NAME}"}
+        for curve in release["exposure"].values():
+            curve |= {name: [0.0] * 7 for name in ("correct", "correct_low", "correct_high", "without_model")}
+            curve["share_correct"] = [None] * 7
+        release["reliability"] |= {"num_challenges": [3], "stated": [0.0], "observed": [0.0]}
+    return data
+
+
+@pytest.mark.parametrize("made", [_without_audited_nodes, _bare, _with_certain_priors, _with_nobody_named])
 def test_poor_data_do_not_break_it(browser: Browser, tmp_path: Path, made: Callable[[], dict[str, Any]]) -> None:
     data = made()
     path = tmp_path / "report.html"
@@ -404,7 +557,7 @@ def test_poor_data_do_not_break_it(browser: Browser, tmp_path: Path, made: Calla
     for position in range(3):
         browser.run("location.hash = arguments[0]", f"#node={position}")
         browser.wait_until_selected(position)
-    for select in ("group-by", "group-measure", "prior-axis", "graph-colour"):
+    for select in ("group-by", "group-measure", "prior-axis", "graph-colour", "exposure-side", "exposure-scale"):
         browser.run(
             """
             const select = document.getElementById(arguments[0]);

@@ -101,6 +101,9 @@ class ShadowEngine:
     def trained_parameters(
         self, parameters: npt.NDArray[np.float32], member: npt.NDArray[np.uint8]
     ) -> npt.NDArray[np.float32]: ...
+    def logits(
+        self, parameters: npt.NDArray[np.float32], indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.float32]: ...
 
 def challenge_models(
     statistics: npt.NDArray[np.float32],

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from bmpaudit.arrays import Floats
+from bmpaudit.arrays import Flags, Floats
 from bmpaudit.attack.scores import ChallengeScores
 from bmpaudit.errors import InputError
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from bmpaudit.interfaces import DecisionRule
 
 NUM_ROC_POINTS = 120
+AnyFloats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,24 +88,39 @@ def attack_performance(
         num_out=num_out,
         num_in=num_in,
         accuracy=1.0 - num_wrong / values.size,
-        auc=_auc(out_scores, in_scores),
-        tpr_at_fpr={float(rate): _true_positive_rate(out_scores, in_scores, rate) for rate in false_positive_rates},
+        auc=area_under_roc(out_scores, in_scores),
+        tpr_at_fpr={float(rate): true_positive_rate(out_scores, in_scores, rate) for rate in false_positive_rates},
         roc=_roc_curve(out_scores, in_scores),
     )
 
 
-def _num_above(ascending: Floats, threshold: float) -> int:
+def area_under_curve(scores: Floats, is_member: Flags) -> float:
+    """AUC: the probability that a member's score exceeds a non-member's, ties counting half; both of one shape.
+
+    Raises:
+        InputError: if all challenges have the same truth.
+    """
+    out_scores, in_scores = np.sort(scores[~is_member]), np.sort(scores[is_member])
+    if not len(out_scores) or not len(in_scores):
+        raise InputError(
+            f"there must be challenges with members and with non-members, got {len(in_scores)} and {len(out_scores)}"
+        )
+    return area_under_roc(out_scores, in_scores)
+
+
+def _num_above(ascending: AnyFloats, threshold: float) -> int:
     return len(ascending) - int(np.searchsorted(ascending, threshold, side="right"))
 
 
-def _auc(out_scores: Floats, in_scores: Floats) -> float:
+def area_under_roc(out_scores: AnyFloats, in_scores: AnyFloats) -> float:
+    """Probability that a member's score exceeds a non-member's, ties counting half; scores ascending."""
     num_below = np.searchsorted(out_scores, in_scores, side="left").sum(dtype=np.int64)
     num_not_above = np.searchsorted(out_scores, in_scores, side="right").sum(dtype=np.int64)
     return float(int(num_below) + int(num_not_above)) / (2.0 * len(out_scores) * len(in_scores))
 
 
-def _true_positive_rate(out_scores: Floats, in_scores: Floats, false_positive_rate: float) -> float:
-    """The threshold is the highest non-member score that may not be above it."""
+def true_positive_rate(out_scores: AnyFloats, in_scores: AnyFloats, false_positive_rate: float) -> float:
+    """Share of members above the highest non-member score that may not be above it; scores ascending."""
     num_allowed = int(false_positive_rate * len(out_scores))
     if (num_allowed + 1) / len(out_scores) <= false_positive_rate:  # 0.29 · 100 is 28.999…
         num_allowed += 1

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from bmpaudit.arrays import Floats, Ints
+from bmpaudit.arrays import Flags, Floats, Ints
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.gaussian import NATIVE_RULES, Gaussian
 from bmpaudit.attack.not_auditable import NotAuditable, can_be_attacked
 from bmpaudit.attack.rules import RuleErrors, errors_at
 from bmpaudit.attack.scores import Scores
-from bmpaudit.errors import InputError
+from bmpaudit.errors import InputError, one_line
 from bmpaudit.interfaces import LeaveOneOutAttack
 
 if TYPE_CHECKING:
@@ -31,6 +31,11 @@ class Round(NamedTuple):
     rows: slice
     challenged: Evidence
     fitting: Evidence | None
+
+    def about(self, nodes: Ints) -> Round:
+        """The same models, with fewer nodes to score."""
+        fitting = None if self.fitting is None else self.fitting.about(nodes)
+        return Round(self.rows, self.challenged.about(nodes), fitting)
 
 
 def rounds(attack: Attack, models: Evidence, fitting: Evidence | None) -> Iterator[Round]:
@@ -115,24 +120,47 @@ def _count_from_scores(
     num_threads: int,
     kept: Floats | None,
 ) -> Scored:
-    nodes = models.nodes
-    errors = {name: RuleErrors(*np.zeros((2, len(nodes)), dtype=np.int64)) for name in rules}
+    num_nodes = len(models.nodes)
+    errors = {name: RuleErrors(*np.zeros((2, num_nodes), dtype=np.int64)) for name in rules}
     reasons: list[NotAuditable] = []
+    for block in score_blocks(attack, models, fitting, num_threads=num_threads):
+        reasons += block.not_auditable
+        memberships = models.memberships[block.rows]
+        is_whole = block.columns == slice(0, num_nodes)
+        members = models.at_targets(memberships) if is_whole else memberships[:, models.nodes[block.columns]]
+        for name, rule in rules.items():
+            score = rule.decision_score(block.log_likelihood_ratio, log_prior_odds[block.columns])
+            made = errors_at(score, members, threshold)
+            errors[name].false_positives[block.columns] += made.false_positives
+            errors[name].false_negatives[block.columns] += made.false_negatives
+        if kept is not None:
+            kept[block.rows, block.columns] = block.log_likelihood_ratio
+    return Scored(errors, tuple(reasons), kept)
+
+
+class ScoreBlock(NamedTuple):
+    """Scores of some models about some of the targets; -∞ for nodes that could not be scored."""
+
+    rows: slice
+    columns: slice
+    log_likelihood_ratio: Floats
+    not_auditable: tuple[NotAuditable, ...]
+
+
+def score_blocks(
+    attack: Attack, models: Evidence, fitting: Evidence | None, *, num_threads: int
+) -> Iterator[ScoreBlock]:
+    """Scores every model about every target, no model being in its own fit, in blocks that fit into memory.
+
+    Raises:
+        InputError: if the attack fails, or scores are NaN or of the wrong shape.
+    """
+    nodes = models.nodes
     for each in rounds(attack, models, fitting):
-        memberships = models.memberships[each.rows]
         for columns in _blocks(len(nodes), each.challenged.num_models):
             is_whole = columns == slice(0, len(nodes))
-            scores = _score(attack, each, None if is_whole else nodes[columns], num_threads)
-            reasons += scores.not_auditable
-            llr = _checked(attack, scores, each, nodes[columns])
-            members = models.at_targets(memberships) if is_whole else memberships[:, nodes[columns]]
-            for name, rule in rules.items():
-                made = errors_at(rule.decision_score(llr, log_prior_odds[columns]), members, threshold)
-                errors[name].false_positives[columns] += made.false_positives
-                errors[name].false_negatives[columns] += made.false_negatives
-            if kept is not None:
-                kept[each.rows, columns] = llr
-    return Scored(errors, tuple(reasons), kept)
+            scores = score_round(attack, each if is_whole else each.about(nodes[columns]), num_threads=num_threads)
+            yield ScoreBlock(each.rows, columns, scores.log_likelihood_ratio, scores.not_auditable)
 
 
 def _blocks(num_nodes: int, num_models: int) -> Iterator[slice]:
@@ -141,26 +169,50 @@ def _blocks(num_nodes: int, num_models: int) -> Iterator[slice]:
         yield slice(first, min(first + width, num_nodes))
 
 
-def _score(attack: Attack, each: Round, nodes: Ints | None, num_threads: int) -> Scores:
-    challenged, fitting = each.challenged, each.fitting
-    if nodes is not None:
-        challenged, fitting = challenged.about(nodes), None if fitting is None else fitting.about(nodes)
-    if fitting is not None:
-        return attack.score(fitting, challenged, num_threads=num_threads)
-    return cast(LeaveOneOutAttack, attack).score_left_out(challenged, num_threads=num_threads)
+def score_round(attack: Attack, each: Round, *, num_threads: int, is_asked: Flags | None = None) -> Scores:
+    """What an attack says in one round, checked: float64, -∞ for nodes that it could not score or was not asked about.
 
+    Args:
+        attack: Any attack.
+        each: The round.
+        num_threads: Passed on to the attack.
+        is_asked: Which of the round's nodes to look at, shape (K,); all if None.
 
-def _checked(attack: Attack, scores: Scores, each: Round, nodes: Ints) -> Floats:
-    """The scores, with -∞ for nodes that the attack could not score."""
-    name, shape = type(attack).__name__, (each.challenged.num_models, len(nodes))
-    values = np.asarray(scores.log_likelihood_ratio, dtype=np.float64)
+    Raises:
+        InputError: if the attack fails, or returns something else than scores of the right shape without NaN.
+    """
+    name, nodes = type(attack).__name__, each.challenged.nodes
+    shape = (each.challenged.num_models, len(nodes))
+    try:
+        if each.fitting is not None:
+            scores = attack.score(each.fitting, each.challenged, num_threads=num_threads)
+        else:
+            scores = cast(LeaveOneOutAttack, attack).score_left_out(each.challenged, num_threads=num_threads)
+    except InputError:
+        raise
+    except Exception as failure:
+        raise InputError(f"attack {name} failed: {one_line(failure)}") from failure
+    returned: object = scores  # whatever its annotation says
+    if not isinstance(returned, Scores):
+        raise InputError(f"attack {name} must return Scores, got {_named(returned)}")
+    try:
+        values = np.asarray(returned.log_likelihood_ratio, dtype=np.float64)
+    except (TypeError, ValueError) as failure:
+        raise InputError(f"attack {name} must return numbers as scores: {one_line(failure)}") from failure
     if values.shape != shape:
         raise InputError(f"attack {name} must return scores of shape {shape}, got {values.shape}")
-    if scores.not_auditable:
-        values = np.where(can_be_attacked(nodes, scores.not_auditable), values, -np.inf)
+    is_scored = can_be_attacked(nodes, returned.not_auditable)
+    if is_asked is not None:
+        is_scored &= is_asked
+    if not is_scored.all():
+        values = np.where(is_scored, values, -np.inf)
     is_nan = np.isnan(values)
     if is_nan.any():
         row, column = np.unravel_index(int(is_nan.argmax()), shape)
         model, node = each.challenged.indices[row], each.challenged.label(int(nodes[column]))
         raise InputError(f"attack {name} must not return NaN, got one for model {model}, {node}")
-    return values
+    return Scores(values, returned.not_auditable)
+
+
+def _named(value: object) -> str:
+    return "None" if value is None else type(value).__name__

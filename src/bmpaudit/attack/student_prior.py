@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from bmpaudit.arrays import Flags, Floats, Floats32
+from bmpaudit.attack.student_features import evenly_spaced
 
 OTHER_SHARES = (0.0, 0.5, 1.0)
 """Shares of the other side's covariance in a node's prior scale that are tried."""
@@ -31,6 +32,9 @@ FREEDOM = np.geomspace(0.25, 400.0, 25)
 """Degrees of freedom beyond V + 1 that are tried."""
 
 MIN_WEIGHT, MAX_WEIGHT = 1e-3, 1e3
+
+MAX_NODES = 256
+"""Nodes that the degrees of freedom are learnt from: two numbers need no more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,19 +198,19 @@ def _covariance_prior(moments: Moments, scale: Floats, side: int) -> tuple[float
     """
     num_features = scale.shape[-1]
     dof = num_features + 1 + FREEDOM
-    is_used = moments.num_models[side] >= 2
-    if not is_used.any():
+    used = evenly_spaced(np.flatnonzero(moments.num_models[side] >= 2), MAX_NODES)
+    if not used.size:
         return float(dof[0]), OTHER_SHARES[0]
-    counts, which = np.unique(moments.num_models[side, is_used] - 1, return_inverse=True)
+    counts, which = np.unique(moments.num_models[side, used] - 1, return_inverse=True)
     steps = np.arange(num_features) / 2
     gammas = gammaln((dof[:, None] + counts)[..., None] / 2 - steps) - gammaln(dof[:, None, None] / 2 - steps)
     constant = gammas.sum(axis=2) @ np.bincount(which) + len(which) * num_features * dof / 2 * np.log(FREEDOM)
     exponents = (dof[:, None] + counts[which]) / 2
-    theirs = _other_covariances(moments, scale, side)[is_used]
+    theirs = _other_covariances(moments, scale, side)[used]
     likelihood = []
     for share in OTHER_SHARES:
         lower = np.linalg.cholesky((1 - share) * scale[side] + share * theirs)
-        half = np.linalg.solve(lower, moments.scatter[side, is_used])
+        half = np.linalg.solve(lower, moments.scatter[side, used])
         eigenvalues = np.linalg.eigvalsh(np.linalg.solve(lower, half.transpose(0, 2, 1)))
         eigenvalues = np.maximum(eigenvalues, 0.0)
         logs = np.array([np.log(freedom + eigenvalues).sum(axis=1) for freedom in FREEDOM])

@@ -21,12 +21,11 @@ from bmpaudit.attack import (
     attack_performance,
     challenge,
     permutation_test,
-    split_models,
 )
 from bmpaudit.attack.inputs import SHADOW_FREQUENCY
 from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.runtime import Runtime
-from bmpaudit.auditing.variant import Variant, variants
+from bmpaudit.auditing.variant import Variant, queries_of, variants
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.graph import Graph
@@ -35,7 +34,9 @@ from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
 
 FEWEST_MODELS = 4
+HALF = "half"
 MOST_SCORES = 20_000_000  # challenges whose scores are kept for AUC and ROC; beyond that, nodes are thinned evenly
+MOST_PERMUTED = 300_000  # challenges of each attack of the permutation test; likewise
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,24 +46,34 @@ class Attacks:
     Attributes:
         variants: The variants, the main one first.
         counts: Errors of Algorithm 1, by the variant's name.
-        split_counts: Errors of Algorithm 4 on half of the models, which can prove something; empty with too few models.
         performance: Accuracy, AUC and the like, by the variant's name.
-        permutation_test: Weak decisions of the main view, as they are and after shuffling memberships between models.
-            (Strong decisions hardly vary once there is nothing to find, and then look like a strong attack.)
+        half_counts: Errors of the main variant with the first half of the models; None if that is too few to attack.
+        permutation_test: The attack on the main release, as it is and after shuffling memberships between models.
         notes: What was overridden or is unusual.
     """
 
     variants: tuple[Variant, ...]
     counts: Mapping[str, ErrorCounts]
-    split_counts: Mapping[str, ErrorCounts]
     performance: Mapping[str, AttackPerformance]
+    half_counts: ErrorCounts | None
     permutation_test: PermutationTest
     notes: tuple[str, ...] = ()
 
     @property
+    def releases(self) -> tuple[str, ...]:
+        """Labels of the releases, the main one first."""
+        return tuple(dict.fromkeys(variant.release for variant in self.variants))
+
+    def strongest(self, release: str) -> Variant:
+        """The variant with the highest AUC on a release, by the main decision rule."""
+        rule = self.variants[0].rule
+        candidates = [variant for variant in self.variants if (variant.release, variant.rule) == (release, rule)]
+        return max(candidates, key=lambda variant: self.performance[variant.name].auc)
+
+    @property
     def main(self) -> str:
-        """The name of the variant that the headline is about."""
-        return self.variants[0].name
+        """The name of the variant that the headline is about: the strongest attack on the main release."""
+        return self.strongest(self.variants[0].release).name
 
     @property
     def main_counts(self) -> ErrorCounts:
@@ -90,18 +101,13 @@ def run_attacks(plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors,
     for variant in all_variants:
         groups.setdefault((variant.release, variant.queries), []).append(variant)
     counts: dict[str, ErrorCounts] = {}
-    split_counts: dict[str, ErrorCounts] = {}
     performance: dict[str, AttackPerformance] = {}
-    thinned = _thinned_targets(runs)
+    thinned = _thinned_targets(runs, MOST_SCORES)
     options: dict[str, Any] = {"settings": plan.decision_settings, "num_threads": runtime.num_threads}
-    with runtime.progress("attack", len(groups) + 1) as progress:
+    with runtime.progress("attack", len(groups) + plan.permutations + 1) as progress:
         for done, ((release, queries), members) in enumerate(groups.items()):
             evidence = Evidence.of_runs(runs, release, queries, graph)
-            halves = split_models(evidence)
             whole = challenge(plan.attack, evidence, prior, plan.rules_by_name, with_scores=thinned is None, **options)
-            other = challenge(
-                plan.attack, halves.challenged, prior, plan.rules_by_name, fitting=halves.fitting, **options
-            )
             scores = whole.scores
             if thinned is not None:
                 scores = challenge(
@@ -110,33 +116,47 @@ def run_attacks(plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors,
             assert scores is not None  # noqa: S101 - they were asked for
             for variant in members:
                 counts[variant.name] = whole.error_counts(variant.rule)
-                if other.is_counted.any():
-                    split_counts[variant.name] = other.error_counts(variant.rule)
                 performance[variant.name] = attack_performance(scores, plan.rules_by_name[variant.rule])
             progress(done + 1)
         main = all_variants[0]
         test = permutation_test(
             plan.attack,
-            Evidence.of_runs(runs, main.release, main.queries, graph),
+            Evidence.of_runs(runs, main.release, queries_of(plan), graph),
             prior,
             num_permutations=plan.permutations,
             seed=plan.seed,
-            **options,
+            targets=_thinned_targets(runs, MOST_PERMUTED),
+            num_threads=runtime.num_threads,
+            progress=lambda done: progress(len(groups) + done),
         )
-        progress(len(groups) + 1)
     ordered = [variant.name for variant in all_variants]
-    return Attacks(
+    attacks = Attacks(
         all_variants,
         {name: counts[name] for name in ordered},
-        {name: split_counts[name] for name in ordered if name in split_counts},
         {name: performance[name] for name in ordered},
+        None,
         test,
     )
+    return replace(attacks, half_counts=_half_counts(plan, graph, runs, prior, attacks, options))
 
 
-def _thinned_targets(runs: ShadowRuns) -> Ints | None:
+def _half_counts(
+    plan: AuditPlan, graph: Graph, runs: ShadowRuns, prior: Floats | str, attacks: Attacks, options: dict[str, Any]
+) -> ErrorCounts | None:
+    num_models = runs.num_models // 2
+    if num_models < FEWEST_MODELS:
+        return None
+    main = attacks.strongest(attacks.releases[0])
+    evidence = Evidence.of_runs(runs, main.release, main.queries, graph).take(slice(num_models))
+    rules = {main.rule: plan.rules_by_name[main.rule]}
+    challenges = challenge(plan.attack, evidence, prior, rules, **options)
+    return challenges.error_counts(main.rule) if challenges.is_counted.any() else None
+
+
+def _thinned_targets(runs: ShadowRuns, most_challenges: int) -> Ints | None:
+    """Evenly spaced nodes, so many that there are no more challenges than that; None for all nodes."""
     num_models, num_nodes = runs.memberships.shape
-    most = max(1, MOST_SCORES // num_models)
+    most = max(1, most_challenges // num_models)
     return None if num_nodes <= most else np.linspace(0, num_nodes - 1, most).astype(np.int64)
 
 
@@ -144,14 +164,13 @@ def attack_files(attacks: Attacks) -> dict[str, Callable[[Path], None]]:
     """What writes each file of the step."""
     test = attacks.permutation_test
     tables = {f"{name}.parquet": counts for name, counts in attacks.counts.items()}
-    tables |= {f"{name}_split.parquet": counts for name, counts in attacks.split_counts.items()}
-    tables["permutation_test.parquet"] = test.counts
-    tables |= {f"permutation_{trial:02d}.parquet": counts for trial, counts in enumerate(test.null_counts)}
+    if attacks.half_counts is not None:
+        tables[f"{HALF}.parquet"] = attacks.half_counts
     summary = {
         "variants": [asdict(variant) for variant in attacks.variants],
         "notes": attacks.notes,
         "not_auditable": [asdict(node) for node in attacks.main_counts.not_auditable],
-        "permutation_test": {"statistic": test.statistic, "null_statistics": test.null_statistics, "rule": test.rule},
+        "permutation_test": {"statistic": test.statistic, "null_statistics": test.null_statistics},
         "performance": {name: asdict(figures) for name, figures in attacks.performance.items()},
     }
     files: dict[str, Callable[[Path], None]] = {
@@ -180,7 +199,6 @@ def read_attacks(workspace: Workspace) -> Attacks:
         not_auditable = tuple(NotAuditable(**row) for row in content["not_auditable"])
         all_variants = tuple(Variant(row["release"], tuple(row["queries"]), row["rule"]) for row in content["variants"])
         names = [variant.name for variant in all_variants]
-        files = set(workspace.files("attack"))
 
         def read(name: str) -> ErrorCounts:
             counts = workspace.read(f"counts/{name}.parquet", ErrorCounts.from_table)
@@ -190,15 +208,9 @@ def read_attacks(workspace: Workspace) -> Attacks:
         return Attacks(
             variants=all_variants,
             counts={name: read(name) for name in names},
-            split_counts={name: read(f"{name}_split") for name in names if f"counts/{name}_split.parquet" in files},
             performance={name: _performance(content["performance"][name]) for name in names},
-            permutation_test=PermutationTest(
-                test["statistic"],
-                np.array(test["null_statistics"]),
-                read("permutation_test"),
-                tuple(read(f"permutation_{trial:02d}") for trial in range(len(test["null_statistics"]))),
-                test["rule"],
-            ),
+            half_counts=read(HALF) if f"counts/{HALF}.parquet" in workspace.files("attack") else None,
+            permutation_test=PermutationTest(test["statistic"], np.array(test["null_statistics"])),
             notes=tuple(content["notes"]),
         )
     except (KeyError, TypeError, AttributeError) as damage:

@@ -1,4 +1,4 @@
-"""Two audits node by node."""
+"""Two audits node by node: who is named more often, and who less."""
 
 from __future__ import annotations
 
@@ -6,123 +6,147 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.special
 
+from bmpaudit.arrays import Floats, Ints
+from bmpaudit.auditing.compare_models import LEVEL
 from bmpaudit.auditing.compared import ComparedAudit
-from bmpaudit.estimation.node_change import node_change
-from bmpaudit.estimation.node_leakage import node_leakage
 from bmpaudit.plain import plain
+from bmpaudit.report.words import count
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LEVEL = 0.9
 COLUMNS = (
-    *("node", "name", "class", "first_low", "first_median", "first_high", "second_low", "second_median"),
-    *("second_high", "change_low", "change_median", "change_high", "more_prob", "is_constant"),
+    *("node", "name", "class", "first_models", "first_named", "first_exposure", "second_models", "second_named"),
+    *("second_exposure", "change", "change_low", "change_high"),
 )
 
 
 @dataclass(frozen=True, eq=False)
 class NodeComparison:
-    """How the nodes of an audit changed against the first one.
+    """How the exposure of nodes changed against the first audit.
 
     Attributes:
         label: Of the audit.
-        symbol: What was compared of each node.
         matched_by: `id` if both audits are of the same graph, `name` if of graphs with names; empty if not comparable.
         not_comparable: Why nodes cannot be compared; empty if they can.
-        table: One row per node that was audited in both, those that surely changed most first (docs/compare.md).
-        num_more: How many leak more: the 90 % interval of the change is above 0.
-        num_less: How many leak less: it is below 0.
-        num_constant: How many have a constant decision in one of the audits; they are not counted above.
+        table: One row per node that is in both, those that surely changed most first (docs/compare.md).
     """
 
     label: str
-    symbol: str
     matched_by: str
     not_comparable: str
     table: pd.DataFrame
-    num_more: int
-    num_less: int
-    num_constant: int
+
+    @property
+    def num_more(self) -> int:
+        """Number of nodes that are named more often: the interval of the change is above 0."""
+        return int((self.table["change_low"] > 0).sum())
+
+    @property
+    def num_less(self) -> int:
+        """Number of nodes that are named less often: the interval of the change is below 0."""
+        return int((self.table["change_high"] < 0).sum())
 
     @property
     def sentence(self) -> str:
         """In words."""
         if self.not_comparable:
-            return f"{self.not_comparable}."
-        counted = len(self.table) - self.num_constant
-        sentence = (
-            f"Of {counted:,} nodes (matched by {self.matched_by}), {self.num_more:,} leak more in {self.label} and "
-            f"{self.num_less:,} less, by the {100 * LEVEL:.0f} % interval of the change; about "
-            f"{counted * (1 - LEVEL) / 2:,.0f} of each may be chance."
+            return f"{self.not_comparable[:1].upper()}{self.not_comparable[1:]}."
+        return (
+            f"Of {count(len(self.table), 'node')} (matched by {self.matched_by}), {self.num_more:,} are named more "
+            f"often in {self.label} and {self.num_less:,} less often, by the {100 * LEVEL:.0f} % interval of the "
+            f"change; up to about {len(self.table) * (1 - LEVEL) / 2:,.0f} of each may be chance."
         )
-        if self.num_constant:
-            sentence += f" {self.num_constant:,} nodes with a constant decision in one of the two are not counted."
-        return sentence
 
     def to_dict(self, top: int) -> dict[str, Any]:
         """As plain values, with the rows of those that changed most."""
         return {
             "audit": self.label,
-            "symbol": self.symbol,
             "matched_by": self.matched_by or None,
             "not_comparable": self.not_comparable or None,
             "sentence": self.sentence,
             "num_nodes": len(self.table),
             "num_more": self.num_more,
             "num_less": self.num_less,
-            "num_constant": self.num_constant,
             "changed_most": plain(self.table.head(top).to_dict(orient="records")),
         }
 
 
-def compare_nodes(first: ComparedAudit, other: ComparedAudit, side: str, *, above_floor: bool) -> NodeComparison:
-    """The change of e_R (or e_L) of every node that was audited in both.
+def compare_nodes(first: ComparedAudit, other: ComparedAudit) -> NodeComparison:
+    """The change of the exposure of every node that is in both: among the models it is in, the share that name it.
 
     Nodes are the same if the graphs have the same content and the nodes the same id; else if both graphs have names,
     which are then distinct, and the nodes the same name.
     """
     import pandas as pd
 
-    symbol = ("e_R" if side == "right" else "e_L") + (" above the floor" if above_floor else "")
-    keys = [audit.nodes.set_index("node") for audit in (first, other)]
+    nodes = [each.audit.nodes.set_index("node") for each in (first, other)]
     nothing = pd.DataFrame(columns=list(COLUMNS))
     if first.graph_hash == other.graph_hash:
-        matched_by, marks = "id", [table.index.to_series() for table in keys]
-    elif all(_has_names(table["name"]) for table in keys):
-        matched_by, marks = "name", [table["name"] for table in keys]
+        matched_by, marks = "id", [table.index.to_series() for table in nodes]
+    elif all(_has_names(table["name"]) for table in nodes):
+        matched_by, marks = "name", [table["name"] for table in nodes]
     else:
         why = f"nodes are not comparable with those of {first.label}: another graph, and not both have distinct names"
-        return NodeComparison(other.label, symbol, "", why, nothing, 0, 0, 0)
-    counts = [audit.posterior.counts for audit in (first, other)]
-    keys_there = [mark.loc[each.node].to_numpy() for mark, each in zip(marks, counts, strict=True)]
-    shared, row_first, row_other = np.intersect1d(keys_there[0], keys_there[1], assume_unique=True, return_indices=True)
-    if not len(shared):
-        why = f"no node was audited both here and in {first.label}"
-        return NodeComparison(other.label, symbol, matched_by, why, nothing, 0, 0, 0)
-    pair = [each.take(rows) for each, rows in zip(counts, (row_first, row_other), strict=True)]
-    change = node_change(pair[0], pair[1], side, above_floor=above_floor, level=LEVEL)
-    columns: dict[str, np.ndarray] = {
-        "node": pair[0].node,
-        "name": keys[0].loc[pair[0].node, "name"].to_numpy(),
-        "class": keys[0].loc[pair[0].node, "class"].to_numpy(),
-    }
-    for name, each in zip(("first", "second"), pair, strict=True):
-        interval = getattr(node_leakage(each, LEVEL), f"excess_{side}" if above_floor else side)
-        columns |= {f"{name}_{end}": getattr(interval, end) for end in ("low", "median", "high")}
-    columns |= {f"change_{end}": getattr(change, end) for end in ("low", "median", "high")}
-    columns |= {"more_prob": change.more_prob, "is_constant": change.is_constant}
-    return NodeComparison(
-        label=other.label,
-        symbol=symbol,
-        matched_by=matched_by,
-        not_comparable="",
-        table=pd.DataFrame(columns).iloc[change.ranked()].reset_index(drop=True),
-        num_more=int(change.is_more.sum()),
-        num_less=int(change.is_less.sum()),
-        num_constant=int(change.is_constant.sum()),
+        return NodeComparison(other.label, "", why, nothing)
+    exposed = [each.exposed_nodes for each in (first, other)]
+    shown = [np.flatnonzero(each.num_models > 0) for each in exposed]
+    keys = [
+        mark.loc[each.node[rows].tolist()].to_numpy() for mark, each, rows in zip(marks, exposed, shown, strict=True)
+    ]
+    _, *places = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
+    if not len(places[0]):
+        return NodeComparison(other.label, matched_by, f"no node was audited both here and in {first.label}", nothing)
+    rows = [each[place] for each, place in zip(shown, places, strict=True)]
+    ids = exposed[0].node[rows[0]]
+    columns: dict[str, Any] = {"node": ids} | {name: nodes[0].loc[ids, name].to_numpy() for name in ("name", "class")}
+    for name, each, chosen in zip(("first", "second"), exposed, rows, strict=True):
+        columns |= {
+            f"{name}_models": each.num_models[chosen],
+            f"{name}_named": each.num_named[chosen],
+            f"{name}_exposure": each.share[chosen],
+        }
+    columns["change"] = columns["second_exposure"] - columns["first_exposure"]
+    low, high = difference_of_shares(
+        *(columns[f"{name}_{what}"] for name in ("first", "second") for what in ("named", "models"))
     )
+    nearer = np.where(low > 0, low, np.where(high < 0, -high, 0.0))
+    order = np.lexsort((ids, -np.abs(columns["change"]), -nearer))
+    table = pd.DataFrame(columns | {"change_low": low, "change_high": high}).iloc[order].reset_index(drop=True)
+    return NodeComparison(other.label, matched_by, "", table)
+
+
+def difference_of_shares(
+    first_hits: Ints, first_trials: Ints, second_hits: Ints, second_trials: Ints, level: float = LEVEL
+) -> tuple[Floats, Floats]:
+    """Newcombe's limits of the difference of two independent shares, second - first.
+
+    They join Wilson's limits of each share (Newcombe 1998, method 10), and are within [-1, 1]. In paired audits the
+    shares of a node are not independent: they are larger or smaller together, so that limits are too wide, if anything.
+
+    Args:
+        first_hits: Hits of the first, shape (K,).
+        first_trials: Trials of the first, at least 1, shape (K,).
+        second_hits: Hits of the second, shape (K,).
+        second_trials: Trials of the second, at least 1, shape (K,).
+        level: Confidence level.
+    """
+    share_1, low_1, high_1 = _wilson(first_hits, first_trials, level)
+    share_2, low_2, high_2 = _wilson(second_hits, second_trials, level)
+    change = share_2 - share_1
+    return change - np.hypot(share_2 - low_2, high_1 - share_1), change + np.hypot(high_2 - share_2, share_1 - low_1)
+
+
+def _wilson(hits: Ints, trials: Ints, level: float) -> tuple[Floats, Floats, Floats]:
+    """The share and Wilson's limits."""
+    z = float(scipy.special.ndtri((1 + level) / 2))
+    share = hits / trials
+    middle, weight = (hits + z**2 / 2) / (trials + z**2), z / (trials + z**2)
+    half = weight * np.sqrt(trials * share * (1 - share) + z**2 / 4)
+    # The ends are 0 and 1 exactly where all trials agree, but for rounding.
+    return share, np.where(hits == 0, 0.0, middle - half), np.where(hits == trials, 1.0, middle + half)
 
 
 def _has_names(names: pd.Series) -> bool:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from bmpaudit.auditing.compare_models import Mean
 from bmpaudit.auditing.comparison import Comparison
 from bmpaudit.files import atomic_write, write_text
 from bmpaudit.plain import to_json
 from bmpaudit.report.compare_page import render_compare_page
-from bmpaudit.report.figures.comparison import ComparedNodes, Panel, comparison, to_svg
+from bmpaudit.report.compare_words import NAMED, named_with
+from bmpaudit.report.figures.compared_posteriors import compared_posteriors
+from bmpaudit.report.figures.comparison import NumberNamed, comparison, to_svg
 from bmpaudit.report.figures.style import Width, save_figure
 
-CAPTIONS: dict[Panel, str] = {
-    "posteriors": "Posterior density of each audit. In thin dashes its prior, scaled to the same upper half: where the "
-    "two run together, the data say nothing more.",
-    "differences": "Density of the difference to the first audit. Shaded: where it leaks more than the first.",
-    "nodes": "Each node's {symbol} in the first audit and in the other. Above the dotted line it leaks more in the "
-    "other.",
-}
+EXPOSURE_CAPTION = (
+    "Left: how many {nodes} of one released model are named correctly, against how sure the adversary wants to be, "
+    "with 95 % bands over models. Right: the difference from {first}, with 95 % intervals; below 0 less is exposed."
+)
+POSTERIORS_CAPTION = (
+    "Left: posterior density of each audit; in thin dashes its prior, scaled to the same upper half: where the two run "
+    "together, the data say nothing more. Right: density of the difference from {first}."
+)
 
 
 def write_comparison(result: Comparison, folder: str | Path) -> Path:
@@ -31,13 +36,14 @@ def write_comparison(result: Comparison, folder: str | Path) -> Path:
     """
     folder = Path(folder)
     content = result.to_dict()
-    nodes = _nodes(result)
+    first = result.audits[0]
+    picture = draw(result)
     pictures = {
-        caption.format(symbol=result.nodes[0].symbol): to_svg(draw(result, (panel,), "one"))
-        for panel, caption in CAPTIONS.items()
-        if panel != "nodes" or nodes
+        "exposure": (EXPOSURE_CAPTION.format(nodes=NAMED[first.side], first=first.label), to_svg(picture)),
     }
-    save_figure(draw(result), folder / "compare")
+    if result.estimated is not None:
+        pictures["estimated"] = (POSTERIORS_CAPTION.format(first=first.label), to_svg(draw_posteriors(result)))
+    save_figure(picture, folder / "compare")
     with atomic_write(folder / "compare_nodes.parquet") as temporary:
         result.node_table().to_parquet(temporary, index=False)
     write_text(folder / "compare.json", to_json(content) + "\n")
@@ -46,27 +52,35 @@ def write_comparison(result: Comparison, folder: str | Path) -> Path:
     return page
 
 
-def draw(
-    result: Comparison, panels: tuple[Panel, ...] = ("posteriors", "differences", "nodes"), width: Width = "two"
-) -> Figure:
-    """The picture, or some of its panels, as a matplotlib figure."""
+def draw(result: Comparison, width: Width = "two") -> Figure:
+    """Exposure curves and their differences as a matplotlib figure."""
+    first = result.audits[0]
+    named = [named_with(precision) for precision in first.curve.precision]
     return comparison(
-        {audit.label: audit.posterior for audit in result.audits},
-        {each.label: each.marginal for each in result.differences},
-        _nodes(result),
-        result.parameter,
-        node_symbol=result.nodes[0].symbol,
-        panels=panels,
+        first.curve.precision,
+        {audit.label: _band([audit.models.mean(each) for each in named]) for audit in result.audits},
+        {each.label: _band([part.change for part in each.curve]) for each in result.differences},
+        nodes=NAMED[first.side],
         width=width,
     )
 
 
-def _nodes(result: Comparison) -> dict[str, ComparedNodes]:
-    shown = {}
-    for each in result.nodes:
-        first, second = (each.table[f"{name}_median"].to_numpy(dtype=np.float64) for name in ("first", "second"))
-        is_finite = np.isfinite(first) & np.isfinite(second)
-        if is_finite.any():
-            is_constant = each.table["is_constant"].to_numpy(dtype=bool)
-            shown[each.label] = ComparedNodes(first[is_finite], second[is_finite], is_constant[is_finite])
-    return shown
+def draw_posteriors(result: Comparison, width: Width = "two") -> Figure:
+    """The estimated ε as a matplotlib figure.
+
+    Raises:
+        InputError: if nothing is estimated, as no leakage was found.
+    """
+    estimated = result.estimated
+    return compared_posteriors(
+        {} if estimated is None else {each.label: each.posterior for each in estimated.epsilons},
+        {} if estimated is None else {each.label: each.marginal for each in estimated.differences},
+        "" if estimated is None else estimated.parameter,
+        width=width,
+    )
+
+
+def _band(means: Sequence[Mean | None]) -> NumberNamed:
+    known = [each for each in means if each is not None]
+    mean, low, high = (np.array([getattr(each, end) for each in known]) for end in ("mean", "low", "high"))
+    return NumberNamed(mean, low, high)

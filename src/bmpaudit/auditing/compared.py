@@ -1,54 +1,52 @@
-"""One of several audits that are compared, and in which settings they differ."""
+"""One of several audits that are compared, or one of its releases."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+import numpy as np
 
 from bmpaudit import registry
+from bmpaudit.arrays import Ints
+from bmpaudit.auditing.compare_models import ModelFigures
 from bmpaudit.auditing.finished_audit import Audit
+from bmpaudit.auditing.proof_step import ReleaseFindings
+from bmpaudit.auditing.variant import Variant
 from bmpaudit.errors import InputError
-from bmpaudit.estimation import Posterior
-from bmpaudit.registry import DEFINITION
+from bmpaudit.proof import ExposureCurve, NodeExposure
+from bmpaudit.registry import RELEASE
+from bmpaudit.report.compare_words import AUC, HELD_OUT_ACCURACY, TRUE_POSITIVE_RATE, named_with
+from bmpaudit.shadow import ShadowRuns
 
-ABOVE = 0.5  # the upper half of a posterior
-DOMINATED = 0.8
+AnyAudit = Audit | str | Path | tuple[Audit, str]
+"""An audit or its folder; a release of it is `FOLDER:RELEASE`, or an audit and the release's label."""
 
-# Settings that leave the compared posterior as it is, or change nothing but chance.
-BESIDE = frozenset(("seed", "permutations", "estimation.definitions", "estimation.level", "estimation.proof_level"))
+AS_TRAINED = "clean"  # the release whose accuracy shadow models have
 
 
 @dataclass(frozen=True, eq=False)
 class ComparedAudit:
-    """One audit of a comparison.
+    """One release of one audit.
 
     Attributes:
-        label: What it is called: the name of its folder, or its title, made distinct.
+        label: What it is called: the name of its folder, its release, or its title, made distinct.
         path: Its folder; empty for an audit that was never written.
         audit: The audit.
-        variant: Which attack is compared.
-        definition: Label of the definition.
-        posterior: The compared posterior.
-        parameter: Which ε of it.
+        release: Label of the release.
+        variant: The attack whose errors the estimated ε is about.
+        side: `right` if members are named, `left` if non-members.
     """
 
     label: str
     path: str
     audit: Audit
-    variant: str
-    definition: str
-    posterior: Posterior
-    parameter: str
-
-    @property
-    def title(self) -> str:
-        """Graph, sampler and model in a few words."""
-        return self.audit.title
+    release: str
+    variant: Variant
+    side: str
 
     @property
     def fingerprint(self) -> str:
@@ -66,144 +64,147 @@ class ComparedAudit:
         return _flat(self.audit.summary["plan"])
 
     @property
-    def floor(self) -> float:
-        """What the sampler alone gives away."""
-        return float(self._of_parameter("floors"))
+    def findings(self) -> ReleaseFindings:
+        """What the release proves and exposes."""
+        return self.audit.findings[self.release]
 
     @property
-    def proven(self) -> float | None:
-        """What the attack proves; None if nothing."""
-        bound = self._of_parameter("proven")
-        return None if bound is None else float(bound)
-
-    def _of_parameter(self, what: str) -> Any:
-        # From the summary: a definition of somebody's own cannot be asked without its code.
-        return self.audit.summary["variants"][self.variant]["posteriors"][self.definition][what][self.parameter]
+    def curve(self) -> ExposureCurve:
+        """Nodes of this side that are named."""
+        exposure = self.findings.exposure.exposure
+        return exposure.members if self.side == "right" else exposure.non_members
 
     @property
-    def is_leakage_found(self) -> bool:
-        """What the permutation test said."""
-        return self.audit.attacks.permutation_test.is_leakage_found
+    def exposed_nodes(self) -> NodeExposure:
+        """How often each node is named."""
+        exposure = self.findings.exposure.exposure
+        return exposure.member_nodes if self.side == "right" else exposure.non_member_nodes
 
     @property
-    def nodes(self) -> pd.DataFrame:
-        """The audit's table of nodes."""
-        return self.audit.nodes
+    def is_leakage_found(self) -> bool | None:
+        """Whether leakage was found; None for a release that was not tested and of which nothing is proven."""
+        if self.release == self.audit.attacks.releases[0]:
+            return self.audit.is_leakage_found
+        proof = self.findings.proof
+        return True if proof is not None and proof.is_leakage_proven else None
+
+    @cached_property
+    def runs(self) -> ShadowRuns | str:
+        """The shadow models, or why they cannot be read: a comparison does without them."""
+        try:
+            return self.audit.runs
+        except InputError as reason:
+            return str(reason)
+
+    @cached_property
+    def models(self) -> ModelFigures:
+        """Figures of each shadow model."""
+        table = self.findings.exposure.models
+        is_right = self.side == "right"
+        correct = table.members_correct if is_right else table.non_members_correct
+        effect = table.members_effect if is_right else table.non_members_effect
+        names = [named_with(precision).name for precision in table.precision]
+        accuracy = np.full(len(table.index), np.nan)
+        if isinstance(self.runs, ShadowRuns) and self._is_as_trained:
+            rows = np.searchsorted(self.runs.indices, table.index)
+            accuracy = self.runs.held_out_accuracy[rows].astype(np.float64)
+        return ModelFigures(
+            table.index,
+            {
+                **dict(zip(names, correct.T.astype(np.float64), strict=True)),
+                AUC.name: table.auc,
+                TRUE_POSITIVE_RATE.name: table.true_positive_rate,
+                HELD_OUT_ACCURACY.name: accuracy,
+            },
+            dict(zip(names, effect.T, strict=True)),
+        )
 
     @property
-    def prior_share(self) -> float:
-        """How much of the upper half of the posterior simply has the shape of the prior, from 0 to 1."""
-        return self.posterior.tail_prior_share(self.parameter, above=ABOVE)
+    def why_no_accuracy(self) -> str:
+        """Why the held-out accuracy of this release is unknown; empty if it is known."""
+        if isinstance(self.runs, str):
+            return self.runs
+        if not self._is_as_trained:
+            return f"that of {self.label} was measured before the release changed the model or its outputs"
+        if not np.isfinite(self.runs.held_out_accuracy).any():
+            return f"the models of {self.label} were trained elsewhere"
+        return ""
 
     @property
-    def is_prior_dominated(self) -> bool:
-        """Whether the data say how large ε is at least, and the prior how large at most."""
-        return self.prior_share > DOMINATED
+    def _is_as_trained(self) -> bool:
+        return any(
+            registry.name_of(RELEASE, each) == AS_TRAINED
+            for each in self.audit.plan.releases
+            if registry.label(RELEASE, each) == self.release
+        )
 
 
-@dataclass(frozen=True)
-class DifferingSetting:
-    """A key of the plan that is not the same in all audits.
-
-    Attributes:
-        key: Such as `sampler.name`.
-        values: In the order of the audits; None where a plan has no such key.
-        is_beside: Whether it leaves the compared posterior as it is, but for chance.
-    """
-
-    key: str
-    values: tuple[Any, ...]
-    is_beside: bool
-
-    def __str__(self) -> str:
-        return f"{self.key} ({', '.join(map(show_value, self.values))})"
+def same_samples(first: ComparedAudit, other: ComparedAudit) -> Ints:
+    """Numbers of the models that both audits have, if all of these have the same sample in both; else none."""
+    none = np.zeros(0, dtype=np.int64)
+    if first.graph_hash != other.graph_hash or isinstance(first.runs, str) or isinstance(other.runs, str):
+        return none
+    shared = np.intersect1d(first.models.index, other.models.index)
+    one, two = (runs.memberships[np.searchsorted(runs.indices, shared)] for runs in (first.runs, other.runs))
+    return shared if np.array_equal(one, two) else none
 
 
-def show_value(value: Any) -> str:
-    """A setting as a plan file has it, without quotes.
-
-    >>> show_value(["full", "none"]), show_value(True), show_value(0.25), show_value(None)
-    ('full none', 'true', '0.25', '–')
-    """
-    if value is None:
-        return "–"
-    if isinstance(value, (list, tuple)):
-        return " ".join(map(show_value, value))
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {show_value(part)}" for name, part in value.items())
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def compared_audits(
-    audits: Sequence[Audit | str | Path], definition: str, side: str | None = None, variant: str | None = None
-) -> tuple[ComparedAudit, ...]:
-    """Picks what is compared of each audit; see `compare`."""
+def compared_audits(audits: Sequence[AnyAudit], side: str, variant: str | None = None) -> tuple[ComparedAudit, ...]:
+    """Finds the audits and releases; see `compare`."""
     if len(audits) < 2:
-        raise InputError(f"a comparison takes at least two audits, got {len(audits)}")
-    paths = [None if isinstance(audit, Audit) else Path(audit) for audit in audits]
-    loaded = [audit if isinstance(audit, Audit) else Audit.load(audit) for audit in audits]
-    names = [audit.title if path is None else path.resolve().name for audit, path in zip(loaded, paths, strict=True)]
-    if len(set(names)) < len(names):
-        names = [name if path is None else str(path) for name, path in zip(names, paths, strict=True)]
+        raise InputError(f"a comparison takes at least two audits or releases, got {len(audits)}")
+    loaded: dict[str, Audit] = {}
+    parts = [_part(each, loaded) for each in audits]
+    labels = _labels(parts)
     return tuple(
-        _compared(label, path, audit, definition, side, variant)
-        for label, path, audit in zip(_distinct(names), paths, loaded, strict=True)
+        _compared(label, path, audit, release, side, variant)
+        for label, (path, audit, release) in zip(labels, parts, strict=True)
     )
 
 
-def _compared(
-    label: str, path: Path | None, audit: Audit, definition: str, side: str | None, variant: str | None
-) -> ComparedAudit:
-    variants = audit.estimates.posteriors
-    chosen = variant or audit.attacks.main
-    if chosen not in variants:
-        raise InputError(f"{label} has no attack {chosen!r}; it has {', '.join(variants)}")
-    row = variants[chosen]
-    name = next((key for key in row if definition in (key, registry.name_of(DEFINITION, row[key].definition))), None)
-    if name is None:
-        raise InputError(f"{definition} was not estimated for {chosen} in {label}; it has {', '.join(row)}")
-    posterior = row[name]
-    folder = "" if path is None else str(path)
-    return ComparedAudit(label, folder, audit, chosen, name, posterior, parameter_of(posterior, name, side))
+_Part = tuple[str, Audit, str]
+"""Folder, audit and release, each empty if not given."""
 
 
-def parameter_of(posterior: Posterior, definition: str, side: str | None) -> str:
-    """Which ε is compared: that of the side where a definition has both, else its only one.
-
-    Raises:
-        InputError: if the definition has no ε of that side.
-    """
-    names = [parameter.name for parameter in posterior.definition.parameters]
-    if len(names) == 1 and (side is None or not names[0].startswith("epsilon_")):
-        return names[0]
-    wanted = f"epsilon_{side or 'right'}"
-    if wanted not in names:
-        raise InputError(f"{definition} is about the other side, got side={side!r}")
-    return wanted
+def _part(given: AnyAudit, loaded: dict[str, Audit]) -> _Part:
+    if isinstance(given, Audit):
+        return "", given, ""
+    if isinstance(given, tuple):
+        return "", *given
+    folder, release = str(given), ""
+    if not Path(folder).exists() and ":" in folder:
+        folder, _, release = folder.rpartition(":")
+    if folder not in loaded:
+        loaded[folder] = Audit.load(folder)
+    return folder, loaded[folder], release
 
 
-def differing_settings(audits: Sequence[ComparedAudit]) -> tuple[DifferingSetting, ...]:
-    """The keys in which plans differ.
+def _labels(parts: Sequence[_Part]) -> list[str]:
+    """Names of folders, or of releases if there is but one audit."""
+    if len({id(audit) for _, audit, _ in parts}) == 1 and all(release for _, _, release in parts):
+        return _distinct([release for _, _, release in parts])
+    names = [Path(folder).resolve().name if folder else audit.title for folder, audit, _ in parts]
+    if len(set(zip(names, (release for _, _, release in parts), strict=True))) < len(parts):
+        names = [folder or name for name, (folder, _, _) in zip(names, parts, strict=True)]
+    return _distinct(
+        [f"{name}:{release}" if release else name for name, (_, _, release) in zip(names, parts, strict=True)]
+    )
 
-    The graph is compared by its content. What only one sampler or model has (`sampler.fan_out`) goes with its name and
-    is no difference of its own.
-    """
-    tables = [{**audit.settings, "graph": audit.graph_hash} for audit in audits]
-    differing = []
-    for key in dict.fromkeys(key for table in tables for key in table):
-        values = tuple(table.get(key) for table in tables)
-        if all(value == values[0] for value in values):
-            continue
-        section = key.split(".")[0]
-        have_it = {json.dumps(table.get(f"{section}.name")) for table in tables if key in table}
-        lack_it = {json.dumps(table.get(f"{section}.name")) for table in tables if key not in table}
-        present = [value for value in values if value is not None]
-        if lack_it and not have_it & lack_it and all(value == present[0] for value in present):
-            continue
-        if key == "graph":
-            values = tuple(audit.settings.get("graph") or audit.graph_hash[:8] for audit in audits)
-        differing.append(DifferingSetting(key, values, key in BESIDE))
-    return tuple(differing)
+
+def _compared(label: str, path: str, audit: Audit, release: str, side: str, variant: str | None) -> ComparedAudit:
+    attacks = audit.attacks
+    if release and release not in attacks.releases:
+        raise InputError(f"{path or audit.title} has no release {release!r}; it has {', '.join(attacks.releases)}")
+    if variant is None:
+        chosen = attacks.strongest(release or attacks.releases[0])
+    else:
+        by_name = {each.name: each for each in attacks.variants}
+        if variant not in by_name:
+            raise InputError(f"{label} has no attack {variant!r}; it has {', '.join(by_name)}")
+        chosen = by_name[variant]
+        if release not in ("", chosen.release):
+            raise InputError(f"{variant} is an attack on the release {chosen.release}, got the release {release!r}")
+    return ComparedAudit(label, path, audit, chosen.release, chosen, side)
 
 
 def _distinct(names: list[str]) -> list[str]:

@@ -1,268 +1,252 @@
-"""Audits side by side: does this sampler, model or defence leak less?"""
+"""Audits side by side: does this sampler, model or defence leak less, and what does it cost?"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bmpaudit.auditing.compare_estimates import EstimatedComparison, compare_estimates
+from bmpaudit.auditing.compare_models import (
+    LEVEL,
+    ModelDifference,
+    model_differences,
+)
 from bmpaudit.auditing.compare_nodes import NodeComparison, compare_nodes
-from bmpaudit.auditing.compared import DOMINATED, ComparedAudit, DifferingSetting, compared_audits, differing_settings
-from bmpaudit.auditing.finished_audit import Audit
-from bmpaudit.estimation.difference import DifferenceMarginal
+from bmpaudit.auditing.compare_settings import DifferingSetting, differing_settings
+from bmpaudit.auditing.compare_verdict import cautions, verdict
+from bmpaudit.auditing.compared import AnyAudit, ComparedAudit, compared_audits, same_samples
+from bmpaudit.errors import InputError
 from bmpaudit.plain import plain
-from bmpaudit.report.words import probability, signed
+from bmpaudit.proof.result import SYMBOLS, ProvenBound
+from bmpaudit.report.compare_words import QUANTITIES, Quantity, named_with, show_change
+from bmpaudit.report.words import count
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1
-PERCENTILES = (0.05, 0.5, 0.95)
-SURE = 0.95
+FORMAT = 2
 
 IS_NOT = (
-    "The posteriors are taken to be independent. Audits with the same seed and sampler share their samples; the "
-    "comparison makes no use of that.",
-    "A smaller ε says that this attack found less. A defence that only misleads the attack looks the same as one that "
-    "protects; look at other attacks (--variant) too.",
-    "Beyond the data the upper tail of a posterior is the prior's, and so are both tails of a difference.",
-    "Another sampler changes the floor too: ε includes what the sampling alone gives away.",
+    "Exposure, AUC and TPR are about the attack that was run. A defence that only misleads this attack looks the same "
+    "as one that protects; audit with other attacks too.",
+    "Intervals are over models trained this way, each taken by itself: with many figures, some intervals miss.",
+    "The changes of nodes are taken to be independent between audits, though the same samples may be behind both.",
+    "The posteriors of the estimated ε are taken to be independent, and beyond the data their upper tails are the "
+    "prior's, and so are both tails of a difference.",
+    "Another sampler changes the floor too: what is proven and estimated includes what the sampling alone gives away.",
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """By how much the ε of an audit exceeds that of the first.
+    """One audit against the first.
 
     Attributes:
         label: Of the audit.
-        marginal: The distribution of the difference.
-        p5: Percentile of the difference.
-        p50: Percentile of the difference.
-        p95: Percentile of the difference.
-        more_prob: Probability that this audit leaks more than the first.
+        verdict: In plain words.
+        models: Differences of the figures that both audits know.
+        curve: Differences of the numbers of nodes named, at each certainty.
+        more_proven: By parameter, the label of the audit of which more is proven; empty if as much is of both. These
+            are bounds, and have no interval.
+        nodes: The same node by node.
     """
 
     label: str
-    marginal: DifferenceMarginal
-    p5: float
-    p50: float
-    p95: float
-    more_prob: float
+    verdict: str
+    models: tuple[ModelDifference, ...]
+    curve: tuple[ModelDifference, ...]
+    more_proven: Mapping[str, str]
+    nodes: NodeComparison
+
+    def of(self, quantity: Quantity) -> ModelDifference | None:
+        """The difference of a quantity; None if it is not known of both audits."""
+        return next((each for each in self.models if each.quantity == quantity), None)
+
+    @property
+    def basis(self) -> str:
+        """What intervals rest on, and which figures rest on something else."""
+        paired = [each for each in self.models if each.is_paired]
+        apart = [each for each in self.models if not each.is_paired]
+        most = max(paired or apart, key=lambda each: each.num_models)
+        if not paired:
+            return f"independent models, {most.num_models[0]:,} and {most.num_models[1]:,}"
+        others = (
+            f"; {each.quantity.label}: from independent models, {each.num_models[0]:,} and {each.num_models[1]:,}"
+            for each in apart
+        )
+        return f"{count(most.num_models[0], 'pair')} of models with the same training sample{''.join(others)}"
+
+    @property
+    def proven(self) -> str:
+        """Of which audit more is proven, in words."""
+        parts = (
+            f"{SYMBOLS[name]} {f'more in {label}' if label else 'as much in both'}"
+            for name, label in self.more_proven.items()
+        )
+        return f"Proven: {', '.join(parts)}. These are lower bounds: that less is proven is no sign of less leakage."
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Audits side by side, the first being what the others are compared with.
+    """Audits or releases side by side, the first being what the others are compared with.
 
-    Formal guarantee: if the posteriors are independent, `more_prob` and the percentiles of the differences have no
-    error but that of the two densities (quadrature, no draws); of Markov chains they are the draws'.
+    Limits of differences are Student's t over pairs of models where both audits have the same samples, and Welch's over
+    independent models elsewhere, or those with Hall's correction for skewness (`bmpaudit.proof.bands.band`) where they
+    are farther. They hold approximately. Models are the units; the nodes of one model count as one observation.
 
     Attributes:
         audits: What was compared, in the order given.
-        definition: Of privacy.
-        parameter: Which ε of it.
         differences: Of each audit but the first, to the first.
-        nodes: The same node by node, for each audit but the first.
         settings: Keys of the plan in which the audits differ.
+        estimated: Their posteriors; None if no leakage was found in any of them.
     """
 
     audits: tuple[ComparedAudit, ...]
-    definition: str
-    parameter: str
     differences: tuple[Difference, ...]
-    nodes: tuple[NodeComparison, ...]
     settings: tuple[DifferingSetting, ...]
+    estimated: EstimatedComparison | None
 
     @property
-    def symbol(self) -> str:
-        """Symbol of the compared ε."""
-        parameters = self.audits[0].posterior.definition.parameters
-        return next(parameter.symbol for parameter in parameters if parameter.name == self.parameter)
-
-    @cached_property
     def verdicts(self) -> tuple[str, ...]:
-        """One sentence for each audit but the first."""
-        first = self.audits[0].label
-        sentences = []
-        for each in self.differences:
-            if round(max(each.more_prob, 1 - each.more_prob), 2) < SURE:  # as it is shown
-                head = f"{each.label} and {first} cannot be told apart"
-            else:
-                head = f"{each.label} leaks {'more' if each.more_prob > 0.5 else 'less'} than {first}"
-            sentences.append(
-                f"{head}: the probability that {each.label} leaks more is {probability(each.more_prob)}. "
-                f"The difference in {self.symbol} is {signed(each.p50)} in the median, 90 % interval "
-                f"{signed(each.p5)} to {signed(each.p95)}."
-            )
-        return tuple(sentences)
+        """In plain words, for each audit but the first."""
+        return tuple(each.verdict for each in self.differences)
 
     @cached_property
     def cautions(self) -> tuple[str, ...]:
-        """What a reader must know before trusting the verdict."""
-        return (*self._prior_cautions(), *self._setting_cautions(), *self._audit_cautions())
-
-    def _prior_cautions(self) -> list[str]:
-        dominated = [audit.label for audit in self.audits if audit.is_prior_dominated]
-        if not dominated:
-            return []
-        who = f"The posterior of {dominated[0]} is"
-        if len(dominated) > 1:
-            both = "Both" if len(self.audits) == 2 else "All" if len(dominated) == len(self.audits) else len(dominated)
-            names = "" if len(dominated) == len(self.audits) else f" ({', '.join(dominated)})"
-            who = f"{both} posteriors{names} are"
-        said = "how far apart they are" if len(dominated) > 1 else "how large it is at most"
-        return [
-            f"{who} prior-dominated (above the median, more than {100 * DOMINATED:.0f} % is the prior's shape): the "
-            f"data say how large {self.symbol} is at least; {said}, and in part the probability, is the prior's word."
-        ]
-
-    def _setting_cautions(self) -> list[str]:
-        messages = []
-        prints = [audit.fingerprint for audit in self.audits]
-        if len(set(prints)) < len(prints):
-            messages.append("The same audit is here more than once: it is compared with itself.")
-        first = self.audits[0]
-        for other in self.audits[1:]:
-            counted = [setting.key for setting in differing_settings((first, other)) if not setting.is_beside]
-            if len(counted) > 1:
-                messages.append(
-                    f"{other.label} differs from {first.label} in {len(counted)} settings, so the difference cannot be "
-                    f"put down to one of them: {', '.join(counted)}."
-                )
-        variants = dict.fromkeys(audit.variant for audit in self.audits)
-        if len(variants) > 1:
-            messages.append(f"Different attacks are compared: {', '.join(variants)}; --variant chooses one for all.")
-        return messages
-
-    def _audit_cautions(self) -> list[str]:
-        messages = [
-            f"{audit.label}: the permutation test found no leakage; a large ε then comes from few trials or from "
-            "decisions that never vary."
-            for audit in self.audits
-            if not audit.is_leakage_found
-        ]
-        messages += [
-            f"{audit.label}: {audit.posterior.status.removeprefix('exact; ')}."
-            for audit in self.audits
-            if audit.posterior.status not in ("exact", "converged")
-        ]
-        messages += [f"{each.label}: {each.not_comparable}." for each in self.nodes if each.not_comparable]
-        return messages
+        """What a reader must know before trusting the verdicts."""
+        lost = [f"{each.label}: {each.nodes.not_comparable}." for each in self.differences if each.nodes.not_comparable]
+        return (*cautions(self.audits), *lost)
 
     def to_dict(self, top: int = 20) -> dict[str, Any]:
-        """Everything but the densities as plain values (docs/compare.md); of the nodes those that changed most."""
-        return plain(
+        """Everything but curves and densities as plain values (docs/compare.md); of the nodes those changed most."""
+        first = self.audits[0].label
+        content: dict[str, Any] = plain(
             {
                 "format": FORMAT,
                 "bmpaudit": version("bmpaudit"),
-                "definition": self.definition,
-                "parameter": self.parameter,
-                "symbol": self.symbol,
-                "audits": [_audit_row(audit) for audit in self.audits],
+                "verdicts": self.verdicts,
+                "cautions": self.cautions,
+                "side": self.audits[0].side,
+                "level": LEVEL,
+                "audits": [audit_row(audit) for audit in self.audits],
                 "differences": [
                     {
                         "audit": each.label,
-                        "to": self.audits[0].label,
-                        "p5": each.p5,
-                        "p50": each.p50,
-                        "p95": each.p95,
-                        "mean": each.marginal.mean(),
-                        "more_prob": each.more_prob,
+                        "to": first,
+                        "basis": each.basis,
+                        "figures": [difference.to_dict() for difference in each.models],
+                        "proven": each.proven,
+                        "more_proven": {name: label or None for name, label in each.more_proven.items()},
                     }
                     for each in self.differences
                 ],
-                "both_prior_dominated": all(audit.is_prior_dominated for audit in self.audits),
-                "settings": [
-                    {"key": setting.key, "values": setting.values, "is_beside": setting.is_beside}
-                    for setting in self.settings
-                ],
-                "nodes": [each.to_dict(top) for each in self.nodes],
-                "verdicts": self.verdicts,
-                "cautions": self.cautions,
+                "nodes": [each.nodes.to_dict(top) for each in self.differences],
+                "estimated": None if self.estimated is None else self.estimated.to_dict(),
+                "settings": [vars(setting) for setting in self.settings],
                 "is_not": IS_NOT,
             }
         )
+        return content
 
     def node_table(self) -> pd.DataFrame:
         """The changes of all nodes that are in both, one audit after the other, those that changed most first."""
         import pandas as pd
 
-        return pd.concat([each.table.assign(audit=each.label) for each in self.nodes], ignore_index=True)
+        return pd.concat([each.nodes.table.assign(audit=each.label) for each in self.differences], ignore_index=True)
 
     def __str__(self) -> str:
-        wide = max(len(audit.label) for audit in self.audits)
-        lines = [f"{self.definition}, {self.symbol}", f"  {'':<{wide}} {'5 %':>8} {'50 %':>8} {'95 %':>8}   leaks more"]
-        probabilities = ["", *(probability(each.more_prob) for each in self.differences)]
-        for audit, more in zip(self.audits, probabilities, strict=True):
-            values = audit.posterior.quantile(PERCENTILES, self.parameter)
-            cells = " ".join(f"{value:8.3f}" for value in values)
-            lines.append(f"  {audit.label:<{wide}} {cells}   {more}".rstrip())
+        lines = [*self.verdicts]
         for each in self.differences:
-            cells = " ".join(f"{value:+8.3f}" for value in (each.p5, each.p50, each.p95))
-            lines += [f"  {each.label} - {self.audits[0].label}", f"  {'':<{wide}} {cells}"]
+            lines.append(f"  {each.label} − {self.audits[0].label}, {each.basis}")
+            for difference in each.models:
+                change = show_change(difference.quantity, vars(difference.change))
+                lines.append(f"    {difference.quantity.label:<30} {change.mean} ({change.interval})")
         return "\n".join([*lines, *(f"  ! {caution}" for caution in self.cautions)])
 
 
 def compare(
-    audits: Sequence[Audit | str | Path],
-    definition: str = "bmp-r",
+    audits: Sequence[AnyAudit],
+    definition: str | None = None,
     *,
     side: str | None = None,
     variant: str | None = None,
 ) -> Comparison:
-    """Compares finished audits with the first of them.
+    """Compares finished audits, or releases of them, with the first.
 
     Args:
-        audits: Audits or their folders, at least two.
-        definition: Which posterior to compare.
-        side: `right` or `left`: which ε of `bmp`, and which e of the nodes; the definition's own if not given.
-        variant: Which attack, such as `full_clean_strong`; each audit's main one if not given.
+        audits: Audits or their folders, at least two. `FOLDER:RELEASE`, or a pair of an audit and a release's label, is
+            another release than the main one.
+        definition: Which estimated ε to compare; `bmp-r` if not given, or `bmp-l` for the left side.
+        side: `right` (the default) compares members that are named, `left` non-members; and which ε of a definition
+            that has both.
+        variant: Which attack the estimated ε is about, such as `full_clean_strong`, and so which release; the strongest
+            on the release if not given.
 
     Raises:
-        InputError: if there are fewer than two, or one has no such posterior.
+        InputError: if there are fewer than two, or one has no such release, attack or posterior.
         DataError: if one is not a finished audit.
     """
-    first, *others = compared = compared_audits(audits, definition, side, variant)
-    parameter = first.parameter
-    chosen = side or ("left" if parameter == "epsilon_left" else "right")
-    differences = []
-    for other in others:
-        marginal = DifferenceMarginal(first.posterior.marginal(parameter), other.posterior.marginal(parameter))
-        p5, p50, p95 = (float(value) for value in marginal.quantile(PERCENTILES))
-        differences.append(Difference(other.label, marginal, p5, p50, p95, marginal.probability_above()))
-    above_floor = not first.posterior.definition.uses_prior
+    if side not in (None, "right", "left"):
+        raise InputError(f"side must be 'right' or 'left', got side={side!r}")
+    first, *others = compared = compared_audits(audits, side or "right", variant)
+    estimated = compare_estimates(compared, definition or ("bmp-l" if side == "left" else "bmp-r"), side)
     return Comparison(
         audits=compared,
-        definition=definition,
-        parameter=parameter,
-        differences=tuple(differences),
-        nodes=tuple(compare_nodes(first, other, chosen, above_floor=above_floor) for other in others),
+        differences=tuple(_difference(first, other) for other in others),
         settings=differing_settings(compared),
+        estimated=estimated if any(audit.is_leakage_found for audit in compared) else None,
     )
 
 
-def _audit_row(audit: ComparedAudit) -> dict[str, Any]:
-    p5, p50, p95 = audit.posterior.quantile(PERCENTILES, audit.parameter)
+def _difference(first: ComparedAudit, other: ComparedAudit) -> Difference:
+    pairs = same_samples(first, other)
+    models = model_differences(first.models, other.models, pairs)
+    named = [named_with(precision) for precision in first.curve.precision]
+    return Difference(
+        label=other.label,
+        verdict=verdict(first, other, models),
+        models=models,
+        curve=model_differences(first.models, other.models, pairs, named),
+        more_proven={parameter: _more_proven(first, other, parameter) for parameter in SYMBOLS},
+        nodes=compare_nodes(first, other),
+    )
+
+
+def _more_proven(first: ComparedAudit, other: ComparedAudit, parameter: str) -> str:
+    bounds = [_proven(audit, parameter) for audit in (first, other)]
+    one, two = (-math.inf if bound is None else bound for bound in bounds)
+    return "" if one == two else first.label if one > two else other.label
+
+
+def _proven(audit: ComparedAudit, parameter: str) -> float | None:
+    """What is proven beyond the floor."""
+    proof = audit.findings.proof
+    bound: ProvenBound | None = None if proof is None else getattr(proof, parameter)
+    return bound.proven if bound is not None and bound.is_beyond_floor else None
+
+
+def audit_row(audit: ComparedAudit) -> dict[str, Any]:
+    """What stands side by side of one audit, by name."""
+    floor = audit.audit.priors.floor
+    means = {quantity.name: audit.models.mean(quantity) for quantity in QUANTITIES}
     return {
         "label": audit.label,
         "folder": audit.path,
-        "title": audit.title,
+        "title": audit.audit.title,
         "fingerprint": audit.fingerprint,
         "graph": audit.graph_hash,
-        "variant": audit.variant,
-        "p5": p5,
-        "p50": p50,
-        "p95": p95,
-        "mean": audit.posterior.mean(audit.parameter),
-        "floor": audit.floor,
-        "proven": audit.proven,
-        "num_nodes": audit.posterior.num_nodes,
-        "prior_share": audit.prior_share,
-        "is_prior_dominated": audit.is_prior_dominated,
+        "release": audit.release,
         "is_leakage_found": audit.is_leakage_found,
-        "status": audit.posterior.status,
+        "is_exposure_settled": bool(audit.curve.is_settled[audit.curve.at(0.99)]),
+        "num_models": len(audit.models.index),
+        "num_nameable": audit.curve.total,
+        "figures": {name: None if mean is None else vars(mean) for name, mean in means.items()},
+        "why_no_accuracy": audit.why_no_accuracy or None,
+        "proven": {name: _proven(audit, name) for name in SYMBOLS},
+        "proof_level": audit.audit.plan.proof_level,
+        "floor": {"epsilon_right": floor.right, "epsilon_left": floor.left, "is_exact": floor.is_exact},
     }

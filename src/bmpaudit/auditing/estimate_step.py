@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from bmpaudit.arrays import Floats
 from bmpaudit.attack import ErrorCounts
 from bmpaudit.auditing.attack_step import Attacks
 from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.workspace import Workspace
-from bmpaudit.estimation import Influence, LowerBound, NodeLeakage, Posterior, estimate, lower_bound, node_leakage
-from bmpaudit.samplers import Priors
+from bmpaudit.errors import InputError, UntrustedCodeError
+from bmpaudit.estimation import Influence, NodeLeakage, Posterior, estimate, node_leakage
 
-# The default choice of what stands beside the permutation test, where it was estimated.
-PREFERRED_CONTROL = "bmp-r"
 SIDES = ("epsilon_right", "epsilon_left")
 
 
@@ -31,76 +26,77 @@ class Estimates:
     Attributes:
         posteriors: By the variant's name, then by definition.
         leakage: Leakage of every node under the main variant.
-        bounds: What each variant proves, by its name; empty with too few models.
         influences: By definition and parameter, for the headline's: which nodes drive the posterior. Empty if the audit
             was read from a folder: the summary has the strongest.
-        control_definition: Definition whose median is computed for the permutation test too.
-        control_median: Its median from the weak decisions that the permutation test compares.
-        null_medians: Its median after each shuffle of memberships, shape (R,).
+        half_medians: By definition and parameter, for the headline's: the median with half of the models, which tells
+            whether the estimate moves with their number. Only of definitions with one parameter, and empty if half are
+            too few to attack.
+        not_estimated: Why, for each posterior that could not be computed, in words.
     """
 
     posteriors: Mapping[str, Mapping[str, Posterior]]
     leakage: NodeLeakage
-    bounds: Mapping[str, LowerBound]
     influences: Mapping[tuple[str, str], Influence]
-    control_definition: str
-    control_median: float
-    null_medians: Floats
+    half_medians: Mapping[tuple[str, str], float]
+    not_estimated: tuple[str, ...] = ()
 
 
 def headline_parameters(posteriors: Mapping[str, Posterior]) -> list[tuple[str, str]]:
     """Definition and parameter of each ε of the headline, ε_R first and then ε_L.
 
-    A parameter that several definitions share, such as ε_R of `bmp` and of `bmp-r`, is shown once, from the first.
+    A parameter that several definitions share, such as ε_R of `bmp` and of `bmp-r`, is shown once: from a definition
+    with one parameter if there is one, as in the paper's tables.
     """
     places: dict[str, tuple[str, str]] = {}
-    for name, posterior in posteriors.items():
+    for name, posterior in sorted(posteriors.items(), key=lambda item: len(item[1].definition.parameters)):
         for parameter in posterior.definition.parameters:
             places.setdefault(parameter.name if parameter.name in SIDES else name, (name, parameter.name))
     return sorted(places.values(), key=lambda place: SIDES.index(place[1]) if place[1] in SIDES else len(SIDES))
 
 
-def control_definition(plan: AuditPlan) -> str:
-    """The definition whose median stands beside those of the permutation test: the first with one parameter."""
-    names = [name for name, definition in plan.definitions_by_name.items() if len(definition.parameters) == 1]
-    return names[0] if names else PREFERRED_CONTROL
-
-
-def estimation_tasks(plan: AuditPlan, names: Iterable[str]) -> list[tuple[str, str]]:
+def estimation_tasks(plan: AuditPlan, attacks: Attacks) -> list[tuple[str, str]]:
     """Variant and definition of every posterior.
 
-    Two parameters at once take ten times as long as one: only the main variant, the first, has them.
+    Two parameters at once take ten times as long as one: only the main variant has them.
     """
     return [
         (variant, definition)
-        for number, variant in enumerate(names)
+        for variant in attacks.counts
         for definition, part in plan.definitions_by_name.items()
-        if number == 0 or len(part.parameters) == 1
+        if variant == attacks.main or len(part.parameters) == 1
     ]
 
 
-def run_estimates(plan: AuditPlan, attacks: Attacks, priors: Priors, runtime: Runtime) -> Estimates:
+def run_estimates(plan: AuditPlan, attacks: Attacks, runtime: Runtime) -> Estimates:
     """Estimates every definition for every variant, and what stands beside it."""
-    tasks, test = estimation_tasks(plan, attacks.counts), attacks.permutation_test
-    control = control_definition(plan)
+    tasks = estimation_tasks(plan, attacks)
     posteriors: dict[str, dict[str, Posterior]] = {name: {} for name in attacks.counts}
-    with runtime.progress("posteriors", len(tasks) + len(test.null_counts) + 1) as progress:
+    reasons = []
+    with runtime.progress("posteriors", len(tasks)) as progress:
         for done, (variant, definition) in enumerate(tasks):
-            posteriors[variant][definition] = estimate_one(
-                plan, attacks.counts[variant], plan.definitions_by_name[definition], runtime
-            )
+            try:
+                posteriors[variant][definition] = estimate_one(
+                    plan, attacks.counts[variant], plan.definitions_by_name[definition], runtime
+                )
+            except UntrustedCodeError:
+                raise
+            except InputError as reason:  # what is proven and exposed does not depend on it
+                reasons.append(f"{definition} of {variant} could not be estimated: {reason}")
             progress(done + 1)
-        medians = []
-        for done, counts in enumerate((test.counts, *test.null_counts)):
-            part = plan.definitions_by_name.get(control, control)
-            medians.append(float(estimate_one(plan, counts, part, runtime).quantile(0.5)))
-            progress(len(tasks) + done + 1)
     main = posteriors[attacks.main]
+    if not main:
+        raise InputError(reasons[0])
     influences = {
         (definition, parameter): main[definition].influence(parameter)
         for definition, parameter in headline_parameters(main)
     }
-    return assemble(plan, attacks, priors, posteriors, influences, control, medians, runtime)
+    return Estimates(
+        posteriors=posteriors,
+        leakage=_leakage(plan, attacks, runtime),
+        influences=influences,
+        half_medians=_half_medians(plan, attacks, main, runtime),
+        not_estimated=tuple(reasons),
+    )
 
 
 def estimate_one(plan: AuditPlan, counts: ErrorCounts, definition: Any, runtime: Runtime) -> Posterior:
@@ -110,36 +106,22 @@ def estimate_one(plan: AuditPlan, counts: ErrorCounts, definition: Any, runtime:
     )
 
 
-def assemble(
-    plan: AuditPlan,
-    attacks: Attacks,
-    priors: Priors,
-    posteriors: Mapping[str, Mapping[str, Posterior]],
-    influences: Mapping[tuple[str, str], Influence],
-    control: str,
-    medians: list[float],
-    runtime: Runtime,
-) -> Estimates:
-    """Posteriors with everything that follows from the errors at once; `medians` has the real one first."""
-    draws = priors.num_draws if plan.prior_source == "exact" else _num_fitting(attacks)
-    return Estimates(
-        posteriors=posteriors,
-        leakage=node_leakage(attacks.main_counts, plan.level, num_threads=runtime.num_threads),
-        bounds={
-            name: lower_bound(counts, plan.proof_level, prior_draws=draws)
-            for name, counts in attacks.split_counts.items()
-        },
-        influences=influences,
-        control_definition=control,
-        control_median=medians[0],
-        null_medians=np.array(medians[1:]),
-    )
+def _half_medians(
+    plan: AuditPlan, attacks: Attacks, main: Mapping[str, Posterior], runtime: Runtime
+) -> dict[tuple[str, str], float]:
+    if attacks.half_counts is None:
+        return {}
+    medians = {}
+    for definition, parameter in headline_parameters(main):
+        if len(main[definition].definition.parameters) > 1:
+            continue  # takes too long for a warning
+        posterior = estimate_one(plan, attacks.half_counts, plan.definitions_by_name[definition], runtime)
+        medians[definition, parameter] = float(posterior.quantile(0.5, parameter))
+    return medians
 
 
-def _num_fitting(attacks: Attacks) -> int:
-    """Models whose samples gave the priors of the split attack, where priors are frequencies."""
-    counts, halves = attacks.main_counts, attacks.split_counts.get(attacks.main)
-    return 0 if halves is None else int(counts.num_out[0] + counts.num_in[0] - halves.num_out[0] - halves.num_in[0])
+def _leakage(plan: AuditPlan, attacks: Attacks, runtime: Runtime) -> NodeLeakage:
+    return node_leakage(attacks.main_counts, plan.level, num_threads=runtime.num_threads)
 
 
 def posterior_files(estimates: Estimates) -> dict[str, Callable[[Path], None]]:
@@ -161,12 +143,7 @@ def _save(posterior: Posterior, path: Path) -> None:
 
 
 def read_estimates(
-    workspace: Workspace,
-    plan: AuditPlan,
-    attacks: Attacks,
-    priors: Priors,
-    summary: Mapping[str, Any],
-    runtime: Runtime,
+    workspace: Workspace, plan: AuditPlan, attacks: Attacks, summary: Mapping[str, Any], runtime: Runtime
 ) -> Estimates:
     """Reads what the step left; the workspace has checked that it is whole."""
     posteriors = {
@@ -176,6 +153,9 @@ def read_estimates(
         }
         for variant, row in summary["variants"].items()
     }
-    test = summary["permutation_test"]
-    medians = [test["control_median"], *test["null_medians"]]
-    return assemble(plan, attacks, priors, posteriors, {}, test["definition"], medians, runtime)
+    half_medians = {
+        (row["definition"], row["parameter"]): row["half_median"]
+        for row in summary["headline"]
+        if row["half_median"] is not None
+    }
+    return Estimates(posteriors, _leakage(plan, attacks, runtime), {}, half_medians)

@@ -8,14 +8,15 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bmpaudit.auditing.answer import Answer, is_leakage_found, make_answer, stored_answer
 from bmpaudit.auditing.attack_step import Attacks
 from bmpaudit.auditing.estimate_step import Estimates
-from bmpaudit.auditing.headline import HeadlineRow, headline, stored_headline, verdict
+from bmpaudit.auditing.headline import HeadlineRow, headline, stored_headline
 from bmpaudit.auditing.nodes_table import nodes_table
 from bmpaudit.auditing.plan import AuditPlan
+from bmpaudit.auditing.proof_step import Findings, ReleaseFindings
 from bmpaudit.auditing.summary import summarise
 from bmpaudit.graph import Graph
-from bmpaudit.report.words import number
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
 
@@ -33,7 +34,8 @@ class Audit:
         source: Where the graph came from; empty if it was given as an object.
         priors: Membership probabilities under the sampler alone.
         attacks: Errors of every variant of the attack.
-        estimates: Posteriors, what is proven, and the leakage of nodes.
+        findings: What each release proves and exposes, by its label.
+        estimates: Posteriors and the leakage of nodes.
         timings: Seconds that each step took.
     """
 
@@ -44,6 +46,7 @@ class Audit:
         source: str,
         priors: Priors,
         attacks: Attacks,
+        findings: Findings,
         estimates: Estimates,
         graph: Graph | Callable[[], Graph],
         runs: ShadowRuns | Callable[[], ShadowRuns],
@@ -52,7 +55,7 @@ class Audit:
         nodes: pd.DataFrame | None = None,
     ) -> None:
         self.plan, self.source = plan, source
-        self.priors, self.attacks, self.estimates = priors, attacks, estimates
+        self.priors, self.attacks, self.findings, self.estimates = priors, attacks, findings, estimates
         self.timings = dict(timings or {})
         self._graph, self._runs = graph, runs
         # Of an audit that was read, as the folder has them.
@@ -102,22 +105,40 @@ class Audit:
 
     @cached_property
     def headline(self) -> tuple[HeadlineRow, ...]:
-        """Every ε of the main variant, with interval, floor and what is proven."""
+        """Every ε of the main variant: estimated with interval and warnings, floor, and what is proven."""
         if self._summary is not None:
             return stored_headline(self._summary)
-        return headline(self.plan, self.priors, self.attacks, self.estimates)
+        return headline(self.priors, self.attacks, self.findings, self.estimates, self.plan.proof_level)
+
+    @property
+    def main_findings(self) -> ReleaseFindings:
+        """What the main release proves and exposes."""
+        return self.findings[self.attacks.releases[0]]
+
+    @property
+    def is_leakage_found(self) -> bool:
+        """Whether the permutation test found leakage, or more is proven than the sampling alone gives away."""
+        return is_leakage_found(self.main_findings, self.attacks.permutation_test)
+
+    @cached_property
+    def answer(self) -> Answer:
+        """The answer in words, what is certain first."""
+        if self._summary is not None:
+            return stored_answer(self._summary)
+        test, method = self.attacks.permutation_test, self.plan.proof_method
+        return make_answer(self.main_findings, self.headline, self.priors, test, method)
 
     @property
     def verdict(self) -> str:
-        """The answer in words."""
-        return verdict(self.headline, self.attacks.permutation_test)
+        """The answer in one sentence."""
+        return self.answer.verdict
 
     @cached_property
     def nodes(self) -> pd.DataFrame:
         """One row per node (docs/audit-folder.md)."""
         if self._nodes is not None:
             return self._nodes
-        return nodes_table(self.graph, self.priors, self.attacks.main_counts, self.estimates.leakage)
+        return nodes_table(self.graph, self.priors, self.attacks, self.main_findings, self.estimates)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -132,19 +153,10 @@ class Audit:
         return AuditPlots(self)
 
     def __str__(self) -> str:
-        lines = [self.title, self.verdict]
-        for row in self.headline:
-            percentiles = " ".join(f"{number(value):>6}" for value in (row.p5, row.p50, row.p95))
-            proven = "nothing proven" if row.proven is None else f"proven ≥ {number(row.proven)}"
-            lines.append(f"  {row.name:<5} {percentiles}   floor {number(row.floor)}, {proven}")
-        return "\n".join(lines)
+        answer = self.answer
+        lines = [f"  {name + ':':<10} {text}" for name, text in answer.lines]
+        return "\n".join([self.title, answer.verdict, *lines, *(f"  ! {warning}" for warning in answer.warnings)])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{escape(row.name)}</th>"
-            + "".join(f"<td>{number(value)}</td>" for value in (row.p5, row.p50, row.p95, row.floor, row.proven))
-            + "</tr>"
-            for row in self.headline
-        )
-        head = "<tr><th></th><th>5 %</th><th>50 %</th><th>95 %</th><th>floor</th><th>proven</th></tr>"
-        return f"<h4>{escape(self.title)}</h4><p>{escape(self.verdict)}</p><table>{head}{rows}</table>"
+        rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self.answer.lines)
+        return f"<h4>{escape(self.title)}</h4><p>{escape(self.verdict)}</p><table>{rows}</table>"

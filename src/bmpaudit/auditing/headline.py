@@ -1,4 +1,4 @@
-"""The answer in a few lines: the headline's numbers, the verdict in words, and what to beware of."""
+"""What is estimated: the paper's ε of the main variant, and where not to trust it."""
 
 from __future__ import annotations
 
@@ -9,33 +9,25 @@ from typing import Any
 import numpy as np
 
 from bmpaudit import registry
-from bmpaudit.attack import PermutationTest
 from bmpaudit.auditing.attack_step import Attacks
 from bmpaudit.auditing.estimate_step import SIDES, Estimates, headline_parameters
-from bmpaudit.auditing.plan import AuditPlan
-from bmpaudit.estimation import LowerBound, Posterior
+from bmpaudit.auditing.proof_step import Findings
+from bmpaudit.estimation import Posterior
 from bmpaudit.estimation.definitions import StoredDefinition
 from bmpaudit.estimation.definitions.curve import smallest_values
 from bmpaudit.interfaces import Definition
+from bmpaudit.proof import Proof
 from bmpaudit.registry import DEFINITION, ENTRIES
-from bmpaudit.report.words import count, factor, number, odds, percent
+from bmpaudit.report.words import number
 from bmpaudit.samplers import Priors
 
-IS_NOT = (
-    "The interval is calibrated under the estimator's own model: ε from its prior, error rates uniform on the region "
-    "that ε allows. It is not a confidence statement about a mechanism whose attack behaves otherwise.",
-    "Beyond the data the likelihood is flat, so the upper tail of every posterior is the prior's.",
-    "The estimate is about the attack that was run. A better attack may find more; only what is proven is certain.",
-    "A decision about a node that never varies looks like a strong attack and is none. Such nodes are flagged, and "
-    "nodes are ranked by the lower end of their interval.",
-    "The errors behind the posterior come from Algorithm 1, whose challenges share models: they vary more than the "
-    "binomial that the estimator assumes. What is proven comes from Algorithm 4, whose errors are binomial.",
-)
+MOVED = 0.1  # nats that the median may move by without a warning
+DRIVEN = 0.5  # nats by which nodes of constant decision may raise the mean before a warning is due
 
 
 @dataclass(frozen=True)
 class HeadlineRow:
-    """One ε of the headline.
+    """One estimated ε.
 
     Attributes:
         name: Its symbol.
@@ -49,9 +41,14 @@ class HeadlineRow:
         floor: What the sampler alone gives away, at least (Prop. 1).
         floor_is_exact: Whether the floor comes from a formula.
         floor_level: Confidence of the floor otherwise.
-        proven: What the errors of Algorithm 4 prove; None if they prove nothing or there were too few models.
+        proven: What is proven of it, by one guess per model; None if nothing, or if the definition is none that a proof
+            is about.
         proof_level: Confidence of what is proven.
+        half_median: Median with half of the models; None if that is too few.
+        mean: Mean of the posterior.
+        mean_without_constant: Mean without the nodes whose decision never varies.
         tail_prior_share: How much of the upper tail is the prior's.
+        warnings: Why not to trust the estimate, in words.
     """
 
     name: str
@@ -67,51 +64,109 @@ class HeadlineRow:
     floor_level: float | None
     proven: float | None
     proof_level: float
+    half_median: float | None
+    mean: float
+    mean_without_constant: float
     tail_prior_share: float
+    warnings: tuple[str, ...] = ()
 
 
-def headline(plan: AuditPlan, priors: Priors, attacks: Attacks, estimates: Estimates) -> tuple[HeadlineRow, ...]:
+def headline(
+    priors: Priors, attacks: Attacks, findings: Findings, estimates: Estimates, proof_level: float
+) -> tuple[HeadlineRow, ...]:
     """The ε of the main variant."""
-    posteriors = estimates.posteriors[attacks.main]
+    posteriors, proof = estimates.posteriors[attacks.main], findings[attacks.releases[0]].proof
     rows = []
-    for name, parameter_name in headline_parameters(posteriors):
+    for place in headline_parameters(posteriors):
+        name, parameter_name = place
         posterior = posteriors[name]
         definition = posterior.definition
         parameter = next(each for each in definition.parameters if each.name == parameter_name)
         p5, p50, p95 = (float(value) for value in posterior.quantile([0.05, 0.5, 0.95], parameter_name))
+        influence = estimates.influences[place]
+        values: dict[str, Any] = {
+            "name": parameter.symbol if parameter_name in SIDES else f"{_short_title(definition)} {parameter.symbol}",
+            "p5": p5,
+            "p50": p50,
+            "p95": p95,
+            "proven": proven_of(proof, posterior, parameter_name),
+            "half_median": estimates.half_medians.get(place),
+            "mean": influence.mean,
+            "mean_without_constant": influence.mean_without_constant,
+        }
         rows.append(
             HeadlineRow(
-                name=parameter.symbol if parameter_name in SIDES else f"{_short_title(definition)} {parameter.symbol}",
                 meaning=parameter.meaning,
                 definition=name,
                 parameter=parameter_name,
                 multiplies_odds=not definition.uses_prior,
-                p5=p5,
-                p50=p50,
-                p95=p95,
                 floor=floor_of(posterior, parameter_name, priors),
                 floor_is_exact=priors.floor.is_exact or not definition.uses_prior,
                 floor_level=priors.floor.level if definition.uses_prior else None,
-                proven=proven_of(estimates.bounds, attacks.main, posterior, parameter_name),
-                proof_level=plan.proof_level,
+                proof_level=proof_level,
                 tail_prior_share=posterior.tail_prior_share(parameter_name),
+                warnings=_warnings(int(attacks.main_counts.is_constant.sum()), posterior, **values),
+                **values,
             )
         )
     return tuple(rows)
 
 
+def _warnings(
+    num_constant: int,
+    posterior: Posterior,
+    *,
+    name: str,
+    p5: float,
+    p50: float,
+    p95: float,
+    proven: float | None,
+    half_median: float | None,
+    mean: float,
+    mean_without_constant: float,
+) -> tuple[str, ...]:
+    messages = []
+    if proven is not None and proven > p95:
+        messages.append(f"{name} lies below what is proven, {number(proven, 1)}: trust the proof")
+    if num_constant == posterior.num_nodes:
+        messages.append(f"{name} means nothing: the decision about every node is the same for every model")
+    elif mean - mean_without_constant > DRIVEN:
+        messages.append(
+            f"{name} is driven by {num_constant:,} nodes whose decision never varies; without them it is "
+            f"{number(mean_without_constant, 1)} on average, not {number(mean, 1)}"
+        )
+    if half_median is not None and not p5 <= half_median <= p95 and abs(half_median - p50) > MOVED:
+        messages.append(
+            f"{name} moves with the number of models: with half of them its median is {number(half_median, 1)}, not "
+            f"{number(p50, 1)}"
+        )
+    if posterior.run is not None and not posterior.status.startswith("converged"):
+        messages.append(f"{name}: {posterior.status}")
+    return tuple(messages)
+
+
 def stored_headline(summary: Mapping[str, Any]) -> tuple[HeadlineRow, ...]:
     """The headline as a summary has it, which needs none of the code that made it."""
-    numbers = ("p5", "p50", "p95", "floor", "proven", "tail_prior_share")  # infinite ones are texts there
+    # Infinite numbers are texts there.
+    numbers = ("p5", "p50", "p95", "floor", "proven", "half_median", "mean", "mean_without_constant")
     return tuple(
-        HeadlineRow(**row | {name: None if row[name] is None else float(row[name]) for name in numbers})
+        HeadlineRow(
+            **row
+            | {name: None if row[name] is None else float(row[name]) for name in numbers}
+            | {"warnings": tuple(row["warnings"])}
+        )
         for row in summary["headline"]
     )
 
 
-def proven_of(bounds: Mapping[str, LowerBound], variant: str, posterior: Posterior, parameter: str) -> float | None:
-    """What the errors of Algorithm 4 prove about a parameter; None if nothing."""
-    return bounds[variant].on(posterior.definition, parameter).bound if variant in bounds else None
+def proven_of(proof: Proof | None, posterior: Posterior, parameter: str) -> float | None:
+    """What a proof says about a parameter of a definition; None if nothing."""
+    if proof is None:
+        return None
+    if parameter in SIDES and posterior.definition.uses_prior:
+        return proof.epsilon_right.proven if parameter == "epsilon_right" else proof.epsilon_left.proven
+    is_mp = registry.name_of(DEFINITION, posterior.definition) == "mp"
+    return proof.mp.proven if is_mp else None
 
 
 def _short_title(definition: Definition) -> str:
@@ -128,67 +183,6 @@ def floor_of(posterior: Posterior, parameter: str, priors: Priors) -> float:
     if len(definition.parameters) > 1:
         return floor.left if parameter == definition.parameters[0].name else floor.right
     return float(max(left[0], right[0]))
-
-
-def verdict(rows: tuple[HeadlineRow, ...], test: PermutationTest) -> str:
-    """One or two sentences for the reader in a hurry."""
-    row = rows[0]
-    state = "was not in" if row.parameter == "epsilon_left" else "was in"
-    interval = f"({row.name} = {number(row.p50, 1)}, 90 % interval {number(row.p5, 1)} to {number(row.p95, 1)})"
-    if not row.multiplies_odds:
-        is_more = row.proven is not None and row.proven > row.floor
-        proven = f"at least {odds(row.proven or 0.0)} is proven" if is_more else "nothing beyond that is proven"
-        message = (
-            f"Estimated: seeing this model, an adversary's odds that a node {state} the training graph reach about "
-            f"{odds(row.p50)} {interval}; the sampling alone gives {odds(row.floor)}; {proven}."
-        )
-    else:
-        proven = "nothing is proven" if row.proven is None else f"at least {factor(row.proven)} is proven"
-        message = (
-            f"Estimated: seeing this model multiplies an adversary's odds that a node {state} the training graph by up "
-            f"to about {factor(row.p50)} {interval}; {proven}."
-        )
-    if not test.is_leakage_found:
-        message = (
-            "No leakage found: the attack does no better than after shuffling memberships between models. " + message
-        )
-    return message
-
-
-def cautions(attacks: Attacks, estimates: Estimates, rows: tuple[HeadlineRow, ...]) -> tuple[str, ...]:
-    """What a reader must know before trusting the headline."""
-    counts, messages = attacks.main_counts, []
-    if not attacks.permutation_test.is_leakage_found:
-        messages.append(
-            "The permutation test found no leakage: the attack is as strong after shuffling memberships between "
-            "models. A large ε then comes from few trials or from decisions that never vary."
-        )
-    if counts.not_auditable:
-        fate = "counted as non-members" if counts.is_kept.any() else "left out"
-        messages.append(
-            f"{count(len(counts.not_auditable), 'node')} could not be audited and "
-            f"{'is' if len(counts.not_auditable) == 1 else 'are'} {fate}, such as {counts.not_auditable[0]}."
-        )
-    num_constant = int(np.count_nonzero(counts.is_constant))
-    if num_constant:
-        messages.append(
-            f"The decision about {count(num_constant, 'node')} is the same for every model: "
-            "the attack says nothing there."
-        )
-    messages += [
-        f"{definition}: {posterior.status}."
-        for definition, posterior in estimates.posteriors[attacks.main].items()
-        if posterior.status not in ("exact", "converged")
-    ]
-    dominated = [row for row in rows if row.tail_prior_share > 0.9]
-    if dominated:
-        names = ", ".join(row.name for row in dominated)
-        share = percent(max(row.tail_prior_share for row in dominated))
-        messages.append(
-            f"{names}: up to {share} of the upper tail has the prior's shape: the data say how large ε is at least, "
-            "not at most."
-        )
-    return tuple(messages)
 
 
 def driving_nodes(estimates: Estimates, num_nodes: int = 5) -> dict[str, list[dict[str, Any]]]:

@@ -8,8 +8,9 @@ import numpy as np
 import scipy.sparse.csgraph
 
 from bmpaudit.arrays import Floats, Ints
-from bmpaudit.attack import ErrorCounts
-from bmpaudit.estimation import NodeLeakage
+from bmpaudit.auditing.attack_step import Attacks
+from bmpaudit.auditing.estimate_step import Estimates
+from bmpaudit.auditing.proof_step import ReleaseFindings
 from bmpaudit.graph import Graph
 from bmpaudit.samplers import Priors
 
@@ -41,10 +42,13 @@ def class_names(graph: Graph) -> list[str]:
     return list(graph.class_names or map(str, range(graph.num_classes)))
 
 
-def nodes_table(graph: Graph, priors: Priors, counts: ErrorCounts, leakage: NodeLeakage) -> pd.DataFrame:
+def nodes_table(
+    graph: Graph, priors: Priors, attacks: Attacks, findings: ReleaseFindings, estimates: Estimates
+) -> pd.DataFrame:
     """All nodes of the graph in their order; unknown values are missing (docs/audit-folder.md)."""
     import pandas as pd
 
+    counts = attacks.main_counts
     table = pd.DataFrame(
         {
             "node": np.arange(graph.num_nodes),
@@ -57,6 +61,19 @@ def nodes_table(graph: Graph, priors: Priors, counts: ErrorCounts, leakage: Node
             "prior_standard_error": priors.standard_error,
         }
     ).set_index("node")
+    exposure = findings.exposure.exposure
+    for side, exposed in (("member", exposure.member_nodes), ("non_member", exposure.non_member_nodes)):
+        columns = {
+            f"{side}_models": exposed.num_models,
+            f"{side}_named": exposed.num_named,
+            f"{side}_wrong": exposed.num_wrong,
+            f"{side}_exposure": exposed.share,
+            f"{side}_exposure_low": exposed.low,
+            f"{side}_exposure_high": exposed.high,
+        }
+        table = table.join(pd.DataFrame(columns, index=pd.Index(exposed.node, name="node")))
+        whole = [f"{side}_{name}" for name in ("models", "named", "wrong")]
+        table[whole] = table[whole].astype("Int64")
     audited = pd.DataFrame(
         {
             "num_out": counts.num_out,
@@ -67,7 +84,7 @@ def nodes_table(graph: Graph, priors: Priors, counts: ErrorCounts, leakage: Node
         index=pd.Index(counts.node, name="node"),
         dtype="Int64",
     )
-    leaked = leakage.to_frame().set_index("node").drop(columns="is_constant")
+    leaked = estimates.leakage.to_frame().set_index("node").drop(columns="is_constant")
     table = table.join(audited).join(leaked)
     flag = pd.Series("", index=table.index, dtype=object)
     flag[counts.node[counts.is_constant]] = CONSTANT

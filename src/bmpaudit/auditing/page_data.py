@@ -12,26 +12,31 @@ import numpy as np
 import scipy.sparse
 
 from bmpaudit.arrays import Ints
+from bmpaudit.auditing.answer import IS_NOT
 from bmpaudit.auditing.finished_audit import Audit
-from bmpaudit.auditing.headline import IS_NOT
+from bmpaudit.auditing.node_ranking import node_accuracy, ranked_nodes
+from bmpaudit.auditing.page_releases import release_data
 from bmpaudit.auditing.plan_file import format_plan
 from bmpaudit.auditing.stamps import build_id
 from bmpaudit.auditing.summary import graph_sizes
 from bmpaudit.estimation import Posterior
 from bmpaudit.estimation.definitions import Parameter
 from bmpaudit.plain import plain
+from bmpaudit.proof import Proof
 from bmpaudit.report.layout import graph_layout
+from bmpaudit.report.words import signed
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_NODES = 5_000  # shown on the page
-MOST_LEAKING = 3_000  # of these, when there are more
+MOST_EXPOSED = 3_000  # of these, when there are more
 CURVE_POINTS = 201
 JOINT_DRAWS = 1_000
 HISTOGRAM_BINS = 24
 COLUMNS = (
     *("prior_prob", "prior_standard_error", "name", "class", "degree", "homophily", "component", "flag"),
+    *("member_models", "member_named", "member_exposure_low", "non_member_models", "non_member_named"),
     *("floor_right", "floor_left", "num_out", "num_in", "false_positives", "false_negatives", "excess_right_median"),
     *(f"{side}_{end}" for side in ("right", "left") for end in ("low", "median", "high")),
 )
@@ -41,7 +46,9 @@ CITATION = "Bayesian Membership Privacy for Graph Neural Networks. Audited with 
 def page_data(audit: Audit) -> dict[str, Any]:
     """Everything that the page shows, as plain values."""
     nodes = audit.nodes
-    shown = _shown_nodes(nodes)
+    ranking = ranked_nodes(nodes)["node"].to_numpy()
+    shown = _shown_nodes(ranking)
+    exposure = audit.main_findings.exposure.exposure
     test = audit.attacks.permutation_test
     graph = audit.graph
     adjacency = graph.adjacency[shown][:, shown]
@@ -54,6 +61,10 @@ def page_data(audit: Audit) -> dict[str, Any]:
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "graph": {"name": audit.graph_name, **graph_sizes(graph)},
             "verdict": audit.verdict,
+            "is_leakage_found": audit.is_leakage_found,
+            "answer": dataclasses.asdict(audit.answer),
+            "next": audit.summary["next"],
+            "releases": [release_data(audit, release) for release in audit.attacks.releases],
             "headline": [dataclasses.asdict(row) for row in audit.headline],
             "cautions": audit.summary["cautions"],
             "permutation_test": {
@@ -61,8 +72,6 @@ def page_data(audit: Audit) -> dict[str, Any]:
                 "p_value": test.p_value,
                 "statistic": test.statistic,
                 "null_statistics": test.null_statistics,
-                "median": audit.estimates.control_median,
-                "null_medians": audit.estimates.null_medians,
             },
             "is_not": IS_NOT,
             "variants": [_variant(audit, variant.name, variant.label) for variant in audit.attacks.variants],
@@ -72,8 +81,12 @@ def page_data(audit: Audit) -> dict[str, Any]:
                 "id": shown,
                 "x": positions[:, 0],
                 "y": positions[:, 1],
+                "rank": np.argsort(ranking)[shown] + 1,
+                "accuracy": np.round(node_accuracy(nodes)[shown], 4),
                 **{name: _column(nodes, name, shown) for name in COLUMNS},
             },
+            "at_risk": exposure.at_risk,
+            "exposure_level": exposure.member_nodes.level,
             "leakage_level": audit.estimates.leakage.level,
             "edges": {"source": source, "target": target},
             "margins": _margins(audit, shown),
@@ -81,18 +94,18 @@ def page_data(audit: Audit) -> dict[str, Any]:
             "provenance": _provenance(audit),
             "diagnostics": _diagnostics(audit),
             "timings": [(name, f"{seconds:.1f} s") for name, seconds in audit.timings.items()],
-            "plan_toml": format_plan(audit.plan, audit.source),
+            "plan_toml": format_plan(audit.plan.without_gate, audit.source),
             "citation": CITATION,
         }
     )
 
 
-def _shown_nodes(nodes: pd.DataFrame) -> Ints:
-    if len(nodes) <= MOST_NODES:
-        return np.arange(len(nodes))
-    by_leakage = np.argsort(-nodes["right_low"].fillna(-np.inf).to_numpy(dtype=np.float64), kind="stable")
-    top, rest = by_leakage[:MOST_LEAKING], by_leakage[MOST_LEAKING:]
-    evenly = rest[np.linspace(0, len(rest) - 1, MOST_NODES - MOST_LEAKING).astype(np.int64)]
+def _shown_nodes(ranking: Ints) -> Ints:
+    """All nodes, or those most at risk and some of the rest, in the graph's order."""
+    if len(ranking) <= MOST_NODES:
+        return np.arange(len(ranking))
+    top, rest = ranking[:MOST_EXPOSED], ranking[MOST_EXPOSED:]
+    evenly = rest[np.linspace(0, len(rest) - 1, MOST_NODES - MOST_EXPOSED).astype(np.int64)]
     return np.sort(np.concatenate([top, evenly]))
 
 
@@ -208,6 +221,17 @@ def _provenance(audit: Audit) -> list[tuple[str, str]]:
     ]
 
 
+def _proof_row(release: str, proof: Proof | None) -> tuple[str, str]:
+    if proof is None:
+        return f"proof, {release}", "none"
+    bound = proof.epsilon_right
+    return (
+        f"proof, {release}",
+        f"{bound.method}, fitted on {bound.num_fitting:,} models, {bound.num_challenged:,} challenged, by "
+        f"{bound.choice.source}",
+    )
+
+
 def _diagnostics(audit: Audit) -> list[tuple[str, str]]:
     counts, priors = audit.attacks.main_counts, audit.priors
     rows = [
@@ -216,13 +240,14 @@ def _diagnostics(audit: Audit) -> list[tuple[str, str]]:
         ("nodes with a constant decision", f"{int(counts.is_constant.sum()):,}"),
         ("priors", "from a formula" if priors.is_exact else f"from {priors.num_draws:,} draws"),
         ("permutation test", f"p = {audit.attacks.permutation_test.p_value:.2f}"),
+        *(_proof_row(release, findings.proof) for release, findings in audit.findings.items()),
     ]
     main = audit.estimates.posteriors[audit.attacks.main]
     rows += [(f"status of {definition}", posterior.status) for definition, posterior in main.items()]
     for row in audit.headline:
         drivers = audit.summary["drivers"].get(f"{row.definition} {row.parameter}", [])[:3]
         nodes = ", ".join(
-            f"node {node['node']} ({node['shift']:+.2f}{', constant' if node['is_constant'] else ''})"
+            f"node {node['node']} ({signed(node['shift'])}{', constant' if node['is_constant'] else ''})"
             for node in drivers
         )
         rows.append((f"nodes that move {row.name} ({row.definition}) most", nodes))

@@ -18,9 +18,10 @@ from bmpaudit.auditing.attack_step import Attacks, attack_files, read_attacks, r
 from bmpaudit.auditing.estimate_step import run_estimates
 from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.plan_file import format_plan, read_plan
+from bmpaudit.auditing.proof_step import Findings, proof_files, read_proofs, run_proofs
 from bmpaudit.auditing.report_step import report_files
 from bmpaudit.auditing.runtime import Runtime
-from bmpaudit.auditing.stamps import build_id, code_hashes, models_hash, plan_hash
+from bmpaudit.auditing.stamps import attack_hash, build_id, code_hashes, models_hash, plan_hash, proof_hash
 from bmpaudit.auditing.stored import OWN_GRAPH, audit_files, priors_files, read_audit, read_priors, read_runs
 from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import STAGES, Stamp, Workspace
@@ -41,6 +42,10 @@ NEEDED_CODE = {
 }
 """Fields of the plan whose parts each step runs."""
 
+ADDED = (
+    "Models were added after there was a result: what one guess per model proves then holds only if their number did "
+    "not depend on it; --proof-method prequential holds in any case"
+)
 PRIOR_SECONDS = 30.0  # for the prior draws of a sampler written in Python
 
 
@@ -75,6 +80,7 @@ class Pipeline:
         self.may_run = frozenset(may_run)
         self.keep_logits = keep_logits
         self.allow_misfit = allow_misfit
+        self.is_extended = False  # whether models are added to those of a result that is there
         self.timings: dict[str, float] = {}
 
     # The steps
@@ -101,14 +107,21 @@ class Pipeline:
     @cached_property
     def attacks(self) -> Attacks:
         """The errors of every variant of the attack."""
-        stamp = self._stamp(plan_hash(self.plan, without_section="estimation"), self._models)
+        stamp = self._stamp(attack_hash(self.plan), self._models)
         return self._stage("attack", stamp, self._attack, attack_files, read_attacks)
+
+    @cached_property
+    def findings(self) -> Findings:
+        """What each release proves and exposes."""
+        stamp = self._stamp(proof_hash(self.plan), self._models)
+        releases = self.attacks.releases
+        return self._stage("proof", stamp, self._prove, proof_files, lambda w: read_proofs(w, releases))
 
     @cached_property
     def audit(self) -> Audit:
         """The finished audit."""
         stamp = self._stamp(plan_hash(self.plan), self._models)
-        self.attacks  # noqa: B018 - the step before
+        self.findings  # noqa: B018 - the step before
         return self._stage("estimate", stamp, self._estimate, audit_files, self._read_audit)
 
     def report(self, *, pictures: bool = True) -> Path | None:
@@ -245,16 +258,24 @@ class Pipeline:
         notes = self.check_fit(self.runs) if self.plan.shadow_plan.is_trained_elsewhere else ()
         with self._timed("attack"):
             attacks = run_attacks(self.plan, self.graph, self.runs, self.priors, self.runtime)
+        if self.is_extended and self.plan.proof_method == "one-guess":
+            self.runtime.notice(f"{ADDED[0].lower()}{ADDED[1:]}")
+            notes += (f"{ADDED}.",)
         return replace(attacks, notes=notes)
+
+    def _prove(self) -> Findings:
+        with self._timed("proof and exposure"):
+            return run_proofs(self.plan, self.graph, self.runs, self.priors, self.attacks, self.runtime)
 
     def _estimate(self) -> Audit:
         with self._timed("estimation"):
-            estimates = run_estimates(self.plan, self.attacks, self.priors, self.runtime)
+            estimates = run_estimates(self.plan, self.attacks, self.runtime)
         return Audit(
             plan=self.plan,
             source=self.source,
             priors=self.priors,
             attacks=self.attacks,
+            findings=self.findings,
             estimates=estimates,
             graph=self.graph,
             runs=self.runs,
@@ -291,6 +312,7 @@ class Pipeline:
                 f"{workspace.path} holds results of {there.shadows:,} shadow models; {self.plan.shadows:,} would "
                 "replace them by fewer: use a new folder"
             )
+        self.is_extended = self.plan.shadows > there.shadows and workspace.has("proof")
         if (workspace.path / "shadows.json").exists():
             check_same_plan(workspace.path, self.graph, self.plan.shadow_plan)
         if workspace.has("samples"):

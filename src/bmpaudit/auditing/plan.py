@@ -1,4 +1,4 @@
-"""The plan of an audit: everything that changes its answer, and nothing that only changes its speed."""
+"""The plan of an audit: everything that changes its answer, nothing that only changes its speed, and a gate."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo
 
 from bmpaudit import registry
 from bmpaudit.attack import DecisionSettings
+from bmpaudit.auditing.gate import Gate
 from bmpaudit.errors import InputError, UntrustedCodeError
 from bmpaudit.estimation import NormalPrior
 from bmpaudit.registry import (
@@ -33,6 +34,7 @@ from bmpaudit.settings import STRICT, explain, make
 from bmpaudit.shadow import ShadowPlan, Training, View
 
 FEWEST_SHADOWS = 8
+FEWEST_PERMUTATIONS = 19  # with fewer, no p-value is as small as 0.05
 METHODS = {ATTACK: "score", RULE: "decision_score", DEFINITION: "epsilons"}  # that later steps call
 
 # Whether code that a plan names may be imported: always, except while a file is read that nobody vouched for.
@@ -94,12 +96,16 @@ def _training(value: Any) -> Any:
     return make(Training, value, "training", also=()) if isinstance(value, dict) else value
 
 
+def _gate(value: Any) -> Any:
+    return Gate(**value) if isinstance(value, dict) else value
+
+
 Share = Annotated[float, Field(gt=0, lt=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class AuditPlan(pydantic.BaseModel):
-    """Everything that changes the answer of an audit.
+    """Everything that changes the answer of an audit, and the gate that the answer has to pass.
 
     Parts are given as objects, by name (`sampler="snowball"`), as tables (`{"name": "snowball", "fan_out": 3}`), or as
     `module:Name` for your own. The descriptions of the fields are the help texts of the command line and the comments
@@ -120,7 +126,9 @@ class AuditPlan(pydantic.BaseModel):
         str | UntrustedPart, PlanKey(kind=ENGINE), Field(description="What trains the models"), BeforeValidator(_engine)
     ] = "native"
     permutations: Annotated[
-        int, PlanKey(), Field(ge=1, description="Shuffles of memberships in the permutation test")
+        int,
+        PlanKey(),
+        Field(ge=FEWEST_PERMUTATIONS, description="Shuffles of memberships in the permutation test"),
     ] = 19
     sampler: Annotated[
         Any,
@@ -155,7 +163,7 @@ class AuditPlan(pydantic.BaseModel):
         PlanKey("attack", ATTACK),
         Field(description="Attack on the shadow models", validate_default=True),
         _build(ATTACK),
-    ] = "gaussian"
+    ] = "student"
     rules: Annotated[
         tuple[Any, ...],
         PlanKey("decision", RULE, is_list=True),
@@ -186,7 +194,7 @@ class AuditPlan(pydantic.BaseModel):
         PlanKey("estimation", DEFINITION, is_list=True),
         Field(description="Privacy definitions to estimate; bmp for the main variant only", validate_default=True),
         _build_all(DEFINITION),
-    ] = ("bmp", "bmp-r", "bmp-l", "mp")
+    ] = ("bmp-r", "bmp-l", "mp")
     prior_mean: Annotated[
         float, PlanKey("estimation"), Field(allow_inf_nan=False, description="Mean of the normal prior of ε")
     ] = 0.0
@@ -197,7 +205,13 @@ class AuditPlan(pydantic.BaseModel):
         float, PlanKey("estimation"), Field(ge=0, lt=1, description="Assumed attack strength s, in [0, 1)")
     ] = 0.0
     level: Annotated[Share, PlanKey("estimation"), Field(description="Probability of credible intervals")] = 0.9
-    proof_level: Annotated[Share, PlanKey("estimation"), Field(description="Confidence of what is proven")] = 0.95
+    proof_level: Annotated[Share, PlanKey("proof"), Field(description="Confidence of what is proven")] = 0.95
+    proof_method: Annotated[
+        Literal["one-guess", "prequential"],
+        PlanKey("proof"),
+        Field(description="Fixed split of the models, or the form that holds whenever you stop adding models"),
+    ] = "one-guess"
+    gate: Annotated[Gate, PlanKey("gate"), BeforeValidator(_gate)] = Gate()
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -214,6 +228,11 @@ class AuditPlan(pydantic.BaseModel):
     def replace(self, **changes: Any) -> AuditPlan:
         """The plan with other values, checked again."""
         return AuditPlan(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
+
+    @property
+    def without_gate(self) -> AuditPlan:
+        """All that the answer depends on."""
+        return self.model_copy(update={"gate": Gate()})
 
     @property
     def shadow_plan(self) -> ShadowPlan:

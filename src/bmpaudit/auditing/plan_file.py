@@ -11,6 +11,7 @@ from typing import Any
 import tomli_w
 
 from bmpaudit import registry
+from bmpaudit.auditing.gate import Gate
 from bmpaudit.auditing.plan import AuditPlan, PlanKey, plan_keys, trusting_code
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.registry import ENTRIES, UntrustedPart
@@ -23,6 +24,8 @@ HEADING = (
 )
 GRAPH_HELP = "Name of a data set, .npz archive, folder with nodes and edges tables, or module:function"
 COMMENT_COLUMN = 44
+GATE_HELP = "Thresholds for bmpaudit check (docs/gate.md); they change no answer"
+EXAMPLE_GATE = Gate(max_proven_right=3.0, max_exposure="10@0.99")
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,8 @@ def plan_table(plan: AuditPlan, graph: str) -> dict[str, Any]:
     for name, key in plan_keys().items():
         if name == "training" and plan.shadow_plan.training is None:
             continue  # the model brings its own, or was trained elsewhere: nothing is claimed about how
+        if name == "gate" and plan.gate == Gate():
+            continue
         value = plain_value(key, getattr(plan, name))
         if key.section in ("", name):
             table[name] = value
@@ -137,6 +142,8 @@ def plain_value(key: PlanKey, value: Any) -> Any:
     """A field of a plan as a file holds it."""
     if isinstance(value, Training):
         return registry.settings_of(value)
+    if isinstance(value, Gate):
+        return value.to_table()
     if not key.kind or isinstance(value, str):
         return float(value) if isinstance(value, float) else value
     if key.is_list:
@@ -163,6 +170,10 @@ def plan_template(plan: AuditPlan, graph: str) -> str:
             lines += [_line(name, part, _comment(plan, key, name)) for name, part in value.items()]
         else:
             lines.append(_line(key, value, GRAPH_HELP if key == "graph" else _comment(plan, "", key)))
+    if plan.gate == Gate():
+        example = EXAMPLE_GATE.to_table()
+        lines += ["", f"# {'[gate]':<{COMMENT_COLUMN}} # {GATE_HELP}"]
+        lines += [f"# {_line(name, value, _comment(plan, 'gate', name))}" for name, value in example.items()]
     return "\n".join(lines) + "\n"
 
 

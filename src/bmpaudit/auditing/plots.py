@@ -10,15 +10,19 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from bmpaudit.auditing.finished_audit import Audit
+from bmpaudit.auditing.node_ranking import ranked_nodes
+from bmpaudit.auditing.page_releases import named_without_model
 from bmpaudit.estimation import Posterior
 from bmpaudit.privacy import Region
 from bmpaudit.report import figures
 from bmpaudit.report.figures import Width
 
-PICTURES = ("posteriors", "prior_against_epsilon", "leakage_by_class", "leakage_by_degree", "roc", "permutation_test")
+PICTURES = (
+    *("exposure", "reliability", "exposure_by_class", "exposure_by_degree", "roc", "permutation_test"),
+    *("posteriors", "prior_against_epsilon"),
+)
 NODES_IN_REGIONS = 4
 DRAWS = 2_000
-EXCESS = r"above the floor, $e_R - \log\,\eta$ [nats]"
 
 
 class AuditPlots:
@@ -28,14 +32,32 @@ class AuditPlots:
         self._audit = audit
         self._main = audit.attacks.main
 
+    def exposure(self, width: Width = "one") -> Figure:
+        """Members named from one released model against certainty, every release."""
+        findings = self._audit.findings
+        curves = {release: each.exposure.exposure.members for release, each in findings.items()}
+        main = self._audit.main_findings.exposure.exposure
+        priors = self._audit.priors.prob[main.member_nodes.node]
+        by_prior = named_without_model(main.members, priors)
+        return figures.exposure(
+            curves,
+            without_model=dict(zip(main.members.precision.tolist(), by_prior.tolist(), strict=True)),
+            width=width,
+        )
+
+    def reliability(self, width: Width = "one") -> Figure:
+        """Stated against observed probabilities of membership, every release."""
+        diagrams = {release: each.exposure.reliability for release, each in self._audit.findings.items()}
+        return figures.reliability(diagrams, width=width)
+
     def posteriors(self, width: Width = "one") -> Figure:
-        """Densities of the headline's ε."""
+        """Density of the headline's first ε, with what is proven where that is more than the sampling gives away."""
         row = self._audit.headline[0]
         return figures.posteriors(
             {f"{row.name} ({row.definition})": self._main_posteriors()[row.definition]},
             row.parameter,
             floor=row.floor if np.isfinite(row.floor) else None,
-            lower_bound=row.proven,
+            lower_bound=row.proven if row.proven is not None and row.proven > row.floor else None,
             width=width,
         )
 
@@ -56,10 +78,12 @@ class AuditPlots:
         return figures.joint_samples({self._audit.attacks.variants[0].short_label: pairs}, width=width)
 
     def regions(self, width: Width = "two") -> Figure:
-        """The region that the estimated (ε_L, ε_R) allows the nodes that leak most, with their errors."""
-        counts, order = self._audit.attacks.counts[self._main], self._audit.estimates.leakage.ranked()
-        is_informative = ~counts.is_constant[order]
-        chosen = order[is_informative][:NODES_IN_REGIONS]
+        """The region that the estimated (ε_L, ε_R) allows the nodes most at risk, with their errors."""
+        counts = self._audit.attacks.counts[self._main]
+        place = np.full(self._audit.graph.num_nodes, -1)
+        place[counts.node[~counts.is_constant]] = np.flatnonzero(~counts.is_constant)
+        order = place[ranked_nodes(self._audit.nodes)["node"].to_numpy()]
+        chosen = order[order >= 0][:NODES_IN_REGIONS]
         left, right = self._medians()
         names = self._audit.nodes["name"]
         regions = {
@@ -76,26 +100,22 @@ class AuditPlots:
             leakage.counts.prior_prob, right.median, right.low, right.high, leakage.is_constant, width=width
         )
 
-    def leakage_by_class(self, width: Width = "one") -> Figure:
-        """e_R - log η by class."""
-        nodes = self._audit.nodes.dropna(subset=["excess_right_median"])
-        return figures.leakage_by(
-            nodes["excess_right_median"].to_numpy(),
-            nodes["class"].to_numpy(),
-            group_label="class",
-            value_label=EXCESS,
-            categorical=True,
-            width=width,
-        )
+    def exposure_by_class(self, width: Width = "one") -> Figure:
+        """How often nodes are named, by class."""
+        return self._exposure_by("class", width, categorical=True)
 
-    def leakage_by_degree(self, width: Width = "one") -> Figure:
-        """e_R - log η by degree."""
-        nodes = self._audit.nodes.dropna(subset=["excess_right_median"])
-        return figures.leakage_by(
-            nodes["excess_right_median"].to_numpy(),
-            nodes["degree"].to_numpy(),
-            group_label="degree",
-            value_label=EXCESS,
+    def exposure_by_degree(self, width: Width = "one") -> Figure:
+        """How often nodes are named, by degree."""
+        return self._exposure_by("degree", width, log_axis=True)
+
+    def _exposure_by(self, column: str, width: Width, *, categorical: bool = False, log_axis: bool = False) -> Figure:
+        nodes = self._audit.nodes.dropna(subset=["member_exposure"])
+        return figures.exposure_by(
+            nodes["member_exposure"].to_numpy(dtype=np.float64),
+            nodes[column].to_numpy(),
+            group_label=column,
+            categorical=categorical,
+            log_axis=log_axis,
             width=width,
         )
 

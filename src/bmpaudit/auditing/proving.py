@@ -13,18 +13,19 @@ from bmpaudit.arrays import Floats
 from bmpaudit.attack import Evidence
 from bmpaudit.auditing.outside_runs import read_arrays, view_names
 from bmpaudit.auditing.pipeline import PRIOR_SECONDS
+from bmpaudit.auditing.proof_step import CANDIDATES
 from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.stored import read_priors, read_runs, stored_subject
+from bmpaudit.auditing.variant import queries_of
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.graph import Graph
 from bmpaudit.proof import Proof, prove
 from bmpaudit.proof.prove import Method
-from bmpaudit.registry import ATTACK, QUERY, RELEASE
+from bmpaudit.registry import ATTACK, RELEASE
 from bmpaudit.samplers import prior_probabilities
 from bmpaudit.shadow import ShadowRuns
 
-CANDIDATES = ("student", "gaussian")
 OTHER_ARRAYS = ("memberships", "prior_prob", "labels", "edges")
 
 
@@ -36,14 +37,15 @@ class ProofSettings:
         attacks: Attacks to choose from on the fitting models.
         release: Label of the release; the first one if empty.
         level: Confidence of each bound.
-        method: One guess per model with a fixed split, or the prequential form, which holds at any time.
+        method: One guess per model with a fixed split, or the prequential form, which holds at any time; the plan's if
+            None, and one-guess where there is no plan.
         num_fitting: Number of models to fit on; chosen by their number if None.
     """
 
     attacks: Sequence[str] = CANDIDATES
     release: str = ""
     level: float = 0.95
-    method: Method = "one-guess"
+    method: Method | None = None
     num_fitting: int | None = None
 
 
@@ -73,9 +75,9 @@ def prove_folder(
                 progress=progress,
                 num_threads=runtime.num_threads,
             )
-    queries = [registry.label(QUERY, query) for query in plan.queries]
+    queries = list(queries_of(plan))
     releases = [registry.label(RELEASE, release) for release in plan.releases]
-    return _prove(runs, graph, queries, releases, priors.prob, priors.num_draws, settings, runtime)
+    return _prove(runs, graph, queries, releases, priors.prob, priors.num_draws, settings, runtime, plan.proof_method)
 
 
 def prove_file(path: Path, settings: ProofSettings, runtime: Runtime | None = None) -> Proof:
@@ -126,6 +128,7 @@ def _prove(
     prior_draws: int,
     settings: ProofSettings,
     runtime: Runtime,
+    method: Method = "one-guess",
 ) -> Proof:
     release = settings.release or releases[0]
     if release not in releases:
@@ -137,7 +140,7 @@ def _prove(
         prior_prob,
         prior_draws=prior_draws,
         level=settings.level,
-        method=settings.method,
+        method=settings.method or method,
         num_fitting=settings.num_fitting,
         num_threads=runtime.num_threads,
     )

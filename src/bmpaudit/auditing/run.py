@@ -38,7 +38,7 @@ def audit(
     Raises:
         InputError: if an argument is impossible, or the folder belongs to another plan or graph.
 
-    >>> result = audit("demo", sampler="snowball", shadows=16, definitions="bmp-r", permutations=3)
+    >>> result = audit("demo", sampler="snowball", shadows=16, definitions="bmp-r")
     >>> result.title
     'demo, Snowball 25 %, GCN'
     """

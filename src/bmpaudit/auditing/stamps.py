@@ -68,15 +68,29 @@ def _source_hash(code: Any) -> str:
     return "" if source is None or not Path(source).is_file() else sha256_of(Path(source))
 
 
-def plan_hash(plan: AuditPlan, *, only: Collection[str] = (), without_section: str = "") -> str:
-    """A hash of the plan's settings: all, only some of its fields, or all but those of one section of a plan file."""
+def plan_hash(plan: AuditPlan, *, only: Collection[str] = (), without_sections: Collection[str] = ()) -> str:
+    """A hash of the plan's settings: all, only some of its fields, or all but those of sections of a plan file.
+
+    Never of its gate, which changes no answer.
+    """
     chosen = {
         name: plain_value(key, getattr(plan, name))
         for name, key in plan_keys().items()
-        if (name in only if only else not without_section or key.section != without_section)
+        if (name in only if only else key.section not in without_sections)
+        and name != "gate"
         and not (name == "training" and plan.shadow_plan.training is None)
     }
     return hashlib.sha256(json.dumps(plain(chosen), sort_keys=True).encode()).hexdigest()
+
+
+def attack_hash(plan: AuditPlan) -> str:
+    """A hash of the settings that matter to the attack."""
+    return plan_hash(plan, without_sections=("estimation", "proof"))
+
+
+def proof_hash(plan: AuditPlan) -> str:
+    """A hash of the settings that matter to proof and exposure."""
+    return plan_hash(plan, without_sections=("estimation",))
 
 
 def models_hash(runs: ShadowRuns, priors: Priors) -> str:

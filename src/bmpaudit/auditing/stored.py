@@ -13,8 +13,9 @@ from bmpaudit.auditing.estimate_step import posterior_files, read_estimates
 from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.plan_file import PlanFile, read_plan
+from bmpaudit.auditing.proof_step import read_proofs
 from bmpaudit.auditing.runtime import Runtime
-from bmpaudit.auditing.stamps import models_hash, plan_hash
+from bmpaudit.auditing.stamps import attack_hash, models_hash, plan_hash, proof_hash
 from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.summary import FORMAT
 from bmpaudit.auditing.workspace import Workspace
@@ -132,9 +133,10 @@ def read_audit(
         DataError: if a step is missing, damaged, or of another plan or other models.
     """
     stamp = workspace.stamp("estimate", plan_hash(plan))
-    attack = workspace.stamp("attack", plan_hash(plan, without_section="estimation"))
+    attack = workspace.stamp("attack", attack_hash(plan))
     if (attack.graph, attack.models) != (stamp.graph, stamp.models):
         raise DataError(f"{workspace.path}: its estimates are of other models than its errors: run bmpaudit estimate")
+    workspace.stamp("proof", proof_hash(plan))
     priors = read_priors(workspace, plan.sampler)
     summary = read_summary(workspace)
     attacks = read_attacks(workspace)
@@ -156,7 +158,8 @@ def read_audit(
         source=source,
         priors=priors,
         attacks=attacks,
-        estimates=read_estimates(workspace, plan, attacks, priors, summary, runtime),
+        findings=read_proofs(workspace, attacks.releases),
+        estimates=read_estimates(workspace, plan, attacks, summary, runtime),
         graph=graph or load_graph,
         runs=runs or load_runs,
         timings=summary["timings"],

@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bmpaudit.auditing.headline import IS_NOT, cautions, driving_nodes, floor_of, proven_of
+from bmpaudit import registry
+from bmpaudit.auditing.advice import advice
+from bmpaudit.auditing.answer import IS_NOT
+from bmpaudit.auditing.cautions import cautions
+from bmpaudit.auditing.headline import driving_nodes, floor_of
+from bmpaudit.auditing.node_ranking import ranked_nodes
 from bmpaudit.auditing.plan_file import plan_table
 from bmpaudit.auditing.stamps import fingerprint, models_hash
 from bmpaudit.plain import plain
+from bmpaudit.registry import ATTACK
 
 if TYPE_CHECKING:
     from bmpaudit.auditing.finished_audit import Audit
     from bmpaudit.estimation import Posterior
     from bmpaudit.graph import Graph
 
-FORMAT = 2
+FORMAT = 3
 
 
 def graph_sizes(graph: Graph) -> dict[str, int]:
@@ -37,11 +43,16 @@ def summarise(audit: Audit) -> dict[str, Any]:
             "fingerprint": fingerprint(audit.plan, graph.content_hash, models_hash(audit.runs, audit.priors)),
             "title": audit.title,
             "verdict": audit.verdict,
-            "headline": [asdict(row) for row in audit.headline],
-            "cautions": [*audit.notes, *cautions(attacks, estimates, audit.headline)],
+            "is_leakage_found": audit.is_leakage_found,
+            "answer": asdict(audit.answer),
+            "next": advice(audit),
+            "cautions": [*audit.notes, *cautions(audit)],
             "is_not": IS_NOT,
+            "releases": {release: _release(audit, release) for release in attacks.releases},
+            "headline": [asdict(row) for row in audit.headline],
             "graph": {"source": audit.source, "content_hash": graph.content_hash, **graph_sizes(graph)},
-            "plan": plan_table(audit.plan, audit.source),
+            "plan": plan_table(audit.plan.without_gate, audit.source),
+            "priors": {"num_draws": audit.priors.num_draws},
             "shadow_models": {
                 "trained": audit.runs.num_models,
                 "failed": list(audit.runs.failed),
@@ -53,16 +64,13 @@ def summarise(audit: Audit) -> dict[str, Any]:
                 "not_auditable": len(counts.not_auditable),
                 "constant_decision": int(counts.is_constant.sum()),
                 "level": leakage.level,
-                "most_leaking": counts.node[leakage.ranked()[:20]],
+                "most_exposed": ranked_nodes(audit.nodes)["node"].head(20).tolist(),
             },
             "permutation_test": {
                 "is_leakage_found": test.is_leakage_found,
                 "p_value": test.p_value,
                 "statistic": test.statistic,
                 "null_statistics": test.null_statistics,
-                "definition": estimates.control_definition,
-                "control_median": estimates.control_median,
-                "null_medians": estimates.null_medians,
             },
             "variants": {variant.name: _variant(audit, variant.name) for variant in attacks.variants},
             "drivers": driving_nodes(estimates),
@@ -72,9 +80,23 @@ def summarise(audit: Audit) -> dict[str, Any]:
     )
 
 
+def _release(audit: Audit, release: str) -> dict[str, Any]:
+    findings, variant = audit.findings[release], audit.attacks.strongest(release)
+    figures = audit.attacks.performance[variant.name]
+    return {
+        "attack": registry.label(ATTACK, audit.plan.attack),
+        "queries": list(findings.queries),
+        "variant": variant.name,
+        "auc": figures.auc,
+        "tpr_at_fpr": figures.tpr_at_fpr,
+        "proof": None if findings.proof is None else findings.proof.to_plain(),
+        "not_proven": findings.not_proven,
+        "exposure": findings.exposure.to_plain(),
+    }
+
+
 def _variant(audit: Audit, name: str) -> dict[str, Any]:
     counts, figures = audit.attacks.counts[name], audit.attacks.performance[name]
-    bound = audit.estimates.bounds.get(name)
     return {
         "errors": {
             "false_positives": int(counts.false_positives.sum()),
@@ -85,27 +107,25 @@ def _variant(audit: Audit, name: str) -> dict[str, Any]:
         "accuracy": figures.accuracy,
         "auc": figures.auc,
         "tpr_at_fpr": figures.tpr_at_fpr,
-        "proven": None
-        if bound is None
-        else {"right": bound.right.bound, "left": bound.left.bound, "mp": bound.mp.bound, "level": bound.level},
         "posteriors": {
-            definition: _without_proof(posterior.summary()) | _of_parameters(audit, name, posterior)
+            definition: _without_proof(posterior.summary()) | _of_parameters(audit, posterior)
             for definition, posterior in audit.estimates.posteriors[name].items()
         },
     }
 
 
-def _without_proof(summary: dict[str, Any]) -> dict[str, Any]:
+def _without_proof(value: Any) -> Any:
     """These errors are Algorithm 1's, which prove nothing."""
-    return {name: value for name, value in summary.items() if name != "proven_if_split"}
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_proof(part) for name, part in value.items() if name != "proven_if_split"}
 
 
-def _of_parameters(audit: Audit, variant: str, posterior: Posterior) -> dict[str, dict[str, Any]]:
-    parameters, bounds = posterior.definition.parameters, audit.estimates.bounds
+def _of_parameters(audit: Audit, posterior: Posterior) -> dict[str, dict[str, Any]]:
+    parameters = posterior.definition.parameters
     return {
         "symbols": {each.name: each.symbol for each in parameters},
         "floors": {each.name: floor_of(posterior, each.name, audit.priors) for each in parameters},
-        "proven": {each.name: proven_of(bounds, variant, posterior, each.name) for each in parameters},
     }
 
 

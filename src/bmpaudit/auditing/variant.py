@@ -40,9 +40,14 @@ class Variant:
         return f"{' and '.join(edges.get(q, q) for q in self.queries)}, {self.release} output, {self.rule} decision"
 
 
+def queries_of(plan: AuditPlan) -> tuple[str, ...]:
+    """Labels of the plan's queries."""
+    return tuple(registry.label(QUERY, query) for query in plan.queries)
+
+
 def variants(plan: AuditPlan) -> tuple[Variant, ...]:
-    """All ways of attacking, the main one first."""
-    queries = tuple(registry.label(QUERY, query) for query in plan.queries)
+    """All ways of attacking, the first query, release and rule first."""
+    queries = queries_of(plan)
     groups = (queries,) if plan.attack.fuses_queries else tuple((query,) for query in queries)
     releases = tuple(registry.label(RELEASE, release) for release in plan.releases)
     return tuple(

@@ -34,6 +34,7 @@ STAGES: Mapping[str, Stage] = {
     "samples": Stage("sample", ("memberships.npz",)),
     "priors": Stage("attack", ("priors.parquet",)),
     "attack": Stage("attack", ("attack.json", "counts/*.parquet")),
+    "proof": Stage("attack", ("proof/*.npz",)),
     "estimate": Stage("estimate", ("summary.json", "nodes.parquet", "posteriors/*.npz")),
     "report": Stage("report", ("report.html", "tables.md", "tables.tex", "figures/*.pdf", "figures/*.png")),
 }
@@ -41,7 +42,8 @@ STAGES: Mapping[str, Stage] = {
 
 # What shows that a folder is an audit's, whatever step it has reached.
 SIGNS = (MANIFEST, "plan.toml", "shadows.json")
-FOLDERS = ("counts", "posteriors", "figures")
+FIRST_WITH_MANIFEST = 2  # format of summary.json
+FOLDERS = ("counts", "proof", "posteriors", "figures")
 
 
 @dataclass(frozen=True)
@@ -164,14 +166,14 @@ class Workspace:
         Raises:
             DataError: if somebody replaced a stage meanwhile.
         """
-        before = self._manifest_text()
+        before = self._manifest_content()
         yield
-        if self._manifest_text() != before:
+        if self._manifest_content() != before:
             raise DataError(f"{self.path} changed while it was read: try again")
 
-    def _manifest_text(self) -> str:
+    def _manifest_content(self) -> bytes:
         path = self.path / MANIFEST
-        return path.read_text(encoding="utf-8") if path.exists() else ""
+        return path.read_bytes() if path.exists() else b""
 
     def read(self, name: str, reader: Callable[[Path], Value]) -> Value:
         """Reads a file of a stage that was checked.
@@ -246,7 +248,8 @@ class Workspace:
     def _entries(self) -> dict[str, _Entry]:
         path = self.path / MANIFEST
         if not path.exists():
-            if (self.path / "summary.json").exists():
+            # Without it nothing is vouched for, and all is made again; but not of models that are read otherwise now.
+            if _had_no_manifest(self.path / "summary.json"):
                 raise DataError(f"{self.path} was made by an earlier version of bmpaudit: use a new folder")
             return {}
         try:
@@ -279,6 +282,14 @@ class Workspace:
             if not path.is_file() or sha256_of(path) != checksum:
                 return name
         return None
+
+
+def _had_no_manifest(summary: Path) -> bool:
+    """Whether a summary is of a version that wrote no manifest."""
+    try:
+        return bool(json.loads(summary.read_text(encoding="utf-8"))["format"] < FIRST_WITH_MANIFEST)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _checked_name(stage: str, name: str) -> str:

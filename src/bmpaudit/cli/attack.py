@@ -64,7 +64,7 @@ def attack(
         subject = import_runs(subject, workspace, runs_path, runtime, allow_misfit=allow_misfit)
     pipeline = Pipeline(subject, workspace, runtime, may_run=("attack",), allow_misfit=allow_misfit)
     with pipeline.prepared():
-        attacks = pipeline.attacks
+        attacks, findings = pipeline.attacks, pipeline.findings
     if as_json:
         rows = {
             name: {"num_nodes": counts.num_nodes, **asdict(attacks.performance[name])}
@@ -75,3 +75,6 @@ def attack(
     for name, performance in attacks.performance.items():
         echo(f"{name}: {performance}")
     echo(str(attacks.permutation_test))
+    for release, part in findings.items():
+        echo(f"{release} release: {part.exposure.exposure.statement()}")
+        echo(f"{release} release: {part.proof or f'nothing proven: {part.not_proven}'}")

@@ -23,7 +23,7 @@ from bmpaudit.cli.sections import RUN, SectionedCommand, SectionOption
 from bmpaudit.cli.show import show_summary
 from bmpaudit.cli.terminal import tell
 
-DEMO_SHADOWS = 200
+DEMO_SHADOWS = 800
 
 
 @cli.command(cls=SectionedCommand)
@@ -38,13 +38,20 @@ DEMO_SHADOWS = 200
     help="Add shadow models until the 90 % interval of ε is narrower than this.",
 )
 @click.option(
+    "--until-proven",
+    type=float,
+    cls=SectionOption,
+    section=RUN,
+    help="Add shadow models until ε_R is proven to be at least this.",
+)
+@click.option(
     "--max-shadows",
     type=int,
     default=10_000,
     show_default=True,
     cls=SectionOption,
     section=RUN,
-    help="Maximum number of shadow models with --until-width.",
+    help="Maximum number of shadow models with --until-width and --until-proven.",
 )
 @pictures_option
 @threads_option
@@ -55,6 +62,7 @@ def audit(
     out: Path,
     plan_path: Path | None,
     until_width: float | None,
+    until_proven: float | None,
     max_shadows: int,
     pictures: bool,
     threads: int | None,
@@ -74,21 +82,27 @@ def audit(
     bmpaudit audit --out cora-gat --shadows 2000
     """
     from bmpaudit.auditing.pipeline import Pipeline
-    from bmpaudit.auditing.until_width import audit_until_width
+    from bmpaudit.auditing.until import audit_until_proven, audit_until_width
     from bmpaudit.auditing.workspace import Workspace
 
+    if until_width is not None and until_proven is not None:
+        raise click.UsageError("--until-width and --until-proven cannot both be given")
     subject = make_subject(graph, plan_path, settings, out)
     check_trainable(subject, out)
     workspace, runtime = Workspace(out), make_runtime(threads, quiet)
-    if until_width is None:
+    if until_width is None and until_proven is None:
         pipeline = Pipeline(subject, workspace, runtime)
         with pipeline.prepared():
             pipeline.report(pictures=pictures)
         summary = pipeline.audit.summary
     else:
-        reached = audit_until_width(subject, workspace, until_width, max_shadows, runtime, pictures=pictures)
-        tell(reached.message)
-        summary = reached.audit.summary
+        if until_width is not None:
+            stopped = audit_until_width(subject, workspace, until_width, max_shadows, runtime, pictures=pictures)
+        else:
+            assert until_proven is not None  # noqa: S101
+            stopped = audit_until_proven(subject, workspace, until_proven, max_shadows, runtime, pictures=pictures)
+        tell(stopped.message)
+        summary = stopped.audit.summary
     show_summary(summary, workspace.report_path, as_json)
 
 
@@ -105,7 +119,7 @@ def audit(
 @quiet_option
 @json_option
 def demo(out: Path, threads: int | None, quiet: bool, as_json: bool) -> None:
-    """Audit the embedded graph with 200 shadow models, in under a minute.
+    """Audit the embedded graph with 800 shadow models, in under a minute.
 
     \b
     bmpaudit demo

@@ -22,9 +22,11 @@ COMMANDS = {
     "Audits": {
         "demo": CommandEntry("audit:demo", "Audit the embedded graph, in under a minute."),
         "audit": CommandEntry("audit:audit", "Audit a graph: the whole pipeline in one command."),
-        "nodes": CommandEntry("nodes:nodes", "Show which nodes of an audit leak most."),
+        "nodes": CommandEntry("nodes:nodes", "Show which nodes of an audit can be named most often."),
         "prove": CommandEntry("prove:prove", "Prove lower bounds on ε."),
+        "infer": CommandEntry("infer:infer", "Infer who was in the training sample of one released model."),
         "compare": CommandEntry("compare:compare", "Compare finished audits."),
+        "check": CommandEntry("check:check", "Hold a finished audit against thresholds, as in CI."),
     },
     "The pipeline, step by step": {
         "plan": CommandEntry("plan:plan", "Write a plan, check it, or estimate its cost."),

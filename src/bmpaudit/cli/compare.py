@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.text import Text
@@ -14,15 +14,16 @@ from bmpaudit.cli.sections import SectionOption
 from bmpaudit.cli.show import simple_table
 from bmpaudit.cli.terminal import console, echo
 from bmpaudit.plain import to_json
+from bmpaudit.report.compare_words import NAMED, changes, side_by_side
 from bmpaudit.report.words import number, percent, probability, signed
 
 if TYPE_CHECKING:
-    from bmpaudit.auditing.compare_nodes import NodeComparison
+    from bmpaudit.auditing.compare_estimates import EstimatedComparison
     from bmpaudit.auditing.comparison import Comparison
 
 
 @cli.command()
-@click.argument("folders", metavar="DIR DIR...", nargs=-1, type=click.Path(file_okay=False, path_type=Path))
+@click.argument("audits", metavar="DIR[:RELEASE] DIR[:RELEASE]...", nargs=-1)
 @click.option(
     "--out",
     metavar="DIR",
@@ -32,23 +33,23 @@ if TYPE_CHECKING:
 @click.option(
     "--definition",
     metavar="NAME",
-    default="bmp-r",
-    show_default=True,
-    help="Privacy definition whose posteriors are compared; the audits must have estimated it.",
+    cls=SectionOption,
+    default_text="bmp-r; with --side left bmp-l",
+    help="Privacy definition whose estimated ε is compared; the audits must have estimated it.",
 )
 @click.option(
     "--side",
     type=click.Choice(["right", "left"]),
     cls=SectionOption,
     default_text="right",
-    help="Which ε of a definition with two, and of the nodes: ε_R (right) or ε_L (left).",
+    help="Which nodes are named: members (right) or non-members (left); and which ε of a definition with two.",
 )
 @click.option(
     "--variant",
     metavar="NAME",
     cls=SectionOption,
-    default_text="the main one of each audit",
-    help="Variant of the attack, such as none_clean_weak.",
+    default_text="the strongest on each release",
+    help="Variant of the attack for the estimated ε, such as none_clean_weak; its release is what is compared.",
 )
 @click.option(
     "--top",
@@ -61,27 +62,29 @@ if TYPE_CHECKING:
 )
 @json_option
 def compare(
-    folders: tuple[Path, ...],
+    audits: tuple[str, ...],
     out: Path | None,
-    definition: str,
+    definition: str | None,
     side: str | None,
     variant: str | None,
     top: int,
     as_json: bool,
 ) -> None:
-    """Compare finished audits: does this sampler, model or defence leak less?
+    """Compare finished audits, or releases of one: does the defence help, and what does it cost?
 
-    Shows the posterior of each audit, its difference from the first, how probable it is that one leaks more than the
-    other, and which nodes changed.
+    Shows side by side how many nodes can be named, what is proven, and the held-out accuracy; differences from the
+    first audit, with intervals from the same training samples where both have them; and which nodes changed. Each
+    audit's main release is compared unless another is named.
 
     \b
     bmpaudit compare cora-gcn cora-gat --out gcn-against-gat
+    bmpaudit compare cora-gcn:clean cora-gcn:noisy
     """
     from bmpaudit.auditing import compare as compare_audits
 
-    if len(folders) < 2:
-        raise click.UsageError(f"compare takes at least two audit folders, got {len(folders)}")
-    result = compare_audits(folders, definition, side=side, variant=variant)
+    if len(audits) < 2:
+        raise click.UsageError(f"compare takes at least two audit folders or releases, got {len(audits)}")
+    result = compare_audits(audits, definition, side=side, variant=variant)
     if as_json:
         echo(to_json(result.to_dict(top)))
     else:
@@ -95,71 +98,68 @@ def compare(
 
 
 def _show(result: Comparison, top: int) -> None:
-    from bmpaudit.auditing.comparison import PERCENTILES
-
-    symbol, first = result.symbol, result.audits[0].label
+    content = result.to_dict(top)
     for verdict in result.verdicts:
         console().print(Text(verdict, style="bold"))
-    table = simple_table(
-        f"{symbol} ({result.definition})",
-        "5 %",
-        "50 %",
-        "95 %",
-        "floor",
-        "proven",
-        "nodes",
-        "prior's share",
-        no_wrap=False,
-    )
-    for audit in result.audits:
-        table.add_row(
-            Text(audit.label),
-            *map(number, audit.posterior.quantile(PERCENTILES, result.parameter)),
-            number(audit.floor),
-            number(audit.proven),
-            f"{audit.posterior.num_nodes:,}",
-            percent(audit.prior_share),
-        )
-    console().print(table)
-    table = simple_table("difference", "5 %", "50 %", "95 %", "leaks more", no_wrap=False)
-    for each in result.differences:
-        table.add_row(
-            Text(f"{each.label} − {first}"),
-            *map(signed, (each.p5, each.p50, each.p95)),
-            probability(each.more_prob),
-        )
-    console().print(table)
-    for nodes in result.nodes:
-        _show_nodes(nodes, first, top)
-    _show_settings(result)
     for caution in result.cautions:
         console().print(Text(f"! {caution}"))
+    labels = [audit.label for audit in result.audits]
+    table = simple_table(f"per released model ({NAMED[content['side']]})", *labels, no_wrap=False)
+    for name, cells in side_by_side(content["audits"]):
+        table.add_row(Text(name), *(Text(cell) for cell in cells))
+    console().print(table)
+    for each in content["differences"]:
+        table = simple_table(f"{each['audit']} − {each['to']}", "difference", "95 % interval", no_wrap=False)
+        for name, change in changes(each["figures"]):
+            table.add_row(Text(name), *change)
+        console().print(table)
+        console().print(Text(f"Intervals are from {each['basis']}. {each['proven']}"))
+    for nodes in content["nodes"]:
+        _show_nodes(nodes, labels[0])
+    if result.estimated is not None:
+        _show_estimated(result.estimated)
+    _show_settings(result)
 
 
-def _show_nodes(nodes: NodeComparison, first: str, top: int) -> None:
-    if nodes.not_comparable:
+def _show_nodes(nodes: dict[str, Any], first: str) -> None:
+    if nodes["not_comparable"]:
         return  # it is among the cautions
-    console().print(Text(nodes.sentence))
-    if not top:
+    console().print(Text(nodes["sentence"]))
+    if not nodes["changed_most"]:
         return
-    columns = ("node", "class", f"{nodes.symbol}, {first}", nodes.label, "change", "interval", "leaks more", "")
-    table = simple_table(*columns, num_left=2, no_wrap=False)
-    for row in nodes.table.head(top).to_dict(orient="records"):
+    table = simple_table(
+        *("node", "class", f"exposure, {first}", nodes["audit"], "change [points]", "95 % interval"),
+        num_left=2,
+        no_wrap=False,
+    )
+    for row in nodes["changed_most"]:
         table.add_row(
             Text(str(row["name"])),
             Text(str(row["class"])),
-            number(row["first_median"]),
-            number(row["second_median"]),
-            signed(row["change_median"]),
-            f"{signed(row['change_low'])} to {signed(row['change_high'])}",
-            probability(row["more_prob"]),
-            "constant" if row["is_constant"] else "",
+            *(percent(row[f"{name}_exposure"]) for name in ("first", "second")),
+            signed(100 * row["change"], 0),
+            f"{signed(100 * row['change_low'], 0)} to {signed(100 * row['change_high'], 0)}",
         )
+    console().print(table)
+
+
+def _show_estimated(estimated: EstimatedComparison) -> None:
+    console().print(Text("Estimated, under the paper's model:", style="bold"))
+    for sentence in estimated.sentences:
+        console().print(Text(sentence))
+    for caution in estimated.cautions:
+        console().print(Text(f"! {caution}"))
+    columns = (f"{estimated.symbol} ({estimated.definition})", "5 %", "50 %", "95 %", "floor", "prior's share")
+    table = simple_table(*columns, "larger than in the first", no_wrap=False)
+    probabilities = ["", *(probability(each.more_prob) for each in estimated.differences)]
+    for each, more in zip(estimated.epsilons, probabilities, strict=True):
+        values = map(number, (*each.percentiles, each.floor))
+        table.add_row(Text(each.label), *values, percent(each.prior_share), more)
     console().print(table)
 
 
 def _show_settings(result: Comparison) -> None:
-    from bmpaudit.auditing.compared import show_value
+    from bmpaudit.auditing.compare_settings import show_value
 
     if not result.settings:
         console().print("The plans are the same.")

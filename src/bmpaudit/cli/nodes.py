@@ -1,4 +1,4 @@
-"""Which nodes leak most, in the terminal."""
+"""Which nodes are most at risk, in the terminal."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.text import Text
 
-ERRORS = (("false_positives", "num_out"), ("false_negatives", "num_in"))
+    from bmpaudit.auditing.node_ranking import Side
+
 LONGEST_NAME = 32
+SIDES: dict[str, Side] = {"right": "member", "left": "non_member"}
 
 
 @cli.command()
@@ -35,55 +37,73 @@ LONGEST_NAME = 32
 @click.option("--class", "class_name", help="Show only nodes of this class.")
 @click.option(
     "--side",
-    type=click.Choice(["right", "left"]),
+    type=click.Choice(list(SIDES)),
     default="right",
     show_default=True,
-    help="Which ε of a node: e_R (right) or e_L (left).",
+    help="Rank by how often a node is named as a member (right) or as a non-member (left).",
 )
 @json_option
 def nodes(folder: Path, top: int, wanted: tuple[str, ...], class_name: str | None, side: str, as_json: bool) -> None:
-    """Show the nodes of an audit that leak most, by the lower end of their interval.
+    """Show which nodes of an audit can be named most often.
 
     \b
     bmpaudit nodes cora-gat --top 10 --class 3
     """
+    from bmpaudit.auditing.node_ranking import ranked_nodes
     from bmpaudit.auditing.stored import read_nodes
     from bmpaudit.auditing.workspace import Workspace
     from bmpaudit.plain import to_json
 
-    table = _chosen(read_nodes(Workspace(folder)), wanted, class_name)
-    ranked = table.sort_values(f"{side}_low", ascending=False, na_position="last", kind="stable").head(top)
+    table = read_nodes(Workspace(folder))
+    ranked = ranked_nodes(_chosen(table, wanted, class_name), SIDES[side])
+    shown = ranked.head(top)
     if as_json:
-        rows = ranked.astype(object).where(ranked.notna(), None).to_dict(orient="records")
+        rows = shown.astype(object).where(shown.notna(), None).to_dict(orient="records")
         echo(to_json(rows))
         return
-    _show(ranked, side, len(table))
+    _print_nodes(shown, SIDES[side])
+    is_anyone_named = bool((table[f"{SIDES[side]}_named"] > 0).any())
+    console().print(f"{len(shown):,} of {len(ranked):,} nodes, {_ranking(SIDES[side], is_anyone_named)}")
 
 
-def _show(ranked: pd.DataFrame, side: str, num_chosen: int) -> None:
+def _print_nodes(shown: pd.DataFrame, side: Side) -> None:
     from rich.text import Text
 
+    from bmpaudit.auditing.node_ranking import node_accuracy
     from bmpaudit.cli.show import print_table, simple_table
+    from bmpaudit.report.words import number, percent
 
-    symbol = "e_R" if side == "right" else "e_L"
-    shown = simple_table("node", "class", "degree", "γ", "A/n0", "B/n1", "floor", symbol, "interval", "", num_left=2)
-    shown.columns[-1].justify = "left"
-    for _, row in ranked.iterrows():
-        middle, low, high = (row[f"{side}_{end}"] for end in ("median", "low", "high"))
-        is_known = row.notna()
-        shown.add_row(
+    columns = ("node", "class", "degree", "γ", "named", "exposure", "interval", "accuracy", "")
+    table = simple_table(*columns, num_left=2)
+    table.columns[-1].justify = "left"
+    for (_, row), accuracy in zip(shown.iterrows(), node_accuracy(shown).tolist(), strict=True):
+        is_known = row.notna()[f"{side}_exposure"]
+        exposure, low, high = (row[f"{side}_exposure{end}"] for end in ("", "_low", "_high"))
+        table.add_row(
             _name(row["name"]),
             _name(row["class"]),
             str(row["degree"]),
             f"{row['prior_prob']:.4f}",
-            *(f"{row[part]}/{row[whole]}" if is_known[whole] else "-" for part, whole in ERRORS),
-            f"{row[f'floor_{side}']:.2f}" if is_known[f"floor_{side}"] else "-",
-            f"{middle:.2f}" if is_known[f"{side}_median"] else "-",
-            f"{low:.2f} to {high:.2f}" if is_known[f"{side}_median"] else "-",
+            f"{row[f'{side}_named']}/{row[f'{side}_models']}" if is_known else "–",
+            percent(exposure) if is_known else "–",
+            f"{percent(low)} to {percent(high)}" if is_known else "–",
+            number(accuracy),
             Text(row["flag"]),
         )
-    print_table(shown)
-    console().print(f"{len(ranked):,} of {num_chosen:,} nodes, by the lower end of the interval of {symbol}")
+    print_table(table)
+
+
+def _ranking(side: Side, is_anyone_named: bool) -> str:
+    models, role = ("with", "a member") if side == "member" else ("without", "a non-member")
+    if not is_anyone_named:
+        return (
+            f"ranked by the attack's accuracy (0.50 is guessing), because nobody is ever named as {role} with 99 % "
+            "certainty"
+        )
+    return (
+        f"ranked by the lower end of the exposure's interval; exposure is the share of models {models} the node that "
+        f"name it as {role} with 99 % certainty"
+    )
 
 
 def _name(name: object) -> Text:

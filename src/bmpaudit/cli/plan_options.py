@@ -67,6 +67,8 @@ def plan_option_table() -> dict[str, PlanOption]:
     """Every option that makes a plan, in the order of the plan file."""
     options: list[PlanOption] = []
     for name, key in plan_keys().items():
+        if name == "gate":
+            continue  # the command check has options for it
         if name == "training":
             options += _part_settings("training", {"": Training})
             continue

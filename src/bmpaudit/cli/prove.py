@@ -8,6 +8,7 @@ import click
 
 from bmpaudit.cli.options import json_option, make_runtime, quiet_option, threads_option, trust_option
 from bmpaudit.cli.root import cli
+from bmpaudit.cli.sections import SectionOption
 from bmpaudit.cli.terminal import echo
 from bmpaudit.plain import to_json
 from bmpaudit.registry import ATTACK, ENTRIES
@@ -32,8 +33,8 @@ from bmpaudit.registry import ATTACK, ENTRIES
 @click.option(
     "--method",
     type=click.Choice(["one-guess", "prequential"]),
-    default="one-guess",
-    show_default=True,
+    cls=SectionOption,
+    default_text="the plan's, or one-guess",
     help="One guess per model with a fixed split, or the form that holds whenever you stop adding models.",
 )
 @click.option("--num-fitting", type=int, help="Number of models that the rule is fitted on [a third].")
@@ -47,7 +48,7 @@ def prove(
     attacks: tuple[str, ...],
     release: str,
     level: float,
-    method: str,
+    method: str | None,
     num_fitting: int | None,
     trust_code: bool,
     threads: int | None,
@@ -63,7 +64,8 @@ def prove(
     bmpaudit prove cora-gat
     bmpaudit prove --runs models.npz --json
     """
-    from bmpaudit.auditing.proving import CANDIDATES, ProofSettings, prove_file, prove_folder
+    from bmpaudit.auditing.proof_step import CANDIDATES
+    from bmpaudit.auditing.proving import ProofSettings, prove_file, prove_folder
 
     settings = ProofSettings(attacks or CANDIDATES, release, level, method, num_fitting)  # type: ignore[arg-type]
     runtime = make_runtime(threads, quiet)

@@ -65,13 +65,14 @@ def _stop(number: signal.Signals) -> int:
 
 
 def _explain(failure: Exception) -> int:
-    """Reports an error in one line and returns the exit code: 2 for wrong use, 1 for a failure."""
+    """Reports an error in one line and returns the exit code: 2 for wrong use, 1 for a failure, or a command's own."""
     if isinstance(failure, MemoryError):
         tell("not enough memory for this")
         return 1
     if isinstance(failure, click.ClickException):
         tell(failure.format_message())
-    elif isinstance(failure, OSError) and failure.strerror and failure.filename is not None:
+        return failure.exit_code
+    if isinstance(failure, OSError) and failure.strerror and failure.filename is not None:
         tell(f"{failure.filename}: {failure.strerror}")
     else:
         tell(str(failure))

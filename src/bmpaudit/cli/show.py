@@ -12,7 +12,9 @@ from rich.text import Text
 
 from bmpaudit.cli.terminal import console, echo
 from bmpaudit.plain import to_json
-from bmpaudit.report.words import number
+from bmpaudit.report.words import number, percent
+
+SHOWN_PRECISIONS = (0.9, 0.99)
 
 
 def show_summary(summary: dict[str, Any], report: Path | None, as_json: bool) -> None:
@@ -24,40 +26,69 @@ def show_summary(summary: dict[str, Any], report: Path | None, as_json: bool) ->
 
 
 def print_summary(summary: dict[str, Any], report: Path | None = None) -> None:
-    """Verdict, headline, variants, and what to beware of."""
+    """The answer, what is certain first; then each release, what to beware of, and what to do next."""
     console().print(Text(summary["title"], style="bold"))
-    console().print(Text(summary["verdict"]), soft_wrap=False)
-    table = simple_table("", "5 %", "50 %", "95 %", "floor", "proven")
-    for row in summary["headline"]:
-        table.add_row(row["name"], *(number(row[name]) for name in ("p5", "p50", "p95", "floor", "proven")))
-    print_table(table)
-    print_table(_variants(summary))
+    console().print(Text(summary["verdict"]))
+    console().print()
+    answer = summary["answer"]
+    lines = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    lines.add_column(no_wrap=True)
+    lines.add_column()
+    for name in ("proven", "exposure", "floor", "estimated"):
+        if answer[name]:
+            lines.add_row(Text(name, style="bold"), Text(answer[name]))
+    for warning in answer["warnings"]:
+        lines.add_row("", Text(f"! {warning}"))
+    console().print(lines)
+    print_table(_releases(summary["releases"]))
+    if not all(row["is_settled"] for row in _shown_rows(summary["releases"])):
+        console().print(Text("* too few models to say how many can be named"))
     for caution in summary["cautions"]:
         console().print(Text(f"! {caution}"))
     test = summary["permutation_test"]
     result = "leakage found" if test["is_leakage_found"] else "no leakage found"
-    console().print(Text(f"permutation test: {result}, p = {test['p_value']:.2f}"))
+    smallest = 1 / (len(test["null_statistics"]) + 1)
+    note = " (the smallest that so many shuffles can give)" if test["p_value"] <= smallest else ""
+    console().print(Text(f"permutation test: {result}, p = {test['p_value']:.2f}{note}"))
+    console().print(Text("what to do next", style="bold"))
+    steps = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for step in summary["next"]:
+        steps.add_row("•", Text(step))
+    console().print(steps)
     if report is not None:
         console().print(Text(f"page: {report}"), soft_wrap=True)
 
 
-def _variants(summary: dict[str, Any]) -> Table:
-    """One-parameter posteriors of every variant; of joint ones only where there are no others."""
-    columns: dict[tuple[str, str], str] = {}
-    for variant in summary["variants"].values():
-        for definition, posterior in variant["posteriors"].items():
-            symbols = {(definition, name): symbol for name, symbol in posterior["symbols"].items()}
-            columns |= symbols
-    single = {place: symbol for place, symbol in columns.items() if [p[0] for p in columns].count(place[0]) == 1}
-    shown = single or columns
-    table = simple_table("attack", *(f"{symbol} ({place[0]})" for place, symbol in shown.items()), "AUC")
-    for name, variant in summary["variants"].items():
-        cells = []
-        for definition, parameter in shown:
-            values = variant["posteriors"].get(definition, {}).get(parameter)
-            cells.append("" if values is None else "/".join(number(values[p], 1) for p in ("p5", "p50", "p95")))
-        table.add_row(name, *cells, number(variant["auc"], 3))
+def _releases(releases: dict[str, Any]) -> Table:
+    table = simple_table("release", "ε_R ≥", "ε_L ≥", "MP ε ≥", "named at 90 %", "at 99 %", "AUC", "TPR at 1 %")
+    for name, release in releases.items():
+        proof = release["proof"] or {}
+        proven = [_beyond_floor(proof.get(each)) for each in ("epsilon_right", "epsilon_left", "mp")]
+        named = {row["precision"]: row for row in release["exposure"]["members"]}
+        table.add_row(
+            Text(name),
+            *map(number, proven),
+            *(_named(named.get(precision)) for precision in SHOWN_PRECISIONS),
+            number(release["auc"], 3),
+            percent(release["tpr_at_fpr"]["0.01"], 1),
+        )
     return table
+
+
+def _shown_rows(releases: dict[str, Any]) -> list[dict[str, Any]]:
+    members = [row for release in releases.values() for row in release["exposure"]["members"]]
+    return [row for row in members if row["precision"] in SHOWN_PRECISIONS]
+
+
+def _named(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return number(None)
+    return number(row["correct"], 1) if row["is_settled"] else f"{number(row['correct'], 1)} *"
+
+
+def _beyond_floor(bound: dict[str, Any] | None) -> float | None:
+    """What is proven, where that is more than the sampling alone gives away."""
+    return bound["proven"] if bound is not None and bound["is_beyond_floor"] else None
 
 
 def simple_table(*columns: str, num_left: int = 1, no_wrap: bool = True) -> Table:

@@ -60,6 +60,7 @@ class Configuration:
             model=self.model,
             releases=RELEASES,
             queries=QUERIES,
+            attack="gaussian",
             rules=RULES,
             definitions=DEFINITIONS,
             **COUNTINGS[counting],

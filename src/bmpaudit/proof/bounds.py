@@ -79,6 +79,27 @@ def epsilon_bound(num_hits: int, num_guesses: int, level: float = 0.95) -> float
     return math.log1p(-misses) - math.log(misses) if misses < 1 else None
 
 
+def most_provable(num_guesses: int, level: float = 0.95) -> float:
+    """The bound on ε_R that so many guesses prove if all of them are right; -∞ without any.
+
+    >>> round(most_provable(500), 3)
+    5.114
+    """
+    bound = epsilon_bound(num_guesses, num_guesses, level)
+    return -math.inf if bound is None else bound
+
+
+def guesses_needed(epsilon: float, level: float = 0.95) -> int:
+    """The smallest number of guesses that prove a bound of ε on ε_R if all of them are right.
+
+    >>> guesses_needed(5.0), guesses_needed(8.0), most_provable(guesses_needed(5.0)) >= 5.0
+    (447, 8932, True)
+    """
+    failure_prob = check_level(level)
+    # All right: κ^G ≤ a, with κ = σ(ε).
+    return math.ceil(math.log(failure_prob) / -math.log1p(math.exp(-epsilon)))
+
+
 def mp_bound(num_hits: int, log_odds: Floats, level: float = 0.95) -> float | None:
     """The lower bound on ε of MP that C correct guesses prove; None if they prove nothing.
 

@@ -3,137 +3,119 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.special
+import numpy.typing as npt
 
 from bmpaudit.arrays import Flags, Floats, Ints
 from bmpaudit.errors import InputError
 from bmpaudit.plain import plain
+from bmpaudit.proof.bands import Band, band
 from bmpaudit.proof.bounds import check_level
+from bmpaudit.proof.naming import BothSides, NamedNodes, count_named
+from bmpaudit.proof.node_exposure import NodeExposure
 
 PRECISIONS = (0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999)
 AT_RISK = 0.99
 MIN_MODELS = 32
 MAX_SPREAD = 0.25
 ONE_NODE = 1.0
+HARDLY_ANY = 0.5  # nodes per model
+SURE_NAMES = 0.9
 
+SLOWEST_RATE = 0.5
+"""Smallest exponent r at which what an attack misses is taken to fall, as n^-r with n fitting models."""
 
-@dataclass(frozen=True, eq=False)
-class Band:
-    """Means over models with confidence limits.
-
-    Attributes:
-        mean: Means, shape (P,).
-        low: Lower limits, shape (P,).
-        high: Upper limits, shape (P,).
-    """
-
-    mean: Floats
-    low: Floats
-    high: Floats
-
-    @property
-    def half_width(self) -> Floats:
-        """Half of the distance between the limits, shape (P,)."""
-        return (self.high - self.low) / 2
-
-
-@dataclass(frozen=True, eq=False)
-class NodeExposure:
-    """How often each node is named, among the models for which that is right.
-
-    Attributes:
-        node: Node ids, shape (K,).
-        num_models: Number of models that the node is in (or, for non-members, not in), shape (K,).
-        num_named: Number of these that name it, shape (K,).
-        level: Confidence level of `low` and `high`, for each node by itself.
-    """
-
-    node: Ints
-    num_models: Ints
-    num_named: Ints
-    level: float
-
-    @property
-    def share(self) -> Floats:
-        """Share of these models that name the node, shape (K,); NaN without such models."""
-        with np.errstate(invalid="ignore"):
-            return self.num_named / self.num_models
-
-    @property
-    def low(self) -> Floats:
-        """Lower Clopper-Pearson limits of the share, shape (K,)."""
-        limit = scipy.special.betaincinv(
-            np.maximum(self.num_named, 1), self.num_models - self.num_named + 1.0, (1 - self.level) / 2
-        )
-        return np.where(self.num_named == 0, 0.0, limit)
-
-    @property
-    def high(self) -> Floats:
-        """Upper Clopper-Pearson limits of the share, shape (K,)."""
-        rest = self.num_models - self.num_named
-        limit = scipy.special.betainccinv(self.num_named + 1.0, np.maximum(rest, 1), (1 - self.level) / 2)
-        return np.where(rest == 0, 1.0, limit)
-
-    def ranked(self) -> Ints:
-        """Positions of the nodes from the most to the least exposed, by the lower limit, then by the share."""
-        return np.lexsort((self.node, -np.nan_to_num(self.share), -self.low))
+USUAL_RATE = 0.7
+"""The exponent that was seen (docs/proof.md), to say how many models would do."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExposureCurve:
     """How many nodes of one model are named against how sure the adversary wants to be, for one side.
 
-    The units are models: their nodes depend on each other, and count as one observation. Limits are Student's t over
-    models: in simulations of skewed, mixed and over-dispersed numbers of named nodes they hold about as often as the
-    studentised bootstrap's, 93 to 95 % from 64 models on at a nominal 95 %, and need no random numbers. The empirical
-    Bernstein bound holds always, and is 20 times as wide. Where only a few per cent of models name anyone, no method
-    holds with fewer than some 200 models. Limits are about models like these, attacked with as many fitting models as
-    here: with more an adversary names more.
+    A node is named where its calibrated posterior probability is at least the wanted precision. The units are models:
+    their nodes depend on each other, and count as one observation.
+
+    Two kinds of limits, each at `level`:
+
+    - `named`, `correct` and `share_correct` are about an adversary with as many models to fit and recalibrate on as
+      here, as a mean over released models. They allow for the models being a sample, and, if the effect of each model
+      on the recalibration is known, for that too. Limits are Student's t with Hall's correction for skewness: from 64
+      models on they hold in 93 to 96 % of simulations of skewed, mixed and over-dispersed numbers at a nominal 95 %,
+      where the plain t falls to 91 %. Where only a few per cent of models name anyone, no method holds with fewer than
+      some 200 models: all may be among those that were not seen.
+    - `interval` is about an adversary with *any* number of models, at least as many as here, so it can be compared
+      between audits with different numbers. What such an adversary names more is unknown, but can be bounded: if the
+      number named grows as e - b n^-r with the number n of models to fit on, going from n/2 to n has gained
+      g = b n^-r (2^r - 1), and g/(2^r - 1) is missing at n. The rate r was seen to be about 0.7 (docs/proof.md); the
+      slowest that is allowed for is 1/2, at which 2.4 g is missing. The lower end is that of `named` (nothing more may
+      come), the upper end the upper limit of the number named plus 2.4 g, or that of `named` if it is higher. Without
+      scores from half the models nothing is known of g, and the interval is that of `named`.
+
+    Whoever is named at one precision is named at every lower one, so a limit at one precision is one at others too:
+    lower limits are raised to those at higher precisions, upper limits lowered to those at lower ones.
 
     Attributes:
         precision: Posterior probabilities from which on a node is named, ascending, shape (P,).
         named: Number of nodes named per model.
         correct: Number of nodes named correctly per model.
         share_correct: Share of the named nodes that are right; NaN if none is named.
+        interval: Number of nodes named per model with any number of models to fit on; its mean is that of `named`.
+        still_to_come: How many more nodes may be named with any number of fitting models, shape (P,): 2.4 times what
+            the second half of the models has gained; 0 where that is not known.
+        by_prior: How many nodes the priors alone name correctly, on average, without any model, shape (P,); 0 where
+            priors are not known.
         total: Mean number of nodes per model that could be named correctly.
         num_models: Number of models.
-        level: Confidence level of each limit.
-        still_to_come: How many more nodes would be named correctly with any number of fitting models, shape (P,); 0
-            where it is not known.
+        level: Confidence level of each pair of limits.
     """
 
     precision: Floats
     named: Band
     correct: Band
     share_correct: Band
+    interval: Band
+    still_to_come: Floats
+    by_prior: Floats
     total: float
     num_models: int
     level: float
-    still_to_come: Floats
 
     @cached_property
     def models_needed(self) -> Ints:
         """Number of models that would do at each precision, shape (P,); at most the number there is if it does.
 
-        Enough are 32, and as many as narrow the limits of `correct` to ±25 % of its mean, or ±1 node if that is more,
-        and bring what is still to come below that, given that it falls as the number of models rises; and as many as
-        would do at every lower precision: that nobody is named at 99 % means little while more and more are at 95 %.
+        Enough are 32, and as many as narrow `interval` to ±25 % of its middle, or ±1 node if that is more, given that
+        the part due to sampling falls as n^-1/2 and the part due to what is still to come as n^-0.7; and as many as
+        would do at every lower precision from 90 % on: that nobody is named at 99 % means little while more and more
+        are at 90 %.
         """
-        wanted = np.maximum(MAX_SPREAD * self.correct.mean, ONE_NODE)
-        for_limits = self.num_models * (self.correct.half_width / wanted) ** 2
-        for_attack = self.num_models * self.still_to_come / wanted
-        needed = np.ceil(np.maximum(np.maximum(for_limits, for_attack), MIN_MODELS)).astype(np.int64)
-        return np.maximum.accumulate(needed)
+        wanted = np.maximum(MAX_SPREAD * (self.interval.low + self.interval.high) / 2, ONE_NODE)
+        by_sampling = self.named.half_width
+        to_come = self.interval.half_width - by_sampling
+        factor = np.geomspace(MIN_MODELS / self.num_models, 1e6, 20_000)[:, None]
+        is_enough = by_sampling * factor**-0.5 + to_come * factor**-USUAL_RATE <= wanted
+        enough = np.where(is_enough.any(axis=0), factor[is_enough.argmax(axis=0), 0], factor[-1])
+        # Rounding must not make too few of models that do.
+        does = (self.interval.half_width <= wanted) & (self.num_models >= MIN_MODELS)
+        needed = np.where(does, np.minimum(enough, 1.0), enough) * self.num_models
+        each = np.maximum(np.ceil(needed - 1e-6), MIN_MODELS).astype(np.int64)
+        is_sure = self.precision >= SURE_NAMES
+        return np.concatenate([np.maximum.accumulate(each[part]) for part in (~is_sure, is_sure)])
 
     @property
     def is_settled(self) -> Flags:
         """Whether there are enough models to say, at each precision, shape (P,)."""
         return self.models_needed <= self.num_models
+
+    @property
+    def reach(self) -> Band:
+        """Nodes named correctly: mean and lower limit now, upper limit for an adversary with any number of models."""
+        return replace(self.correct, high=np.maximum(self.correct.high, np.minimum(self.interval.high, self.total)))
 
     def at(self, precision: float) -> int:
         """Position of a precision.
@@ -158,7 +140,10 @@ class ExposureCurve:
             "correct_low": self.correct.low,
             "correct_high": self.correct.high,
             "share_correct": self.share_correct.mean,
+            "interval_low": self.interval.low,
+            "interval_high": self.interval.high,
             "still_to_come": self.still_to_come,
+            "by_prior": self.by_prior,
             "is_settled": self.is_settled,
             "models_needed": self.models_needed,
         }
@@ -195,20 +180,32 @@ class Exposure:
         }
 
     def statement(self) -> str:
-        """What to say of the members in a sentence: how many can be named at `at_risk`, or that it cannot be said."""
+        """What to say of the members in a sentence: how many can be named at `at_risk`, as precisely as it can be said.
+
+        In parentheses stands `reach`: an adversary may have any number of shadow models.
+        """
         curve = self.members
         k = curve.at(self.at_risk)
+        certainty = f"with {100 * self.at_risk:g} % certainty"
+        limits = f"{_count(curve.reach.low[k])} to {_count(curve.reach.high[k])}"
+        by_prior = "" if curve.by_prior[k] < ONE_NODE else f" (the sampling alone tells {_count(curve.by_prior[k])})"
         if not curve.is_settled[k]:
+            would_do = f"about {curve.models_needed[k]:,} would do"
+            if curve.num_models < MIN_MODELS or curve.reach.high[k] < HARDLY_ANY:
+                return f"{curve.num_models:,} models are too few to say how many can be named {certainty}; {would_do}"
             return (
-                f"{curve.num_models:,} models are too few to say how many members can be named with "
-                f"{100 * self.at_risk:g} % certainty; about {curve.models_needed[k]:,} would do"
+                f"from one released model an adversary can name {limits} of its {curve.total:,.0f} training nodes "
+                f"{certainty}{by_prior}; {curve.num_models:,} shadow models are too few to say it more precisely, "
+                f"{would_do}"
             )
-        named = f"{curve.named.mean[k]:.3g} ({max(curve.named.low[k], 0):.3g} to {curve.named.high[k]:.3g})"
         if not curve.named.mean[k]:
-            return f"no member can be named with {100 * self.at_risk:g} % certainty"
+            return f"no training node can be named {certainty}"
+        if curve.reach.high[k] < HARDLY_ANY:
+            return f"hardly any training node can be named {certainty}, at most {_count(curve.reach.high[k])} per model"
         return (
-            f"from one released model an adversary can name about {named} of its {curve.total:,.0f} training nodes, "
-            f"{100 * curve.share_correct.mean[k]:.3g} % of them correctly"
+            f"from one released model an adversary can name about {_count(curve.correct.mean[k])} ({limits}) of its "
+            f"{curve.total:,.0f} training nodes, and {100 * curve.share_correct.mean[k]:.3g} % of the names are right"
+            f"{by_prior}"
         )
 
     def __str__(self) -> str:
@@ -219,7 +216,7 @@ class Exposure:
         for k, precision in enumerate(self.members.precision):
             cells = []
             for curve in (self.members, self.non_members):
-                limits = f"({curve.named.low[k]:.1f} to {curve.named.high[k]:.1f})"
+                limits = f"({curve.interval.low[k]:.1f} to {curve.interval.high[k]:.1f})"
                 share = curve.share_correct.mean[k]
                 cells.append(
                     f"{curve.named.mean[k]:8.1f} {limits:<16}{'  –  ' if math.isnan(share) else f'{share:.3f}'}"
@@ -228,12 +225,17 @@ class Exposure:
         return "\n".join(lines)
 
 
+def _count(number: float) -> str:
+    """Three digits, or all of a larger number."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
 def exposure(
-    log_odds: Floats,
+    log_odds: npt.NDArray[np.floating[Any]],
     memberships: Flags,
     *,
     nodes: Ints | None = None,
-    log_odds_half: Floats | None = None,
+    log_odds_half: npt.NDArray[np.floating[Any]] | None = None,
     precision: tuple[float, ...] = PRECISIONS,
     at_risk: float = AT_RISK,
     level: float = 0.95,
@@ -241,15 +243,15 @@ def exposure(
     """Counts what can be named from each of many models.
 
     A node is named as a member if its posterior probability is at least the wanted precision; so log-odds must be
-    calibrated (see `recalibrate`), on other models than these.
+    calibrated (see `recalibrate`), on other models than these. Limits do not allow for what chance the recalibration
+    was subject to; those of `expose` do.
 
     Args:
         log_odds: Calibrated posterior log-odds of challenged models, shape (J, K).
         memberships: The truth, shape (J, K).
         nodes: Ids of the nodes, shape (K,); 0, 1, 2, … if None.
         log_odds_half: The same with half as many models to fit and recalibrate on, shape (J, K). If given, it tells how
-            much is still to come with more models: the number of nodes named grows as e - b/n with the number n of
-            fitting models, so what is missing at n is what was gained from n/2 to n.
+            much may still come with more models, see `ExposureCurve`.
         precision: Posterior probabilities from which on a node is named, in [0.5, 1).
         at_risk: One of them, for the tables of nodes.
         level: Confidence level of limits.
@@ -258,7 +260,7 @@ def exposure(
         InputError: if shapes differ, there are fewer than two models, or log-odds are NaN.
     """
     check_level(level)
-    values, truth = np.asarray(log_odds, dtype=np.float64), np.asarray(memberships, dtype=np.bool_)
+    values, truth = np.asarray(log_odds), np.asarray(memberships, dtype=np.bool_)
     if values.ndim != 2 or values.shape != truth.shape:
         raise InputError(
             f"log-odds and memberships must have one shape (num_models, num_nodes), got {values.shape} and "
@@ -273,61 +275,89 @@ def exposure(
         raise InputError(f"precision must be in [0.5, 1), got {', '.join(map(str, precision)) or 'none'}")
     if at_risk not in precision:
         raise InputError(f"at_risk must be one of {', '.join(map(str, precision))}, got at_risk={at_risk}")
-    half = None if log_odds_half is None else np.asarray(log_odds_half, dtype=np.float64)
+    half = None if log_odds_half is None else np.asarray(log_odds_half)
     if half is not None and (half.shape != values.shape or np.isnan(half).any()):
         raise InputError(f"log_odds_half must be numbers of shape {values.shape} as log-odds, got {half.shape}")
+    if values.dtype != np.float32:
+        values = values.astype(np.float64)
+    counts = count_named(values, truth, wanted, at_risk)
+    counts_half = None if half is None else count_named(half.astype(values.dtype), truth, wanted, at_risk)
     ids = np.arange(values.shape[1]) if nodes is None else np.asarray(nodes, dtype=np.int64)
-    threshold = float(scipy.special.logit(at_risk))
+    num_members = float(truth.sum(axis=1).mean())
+    return exposure_of(counts, counts_half, ids, num_members, values.shape[1] - num_members, level)
+
+
+def exposure_of(
+    counts: BothSides,
+    half: BothSides | None,
+    nodes: Ints,
+    num_members: float,
+    num_non_members: float,
+    level: float,
+    prior_prob: Floats | None = None,
+) -> Exposure:
+    """The exposure from what is named of each model.
+
+    Args:
+        counts: What is named.
+        half: What is named with half as many models to fit and recalibrate on, if that is known.
+        nodes: Ids of the K nodes, shape (K,).
+        num_members: Mean number of members per model, with those that cannot be named.
+        num_non_members: Mean number of non-members per model, with those that cannot be named.
+        level: Confidence level of limits.
+        prior_prob: Prior probabilities of the nodes, shape (K,), which tell what the sampling alone names.
+    """
+    members, others = counts.members, counts.non_members
+    prior = np.zeros(0) if prior_prob is None else prior_prob
+    by_prior, not_by_prior = (
+        np.array([side[side >= precision].sum() for precision in members.precision]) for side in (prior, 1 - prior)
+    )
     return Exposure(
-        members=_curve(values, truth, half, wanted, level),
-        non_members=_curve(-values, ~truth, None if half is None else -half, wanted, level),
-        member_nodes=_per_node(values, truth, ids, threshold, level),
-        non_member_nodes=_per_node(-values, ~truth, ids, threshold, level),
-        at_risk=at_risk,
+        members=_curve(members, None if half is None else half.members, num_members, level, by_prior),
+        non_members=_curve(others, None if half is None else half.non_members, num_non_members, level, not_by_prior),
+        member_nodes=NodeExposure(nodes, members.node_models, members.node_named, members.node_wrong, level),
+        non_member_nodes=NodeExposure(nodes, others.node_models, others.node_named, others.node_wrong, level),
+        at_risk=members.at_risk,
     )
 
 
-def _curve(values: Floats, truth: Flags, half: Floats | None, precision: Floats, level: float) -> ExposureCurve:
-    thresholds = scipy.special.logit(precision)
-    is_named = [values >= threshold for threshold in thresholds]
-    named = np.stack([each.sum(axis=1) for each in is_named], axis=1).astype(np.float64)
-    correct = np.stack([(each & truth).sum(axis=1) for each in is_named], axis=1).astype(np.float64)
-    largest = float(values.shape[1])
-    mean_named = named.mean(axis=0)
+def _monotone(limits: Band) -> Band:
+    """Limits that fall as the precision rises, as the numbers themselves do."""
+    low = np.maximum.accumulate(limits.low[::-1])[::-1]
+    return Band(limits.mean, low, np.minimum.accumulate(limits.high))
+
+
+def _curve(counts: NamedNodes, half: NamedNodes | None, total: float, level: float, by_prior: Floats) -> ExposureCurve:
+    precision, largest = counts.precision, float(len(counts.node_models))
+    named, correct = counts.named + counts.named_effect, counts.correct + counts.correct_effect
+    mean_named = counts.named.mean(axis=0)
+    # That no model names anyone does not show that none ever will (the rule of three).
+    least_high = -math.log(1 - level) / len(named)
+    # Effects have a mean of 0 but for rounding.
+    now = replace(band(named, level).clipped(0.0, largest), mean=mean_named)
+    now = replace(now, high=np.maximum(now.high, least_high))
+    right = replace(band(correct, level).clipped(0.0, largest), mean=counts.correct.mean(axis=0))
+    right = replace(right, high=np.minimum(np.maximum(right.high, least_high), max(total, least_high)))
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = correct.mean(axis=0) / mean_named
+        share = counts.correct.sum(axis=0) / counts.named.sum(axis=0)  # of whole numbers: never above 1
         # The ratio of two means, linearised.
-        residuals = (correct - share * named) / mean_named
-    spread = _half_width(residuals, level)
-    gain = np.zeros(len(precision))
+        shares = share + (correct - share * named) / mean_named
+    now, right = _monotone(now), _monotone(right)
+    still_to_come, high = np.zeros(len(precision)), now.high
     if half is not None:
-        before = [((half >= threshold) & truth).sum(axis=1).mean() for threshold in thresholds]
-        gain = np.maximum(correct.mean(axis=0) - before, 0.0)
+        missing_per_gain = 1 / (2**SLOWEST_RATE - 1)
+        to_come = missing_per_gain * (named - half.named - half.named_effect)
+        still_to_come = np.maximum(to_come.mean(axis=0), 0.0)
+        high = np.maximum(high, np.minimum(band(named + to_come, level).high, np.minimum(largest, total / precision)))
     return ExposureCurve(
         precision=precision,
-        named=_band(named, level, largest),
-        correct=_band(correct, level, largest),
-        share_correct=Band(share, np.maximum(share - spread, 0.0), np.minimum(share + spread, 1.0)),
-        total=float(truth.sum(axis=1).mean()),
-        num_models=len(values),
+        named=now,
+        correct=right,
+        share_correct=replace(band(shares, level).clipped(0.0, 1.0), mean=share),
+        interval=_monotone(Band(now.mean, now.low, high)),
+        still_to_come=still_to_come,
+        by_prior=by_prior,
+        total=total,
+        num_models=len(named),
         level=level,
-        still_to_come=gain,
     )
-
-
-def _band(per_model: Floats, level: float, largest: float) -> Band:
-    mean, spread = per_model.mean(axis=0), _half_width(per_model, level)
-    return Band(mean, np.maximum(mean - spread, 0.0), np.minimum(mean + spread, largest))
-
-
-def _half_width(per_model: Floats, level: float) -> Floats:
-    """Student's t times the standard error of the mean over models, shape (P,)."""
-    num_models = len(per_model)
-    factor = float(scipy.special.stdtrit(num_models - 1, (1 + level) / 2))
-    width: Floats = factor * per_model.std(axis=0, ddof=1) / math.sqrt(num_models)
-    return width
-
-
-def _per_node(values: Floats, truth: Flags, ids: Ints, threshold: float, level: float) -> NodeExposure:
-    num_named = ((values >= threshold) & truth).sum(axis=0, dtype=np.int64)
-    return NodeExposure(ids, truth.sum(axis=0, dtype=np.int64), num_named, level)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import scipy.special
 
 from bmpaudit.arrays import Flags, Floats
 from bmpaudit.attack.rules import log_prior_odds
@@ -80,15 +81,22 @@ class PriorOdds:
         """Which nodes are neither surely in nor surely out, as far as is known, shape (N,)."""
         return np.isfinite(self.log_odds)
 
-    @property
-    def floor_right(self) -> float:
-        """What the sampler alone gives away of members (Prop. 1)."""
-        return float(self.low.max()) + 0.0
+    def at_level(self, level: float) -> PriorOdds:
+        """The same priors with limits for a bound on MP at another level."""
+        if self.num_draws == 0:
+            return self
+        prob = scipy.special.expit(self.log_odds)
+        return PriorOdds.of(prob, len(prob), self.num_draws, 1 - level)
 
     @property
-    def floor_left(self) -> float:
-        """What the sampler alone gives away of non-members (Prop. 1)."""
-        return float((-self.high).max()) + 0.0
+    def floor_right(self) -> tuple[float, float]:
+        """What the sampler alone gives away of members (Prop. 1): a lower and an upper limit."""
+        return float(self.low.max()) + 0.0, float(self.high.max()) + 0.0
+
+    @property
+    def floor_left(self) -> tuple[float, float]:
+        """What the sampler alone gives away of non-members (Prop. 1): a lower and an upper limit."""
+        return float((-self.high).max()) + 0.0, float((-self.low).max()) + 0.0
 
     def mp_level(self, level: float) -> float:
         """Level at which the guesses have to hold so that guesses and priors together hold at `level`."""

@@ -29,9 +29,9 @@ from bmpaudit.proof.guesses import (
     most_confident,
 )
 from bmpaudit.proof.priors import PriorOdds
-from bmpaudit.proof.result import ONE_GUESS, PREQUENTIAL, Proof, ProvenBound
+from bmpaudit.proof.result import ONE_GUESS, PREQUENTIAL, SURE, Proof, ProvenBound
 from bmpaudit.proof.scored_models import ScoredModels
-from bmpaudit.proof.scoring import ClaimsByOrder, claims_of_attack, sources_of
+from bmpaudit.proof.scoring import ClaimsByOrder, SaysNothingError, Source, claims_of_attack, sources_of
 
 Method = Literal["one-guess", "prequential"]
 Guessed = dict[Parameter, tuple[Choice, Guesses]]
@@ -108,12 +108,8 @@ def prove(
 
     def guess(fitted: Evidence, challenged: Evidence) -> Guessed:
         is_allowed = _allowed(fitted, priors)
-        on_fitting = {
-            name: claims_of_attack(source, fitted, None, priors.log_odds, is_allowed, threads)
-            for name, source in sources.items()
-        }
         return _guess(
-            on_fitting,
+            _claims_on_fitting(sources, fitted, priors, is_allowed, threads),
             lambda name: claims_of_attack(sources[name], challenged, fitted, priors.log_odds, is_allowed, threads),
             fitted,
             challenged,
@@ -195,6 +191,25 @@ def prove_scores(
     return _prove_once(guessed, fitted, others, priors, level)
 
 
+def _claims_on_fitting(
+    sources: Mapping[str, Source], fitted: Evidence, priors: PriorOdds, is_allowed: Flags, num_threads: int
+) -> dict[str, ClaimsByOrder]:
+    """Statements about the fitting models, by those of the sources that have any to make.
+
+    Raises:
+        SaysNothingError: if none has.
+    """
+    claims, reasons = {}, []
+    for name, source in sources.items():
+        try:
+            claims[name] = claims_of_attack(source, fitted, None, priors.log_odds, is_allowed, num_threads)
+        except SaysNothingError as reason:
+            reasons.append(reason)
+    if not claims:
+        raise reasons[0]
+    return claims
+
+
 def _guess(
     on_fitting: Mapping[str, ClaimsByOrder],
     on_challenged: Callable[[str], ClaimsByOrder],
@@ -242,7 +257,7 @@ def _prove_once(
         bounds[parameter] = ProvenBound(
             parameter=parameter,
             proven=proven,
-            floor=_floor(parameter, priors),
+            **_floor(parameter, priors),
             level=level,
             method=ONE_GUESS,
             num_fitting=fitting.num_models,
@@ -250,7 +265,21 @@ def _prove_once(
             choice=choice,
             guesses=guesses,
         )
-    return Proof(**bounds)
+    return Proof(**bounds, is_leakage_proven=_proves_leakage(bounds["mp"], priors))
+
+
+def _proves_leakage(bound: ProvenBound, priors: PriorOdds) -> bool:
+    """Whether MP's ε is above 0, at 99 % or the bound's own level if that is higher; see `Proof`."""
+    level = max(SURE, bound.level)
+    sure, guesses = priors.at_level(level), bound.guesses
+    log_odds = np.where(guesses.says_member, sure.high[guesses.node], -sure.low[guesses.node])
+    if bound.method == ONE_GUESS:
+        proven = mp_bound(guesses.num_hits, log_odds, sure.mp_level(level))
+    else:
+        running = AnytimeBound(sure.mp_level(level), lowest=0.0)
+        running.update_all(guesses.is_hit, log_odds)
+        proven = running.value
+    return proven is not None and proven > 0
 
 
 def _prove_prequentially(
@@ -277,7 +306,7 @@ def _prove_prequentially(
         parameter: ProvenBound(
             parameter=parameter,
             proven=running[parameter].value,
-            floor=_floor(parameter, priors),
+            **_floor(parameter, priors),
             level=level,
             method=PREQUENTIAL,
             num_fitting=first,
@@ -287,7 +316,7 @@ def _prove_prequentially(
         )
         for parameter, (choice, guesses) in total.items()
     }
-    return Proof(**bounds)
+    return Proof(**bounds, is_leakage_proven=_proves_leakage(bounds["mp"], priors))
 
 
 def refits(num_models: int) -> Iterator[int]:
@@ -303,8 +332,9 @@ def refits(num_models: int) -> Iterator[int]:
     yield num_models
 
 
-def _floor(parameter: Parameter, priors: PriorOdds) -> float:
-    return {"epsilon_right": priors.floor_right, "epsilon_left": priors.floor_left, "mp": 0.0}[parameter]
+def _floor(parameter: Parameter, priors: PriorOdds) -> dict[str, float]:
+    limits = {"epsilon_right": priors.floor_right, "epsilon_left": priors.floor_left, "mp": (0.0, 0.0)}[parameter]
+    return dict(zip(("floor", "floor_high"), limits, strict=True))
 
 
 def _allowed(fitting: Evidence | ScoredModels, priors: PriorOdds) -> Flags:

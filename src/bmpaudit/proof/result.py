@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from bmpaudit.plain import plain
-from bmpaudit.proof.guesses import Choice, Guesses, Parameter
+from bmpaudit.proof.guesses import PARAMETERS, Choice, Guesses, Parameter, Threshold
 
 SYMBOLS: dict[str, str] = {"epsilon_right": "ε_R", "epsilon_left": "ε_L", "mp": "MP ε"}
 ONE_GUESS, PREQUENTIAL = "one guess per model", "prequential"
+SURE = 0.99
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +26,8 @@ class ProvenBound:
     Attributes:
         parameter: What is bounded: epsilon_right, epsilon_left or mp.
         proven: The bound; None if nothing is proven.
-        floor: What the sampler alone gives away (Prop. 1), a confidence bound if priors were sampled.
+        floor: What the sampler alone gives away (Prop. 1), a lower confidence limit if priors were sampled.
+        floor_high: The same, an upper confidence limit if priors were sampled.
         level: Confidence level.
         method: Method: one guess per model, or prequential.
         num_fitting: Number of models that the rule was fitted on; for the prequential method, at the end.
@@ -33,6 +39,7 @@ class ProvenBound:
     parameter: Parameter
     proven: float | None
     floor: float
+    floor_high: float
     level: float
     method: str
     num_fitting: int
@@ -53,13 +60,48 @@ class ProvenBound:
     @property
     def is_beyond_floor(self) -> bool:
         """Whether more is proven than the sampler alone implies."""
-        return self.proven is not None and self.proven > self.floor
+        return self.proven is not None and self.proven > self.floor_high
 
     def to_plain(self) -> dict[str, Any]:
         """Values as JSON can hold them."""
-        names = ("proven", "floor", "level", "method", "num_fitting", "num_challenged", "num_guesses", "num_hits")
+        names = (
+            *("proven", "floor", "is_beyond_floor", "level", "method"),
+            *("num_fitting", "num_challenged", "num_guesses", "num_hits"),
+        )
         values: dict[str, Any] = plain({name: getattr(self, name) for name in names} | {"source": self.choice.source})
         return values
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything as plain arrays; `from_arrays` reads it."""
+        scalars = {
+            name: getattr(self, name)
+            for name in ("floor", "floor_high", "level", "method", "num_fitting", "num_challenged")
+        } | {
+            "proven": np.nan if self.proven is None else self.proven,
+            "source": self.choice.source,
+            "order": self.choice.order,
+            "threshold": self.choice.threshold.value,
+            "expected": self.choice.threshold.expected,
+        }
+        guesses = {f"guess_{each.name}": getattr(self.guesses, each.name) for each in fields(Guesses)}
+        return {name: np.asarray(value) for name, value in (scalars | guesses).items()}
+
+    @classmethod
+    def from_arrays(cls, parameter: Parameter, arrays: Mapping[str, npt.NDArray[Any]]) -> ProvenBound:
+        """What `to_arrays` gave."""
+        value = {name: array.item() for name, array in arrays.items() if array.ndim == 0}
+        return cls(
+            parameter=parameter,
+            proven=None if np.isnan(value["proven"]) else value["proven"],
+            floor=value["floor"],
+            floor_high=value["floor_high"],
+            level=value["level"],
+            method=value["method"],
+            num_fitting=value["num_fitting"],
+            num_challenged=value["num_challenged"],
+            choice=Choice(value["source"], value["order"], Threshold(value["threshold"], value["expected"])),
+            guesses=Guesses(**{each.name: arrays[f"guess_{each.name}"] for each in fields(Guesses)}),
+        )
 
     def __str__(self) -> str:
         return self.row()
@@ -84,11 +126,16 @@ class Proof:
         epsilon_right: Bound on ε_R: how sure an adversary can become that a node is in.
         epsilon_left: Bound on ε_L: how sure they can become that a node is not in.
         mp: Bound on ε of MP: how far the odds move either way.
+        is_leakage_proven: Whether the guesses show, with 99 % confidence (or `level`, if that is higher), that models
+            give away more than the sampling does: MP's ε is above 0. No guess of a mechanism that gives away nothing is
+            right more often than its prior says, however nodes depend on each other. Limits of sampled priors are
+            allowed for.
     """
 
     epsilon_right: ProvenBound
     epsilon_left: ProvenBound
     mp: ProvenBound
+    is_leakage_proven: bool
 
     @property
     def bounds(self) -> tuple[ProvenBound, ProvenBound, ProvenBound]:
@@ -98,6 +145,21 @@ class Proof:
     def to_plain(self) -> dict[str, Any]:
         """By parameter, values as JSON can hold them."""
         return {bound.parameter: bound.to_plain() for bound in self.bounds}
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything as plain arrays, by parameter and name; `from_arrays` reads it."""
+        arrays = {f"{each.parameter}.{name}": array for each in self.bounds for name, array in each.to_arrays().items()}
+        return arrays | {"is_leakage_proven": np.array(self.is_leakage_proven)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Proof:
+        """What `to_arrays` gave."""
+        parts: dict[str, dict[str, npt.NDArray[Any]]] = {}
+        for key, array in arrays.items():
+            parameter, _, name = key.partition(".")
+            parts.setdefault(parameter, {})[name] = array
+        bounds = {parameter: ProvenBound.from_arrays(parameter, parts[parameter]) for parameter in PARAMETERS}
+        return cls(**bounds, is_leakage_proven=bool(arrays["is_leakage_proven"]))
 
     def __str__(self) -> str:
         first = self.epsilon_right

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,12 +12,16 @@ from bmpaudit import registry
 from bmpaudit.arrays import Flags, Floats
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.not_auditable import can_be_attacked
-from bmpaudit.attack.scoring import MAX_BLOCK, rounds
+from bmpaudit.attack.scoring import MAX_BLOCK, rounds, score_round
 from bmpaudit.errors import InputError
-from bmpaudit.interfaces import Attack, LeaveOneOutAttack
+from bmpaudit.interfaces import Attack
 from bmpaudit.proof.guesses import Claims, Order, most_confident
 
 ClaimsByOrder: TypeAlias = Mapping[Order, Claims]
+
+
+class SaysNothingError(InputError):
+    """An attack has no statement to make about any model: its scores are all the same, or there are none."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,8 @@ def claims_of_attack(
         num_threads: Number of threads.
 
     Raises:
-        InputError: if a score is NaN, or no node can be attacked.
+        InputError: if the attack fails, or scores are NaN or of the wrong shape.
+        SaysNothingError: if no node can be attacked, or each model left out of its own fit has the same scores.
     """
     models, fitting = source.seen(models), None if fitting is None else source.seen(fitting)
     nodes = models.nodes
@@ -88,27 +93,19 @@ def claims_of_attack(
         scores = np.empty((models.num_models, len(block)))
         is_scored = is_allowed[block]
         for each in rounds(source.attack, models, fitting):
-            challenged = each.challenged.about(block)
-            if each.fitting is not None:
-                made = source.attack.score(each.fitting.about(block), challenged, num_threads=num_threads)
-            else:
-                made = cast(LeaveOneOutAttack, source.attack).score_left_out(challenged, num_threads=num_threads)
+            made = score_round(source.attack, each.about(block), num_threads=num_threads, is_asked=is_allowed[block])
             scores[each.rows] = made.log_likelihood_ratio
             is_scored &= can_be_attacked(block, made.not_auditable)
         if not is_scored.any():
             continue
         num_scored += int(is_scored.sum())
         values = scores[:, is_scored]
-        if np.isnan(values).any():
-            row, column = np.unravel_index(int(np.isnan(values).argmax()), values.shape)
-            where = f"model {models.indices[row]}, {models.label(int(block[is_scored][column]))}"
-            raise InputError(f"attack {source.name}: scores must not be NaN, got one for {where}")
         lowest, highest = min(lowest, float(values.min())), max(highest, float(values.max()))
         for order, surest in most_confident(scores, log_prior_odds[block], is_scored, block).items():
             claims[order] = claims[order].merge(surest) if order in claims else surest
     if not num_scored:
         num_fitting = models.num_models if fitting is None else fitting.num_models
-        raise InputError(f"attack {source.name}: no node can be attacked with {num_fitting} models to fit on")
+        raise SaysNothingError(f"attack {source.name}: no node can be attacked with {num_fitting} models to fit on")
     if fitting is None and lowest == highest:
-        raise InputError(f"attack {source.name}: scores must differ, got {lowest:g} for all models and nodes")
+        raise SaysNothingError(f"attack {source.name}: scores must differ, got {lowest:g} for all models and nodes")
     return claims

@@ -5,18 +5,19 @@ from __future__ import annotations
 import base64
 import html
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
 from bmpaudit.report import words
+from bmpaudit.report.compare_words import NAMED, changes, side_by_side
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 PERCENTILES = ("5\u00a0%", "50\u00a0%", "95\u00a0%")
 HASH_DIGITS = 16  # the rest is in compare.json
 
 
-def render_compare_page(data: Mapping[str, Any], pictures: Mapping[str, bytes]) -> str:
+def render_compare_page(data: Mapping[str, Any], pictures: Mapping[str, tuple[str, bytes]]) -> str:
     """The page of a comparison.
 
     Every text is escaped, pictures are images (in which no script would run), and the page's Content-Security-Policy
@@ -24,37 +25,36 @@ def render_compare_page(data: Mapping[str, Any], pictures: Mapping[str, bytes]) 
 
     Args:
         data: What `Comparison.to_dict` gives (docs/compare.md).
-        pictures: SVG by caption.
+        pictures: Caption and SVG: `exposure`, and `estimated` if there is anything estimated.
     """
     audits = data["audits"]
     first = audits[0]["label"]
-    symbol = data["symbol"]
-    attacks = dict.fromkeys(audit["variant"] for audit in audits)
     parts = {
         "policy": POLICY,
         "style": _part("page.css") + _part("compare.css"),
         "title": _escape(", ".join(audit["label"] for audit in audits)),
-        "subtitle": _symbols(f"{symbol} of definition {data['definition']}; attack {', '.join(attacks)}"),
+        "subtitle": _escape(" · ".join(dict.fromkeys(audit["title"] for audit in audits))),
         "first": _escape(first),
+        "named": NAMED[data["side"]],
         "verdicts": "".join(f'<p class="verdict">{_symbols(text)}</p>' for text in data["verdicts"]),
         "cautions": _list(data["cautions"], "cautions"),
-        "audits": _audits(audits),
-        "differences": _differences(data["differences"], symbol),
-        "pictures": "".join(_picture(caption, svg) for caption, svg in pictures.items()),
-        "settings": _settings(data["settings"], [audit["label"] for audit in audits]),
+        "audits": _side_by_side(audits),
+        "differences": "".join(_difference(each) for each in data["differences"]),
+        "picture": _picture(*pictures["exposure"]),
         "nodes": "".join(_nodes(each, first) for each in data["nodes"]),
+        "estimated": _estimated(data["estimated"], pictures),
+        "settings": _settings(data["settings"], [audit["label"] for audit in audits]),
         "is_not": _list(data["is_not"], ""),
         "provenance": _table(
-            ["audit", "folder", "fingerprint", "graph"],
+            ["audit", "folder", "release", "fingerprint", "graph"],
             [
                 [
-                    _escape(audit["label"]),
-                    _escape(audit["folder"]),
+                    *(_escape(audit[key]) for key in ("label", "folder", "release")),
                     *(_hash(audit[key]) for key in ("fingerprint", "graph")),
                 ]
                 for audit in audits
             ],
-            num_texts=4,
+            num_texts=5,
         ),
         "version": _escape(data["bmpaudit"]),
     }
@@ -62,33 +62,19 @@ def render_compare_page(data: Mapping[str, Any], pictures: Mapping[str, bytes]) 
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _part("compare.html"))
 
 
-def _audits(audits: Sequence[Mapping[str, Any]]) -> str:
-    head = ["audit", "settings", *PERCENTILES, "floor", "proven", "nodes", "prior’s share"]
-    rows = [
-        [
-            _escape(audit["label"]),
-            _escape(audit["title"]),
-            *(words.number(audit[key]) for key in ("p5", "p50", "p95", "floor")),
-            "nothing" if audit["proven"] is None else words.number(audit["proven"]),
-            f"{audit['num_nodes']:,}",
-            words.percent(audit["prior_share"]) + (" (dominated)" if audit["is_prior_dominated"] else ""),
-        ]
-        for audit in audits
-    ]
-    return _table(head, rows, num_texts=2)
+def _side_by_side(audits: Sequence[Mapping[str, Any]]) -> str:
+    rows = [[_symbols(name), *map(_escape, cells)] for name, cells in side_by_side(audits)]
+    return _table(["per released model", *(_escape(audit["label"]) for audit in audits)], rows, num_texts=1)
 
 
-def _differences(differences: Sequence[Mapping[str, Any]], symbol: str) -> str:
-    head = ["audit", *(f"{_symbols(symbol)} {end}" for end in PERCENTILES), "probability of leaking more"]
-    rows = [
-        [
-            _escape(each["audit"]),
-            *(words.signed(each[key]) for key in ("p5", "p50", "p95")),
-            words.probability(each["more_prob"]),
-        ]
-        for each in differences
-    ]
-    return _table(head, rows, num_texts=1)
+def _difference(difference: Mapping[str, Any]) -> str:
+    rows = [[_escape(name), *map(_escape, change)] for name, change in changes(difference["figures"])]
+    table = _table(["", "difference", "95\u00a0% interval"], rows, num_texts=1)
+    return (
+        f"<h3>{_escape(difference['audit'])} − {_escape(difference['to'])}</h3>"
+        f'<div class="scroll" role="region" aria-label="Differences" tabindex="0">{table}</div>'
+        f"<p>Intervals are from {_escape(difference['basis'])}. {_symbols(difference['proven'])}</p>"
+    )
 
 
 def _settings(settings: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> str:
@@ -97,7 +83,7 @@ def _settings(settings: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> s
     rows = [
         [
             f"<code>{_escape(each['key'])}</code>"
-            + (' <span class="is-beside">(does not affect the posterior)</span>' if each["is_beside"] else ""),
+            + (' <span class="is-beside">(not counted)</span>' if each["is_beside"] else ""),
             *(_escape(_setting(value)) for value in each["values"]),
         ]
         for each in settings
@@ -109,30 +95,54 @@ def _settings(settings: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> s
 def _nodes(compared: Mapping[str, Any], first: str) -> str:
     section = f"<h3>{_escape(compared['audit'])} compared with {_escape(first)}</h3>"
     if compared["not_comparable"]:
-        return section + f'<p class="notice">{_escape(compared["not_comparable"])}.</p>'
+        return section + f'<p class="notice">{_escape(compared["sentence"])}</p>'
     section += f"<p>{_escape(compared['sentence'])}</p>"
-    symbol = _symbols(compared["symbol"])
-    rows_shown = compared["changed_most"]
-    has_flags = any(row["is_constant"] for row in rows_shown)
     head = [
-        *("node", "class", f"{symbol}, {_escape(first)}", f"{symbol}, {_escape(compared['audit'])}", "change"),
-        "probability of leaking more",
-        *(["flag"] if has_flags else []),
+        *("node", "class", f"exposure, {_escape(first)}", f"exposure, {_escape(compared['audit'])}"),
+        "change [points]",
     ]
     rows = [
         [
             _escape(row["name"]),
             _escape(row["class"]),
-            *(_interval(row, name, words.number) for name in ("first", "second")),
-            _interval(row, "change", words.signed),
-            words.probability(row["more_prob"]),
-            *(["constant decision" if row["is_constant"] else ""] if has_flags else []),
+            *(
+                f"{words.percent(row[f'{name}_exposure'])} "
+                f'<span class="interval">({row[f"{name}_named"]:,} of {row[f"{name}_models"]:,})</span>'
+                for name in ("first", "second")
+            ),
+            f"{words.signed(100 * row['change'], 0)} "
+            f'<span class="interval">({words.signed(100 * row["change_low"], 0)} to '
+            f"{words.signed(100 * row['change_high'], 0)})</span>",
         ]
-        for row in rows_shown
+        for row in compared["changed_most"]
     ]
     table = _table(head, rows, num_texts=2)
     return (
         section + f'<div class="scroll" role="region" aria-label="Nodes that changed most" tabindex="0">{table}</div>'
+    )
+
+
+def _estimated(estimated: Mapping[str, Any] | None, pictures: Mapping[str, tuple[str, bytes]]) -> str:
+    if estimated is None:
+        return "<p>Nothing: no leakage was found in any of the audits, so an estimate would mean nothing.</p>"
+    head = [f"{_symbols(estimated['symbol'])} ({_escape(estimated['definition'])})", *PERCENTILES, "floor", "nodes"]
+    more = [None, *(each["more_prob"] for each in estimated["differences"])]
+    rows = [
+        [
+            _escape(row["audit"]),
+            *(words.number(row[key]) for key in ("p5", "p50", "p95", "floor")),
+            f"{row['num_nodes']:,}",
+            words.percent(row["prior_share"]) + (" (dominated)" if row["is_prior_dominated"] else ""),
+            "" if larger is None else words.probability(larger),
+        ]
+        for row, larger in zip(estimated["audits"], more, strict=True)
+    ]
+    table = _table([*head, "prior’s share", "larger than in the first"], rows, num_texts=1)
+    return (
+        "".join(f"<p>{_symbols(text)}</p>" for text in estimated["sentences"])
+        + _list(estimated["cautions"], "cautions")
+        + f'<div class="scroll" role="region" aria-label="Posteriors" tabindex="0">{table}</div>'
+        + _picture(*pictures["estimated"])
     )
 
 
@@ -160,11 +170,6 @@ def _list(texts: Sequence[str], kind: str) -> str:
         return ""
     items = "".join(f"<li>{_symbols(text)}</li>" for text in texts)
     return f'<ul class="{kind}">{items}</ul>' if kind else f"<ul>{items}</ul>"
-
-
-def _interval(row: Mapping[str, Any], name: str, write: Callable[[words.Number], str]) -> str:
-    low, middle, high = (write(row[f"{name}_{end}"]) for end in ("low", "median", "high"))
-    return f'{middle} <span class="interval">({low} to {high})</span>'
 
 
 def _setting(value: Any) -> str:

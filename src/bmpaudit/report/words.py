@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 MISSING = "–"
 MINUS = "−"
 LARGEST_SHOWN_ODDS = 1e6
+USUAL_DIGITS, ALL_DIGITS = 6, 17  # of a confidence level
 INFINITE = {"inf": math.inf, "-inf": -math.inf}  # as JSON has them
 
 Number = float | str | None
@@ -85,6 +86,16 @@ def percent(share: float | None, digits: int = 0) -> str:
     return MISSING if share is None else f"{100 * share:.{digits}f} %"
 
 
+def confidence(level: float) -> str:
+    """A confidence level as a percentage, with as many digits as it takes not to look certain.
+
+    >>> confidence(0.95), confidence(0.999), confidence(0.99999999)
+    ('95 %', '99.9 %', '99.999999 %')
+    """
+    texts = (f"{100 * level:.{digits}g}" for digits in range(USUAL_DIGITS, ALL_DIGITS + 1))
+    return f"{next((text for text in texts if float(text) < 100), '100')} %"
+
+
 def count(value: int, noun: str, plural: str | None = None) -> str:
     """A number of things.
 
@@ -92,6 +103,16 @@ def count(value: int, noun: str, plural: str | None = None) -> str:
     ('1 node', '1,204 nodes', '2 classes')
     """
     return f"{value:,} {noun if value == 1 else plural or f'{noun}s'}"
+
+
+def listed(items: Sequence[str]) -> str:
+    """Several things in a sentence.
+
+    >>> listed(["ε_R"]), listed(["ε_R", "ε_L"]), listed(["ε_R", "ε_L", "MP ε"])
+    ('ε_R', 'ε_R and ε_L', 'ε_R, ε_L and MP ε')
+    """
+    *first, last = items
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def odds(epsilon: float) -> str:
@@ -136,18 +157,18 @@ def floor(value: Number, *, is_exact: bool, level: float | None) -> str:
     """
     if value is None or is_exact:
         return number(value)
-    return f"≈ {number(value)}" if level is None else f"≥ {number(value)} ({percent(level)} confidence)"
+    return f"≈ {number(value)}" if level is None else f"≥ {number(value)} ({confidence(level)} confidence)"
 
 
 def proven(value: Number, *, level: float | None) -> str:
     """What the errors of the attack prove.
 
-    >>> proven(2.1, level=0.95), proven(None, level=0.95)
-    ('≥ 2.10 (95 % confidence)', 'nothing proven')
+    >>> proven(2.1, level=0.999), proven(None, level=0.95)
+    ('≥ 2.10 (99.9 % confidence)', 'nothing proven')
     """
     if value is None:
         return "nothing proven"
-    return f"≥ {number(value)}" + ("" if level is None else f" ({percent(level)} confidence)")
+    return f"≥ {number(value)}" + ("" if level is None else f" ({confidence(level)} confidence)")
 
 
 def replace_symbols(text: str, parameters: Iterable[Parameter]) -> str:

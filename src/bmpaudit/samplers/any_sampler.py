@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit.arrays import Floats, Ints
-from bmpaudit.errors import InputError
+from bmpaudit.errors import InputError, one_line
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import ExactPriors, Sampler
 from bmpaudit.registry import SAMPLER, name_of
@@ -43,7 +43,7 @@ def sample_nodes(sampler: AnySampler, graph: Graph, rng: np.random.Generator) ->
     except InputError:
         raise
     except Exception as failure:  # the user's code may raise anything
-        raise InputError(f"sampler {sampler_name(sampler)} failed: {_one_line(failure)}") from failure
+        raise InputError(f"sampler {sampler_name(sampler)} failed: {one_line(failure)}") from failure
     if nodes.ndim == 1 and nodes.size == 0:
         return np.empty(0, dtype=np.int64)
     return _distinct_nodes(nodes, drawn, sampler, graph)
@@ -62,10 +62,6 @@ def _distinct_nodes(nodes: npt.NDArray[Any], drawn: Any, sampler: AnySampler, gr
     if len(distinct) != len(nodes):
         raise InputError(f"sampler {name} must return distinct node ids, got {len(nodes) - len(distinct)} repeated")
     return distinct.astype(np.int64)
-
-
-def _one_line(failure: Exception) -> str:
-    return " ".join(f"{type(failure).__name__}: {failure}".split())
 
 
 def _draw_function(sampler: AnySampler) -> Callable[[Graph, np.random.Generator], npt.ArrayLike]:
@@ -107,7 +103,7 @@ def exact_priors(sampler: ExactPriors, graph: Graph) -> Floats:
     except InputError:
         raise
     except Exception as failure:  # the user's code may raise anything
-        raise InputError(f"exact_priors of sampler {name} failed: {_one_line(failure)}") from failure
+        raise InputError(f"exact_priors of sampler {name} failed: {one_line(failure)}") from failure
     if prob.shape != (graph.num_nodes,):
         raise InputError(
             f"exact_priors of sampler {name} must have shape ({graph.num_nodes},), one for each node, got {prob.shape}"

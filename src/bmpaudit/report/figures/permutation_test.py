@@ -12,7 +12,7 @@ from bmpaudit.errors import InputError
 from bmpaudit.report.figures.style import BLUE, FAINT, Width, legend_above, limits, new_figure, styled, vector
 from bmpaudit.report.words import count
 
-STATISTIC = r"mean over nodes of $|A/n_0 + B/n_1 - 1|$"
+STATISTIC = "AUC of the attack (0.5 is guessing)"
 BINS: dict[Width, int] = {"one": 60, "two": 120}
 DOT = 0.09  # inches from one dot of a pile to the next
 

@@ -1,7 +1,7 @@
 // Charts by Plotly, as SVG: one look, drawn one after the other once the library is inflated.
 import {byId, element} from './dom.js';
 import {formatCount, formatFixed, formatInterval, formatSignificant, shorten} from './format.js';
-import {nodes, selectNode} from './state.js';
+import {namedInWords, nodes, selectNode} from './state.js';
 
 export const OKABE_ITO = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000', '#8c8c00'];
 // Cividis, from much to little: on white paper what leaks most is darkest.
@@ -36,6 +36,7 @@ export function hoverText(position) {
     `<b>${forPlotly(shorten(nodes.name[position], 50))}</b>`,
     `class ${forPlotly(shorten(nodes.class[position], 50))}, degree ${formatCount(nodes.degree[position])}`,
     `prior ${formatSignificant(nodes.prior_prob[position])}`,
+    namedInWords(position),
     `e<sub>R</sub> ${formatFixed(nodes.right_median[position])} (${formatInterval(nodes.right_low[position], nodes.right_high[position])})`,
     ...(nodes.flag[position] ? [forPlotly(shorten(nodes.flag[position], 60))] : []),
   ].join('<br>');
@@ -76,7 +77,15 @@ export function layoutOf(more) {
 
 // `figure()` gives {traces, layout}, or {empty: why there is nothing to draw}. `marks()`: shapes that move often.
 export function addChart(id, label, figure, marks = null) {
-  const chart = {place: byId(id), figure, marks, isDrawn: false, shapes: []};
+  const chart = {
+    place: byId(id),
+    figure,
+    marks,
+    isDrawn: false,
+    hasPlot: false,
+    drawing: Promise.resolve(),
+    shapes: [],
+  };
   chart.place.setAttribute('role', 'img');
   chart.place.setAttribute('aria-label', label);
   charts.push(chart);
@@ -84,20 +93,27 @@ export function addChart(id, label, figure, marks = null) {
 }
 
 export function drawChart(chart) {
-  if (!window.Plotly) return;
+  // Without a width it is folded away, and would be drawn at a wrong size: `drawInside` makes up for it.
+  if (!window.Plotly || !chart.place.clientWidth) return;
   const {empty, traces, layout} = chart.figure();
   const {place} = chart;
-  place.classList.toggle('is-empty', Boolean(empty));
+  chart.isDrawn = !empty;
   if (empty) {
-    if (chart.isDrawn) Plotly.purge(place);
-    chart.isDrawn = false;
-    place.replaceChildren(empty);
+    // Plotly finishes a drawing later, and must not find it gone by then.
+    chart.drawing.then(() => {
+      if (chart.isDrawn) return;
+      if (chart.hasPlot) Plotly.purge(place);
+      chart.hasPlot = false;
+      place.classList.add('is-empty');
+      place.replaceChildren(empty);
+    });
     return;
   }
+  place.classList.remove('is-empty');
   chart.shapes = layout.shapes ?? [];
   const full = chart.marks ? {...layout, shapes: [...chart.shapes, ...chart.marks()]} : layout;
-  if (chart.isDrawn) {
-    Plotly.react(place, traces, full);
+  if (chart.hasPlot) {
+    chart.drawing = Promise.all([chart.drawing, Plotly.react(place, traces, full)]);
     return;
   }
   place.replaceChildren();
@@ -107,12 +123,17 @@ export function drawChart(chart) {
     displayModeBar: !place.matches('.low, .flat'),
     modeBarButtons: [['zoom2d', 'pan2d', 'resetScale2d', 'toImage']],
   };
-  Plotly.newPlot(place, traces, full, config);
-  chart.isDrawn = true;
+  chart.drawing = Plotly.newPlot(place, traces, full, config);
+  chart.hasPlot = true;
   place.on('plotly_click', ({points}) => {
     const hit = points.find((point) => Number.isInteger(point.customdata));
     if (hit) selectNode(hit.customdata);
   });
+}
+
+// After unfolding: what is inside may be missing, or older than what the reader chose since.
+export function drawInside(place) {
+  charts.filter((chart) => place.contains(chart.place)).forEach(drawChart);
 }
 
 // Only the shapes: cheap, also among thousands of points.

@@ -13,9 +13,14 @@ export function element(tag, properties = {}, ...children) {
   return made;
 }
 
+// "99 %" and "10 : 1" stay on one line.
+export function keepTogether(text) {
+  return String(text).replace(/(?<=[\d,.]) (?=%)| (?=: [\d<])|(?<=[\d] :) (?=\d)/g, '\u00a0');
+}
+
 // Text in which ε_R, e_L and the like get their subscript.
 export function withSubscripts(text) {
-  return String(text)
+  return keepTogether(text)
     .split(/([εe]_[A-Za-z0-9])(?![A-Za-z0-9])/)
     .map((piece, index) =>
       index % 2

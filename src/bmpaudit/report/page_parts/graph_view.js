@@ -1,12 +1,14 @@
 // The graph on a canvas: thousands of nodes and edges stay quick there.
 import {CIVIDIS, OKABE_ITO, SELECTED_COLOUR} from './charts.js';
 import {byId, element, withSubscripts} from './dom.js';
-import {formatCount, formatCounted, formatFixed, formatInterval, isNumber, shorten} from './format.js';
+import {formatCount, formatCounted, formatFixed, formatInterval, formatPercent, isNumber, shorten} from './format.js';
 import {nodeButton} from './node_button.js';
 import {
+  byRank,
   data,
   isAboveThreshold,
   isAudited,
+  namedInWords,
   neighbours,
   nodes,
   numShown,
@@ -16,6 +18,8 @@ import {
   whenChanged,
 } from './state.js';
 import {largest, smallest} from './statistics.js';
+
+const PALE = '#e3e7eb'; // never named
 
 function mixColours(scale, share) {
   const place = Math.min(Math.max(share, 0), 1) * (scale.length - 1);
@@ -45,14 +49,21 @@ function graphColours(key) {
     };
   }
   const values = nodes[key];
-  const [low, high] = [smallest(values), largest(values)];
-  const colours = values.map((value) =>
-    isNumber(value) ? mixColours(CIVIDIS, high > low ? (value - low) / (high - low) : 0.5) : null,
-  );
+  const isExposure = key.endsWith('_exposure');
+  const [low, high] = [isExposure ? 0 : smallest(values), largest(values)];
+  const colourOf = (value) => {
+    if (!isNumber(value)) return null;
+    if (isExposure && value === 0) return PALE;
+    return mixColours(CIVIDIS, high > low ? (value - low) / (high - low) : 0.5);
+  };
+  const hasBar = isExposure ? high > 0 : low <= high;
   return {
-    colours,
-    bar: low <= high ? [low, high] : null,
-    swatches: values.some((value) => !isNumber(value)) ? [['#fff', 'not audited']] : [],
+    colours: values.map(colourOf),
+    bar: hasBar ? [low, high].map((end) => (isExposure ? formatPercent(end) : formatFixed(end))) : null,
+    swatches: [
+      ...(isExposure && values.includes(0) ? [[PALE, 'never named']] : []),
+      ...(values.some((value) => !isNumber(value)) ? [['#fff', 'not known']] : []),
+    ],
   };
 }
 
@@ -61,7 +72,7 @@ function showGraphLegend({bar, swatches}) {
   if (bar) {
     const strip = element('span', {class: 'bar'});
     strip.style.background = `linear-gradient(to right, ${CIVIDIS.join(',')})`;
-    parts.push(element('span', {}, formatFixed(bar[0])), strip, element('span', {}, formatFixed(bar[1])));
+    parts.push(element('span', {}, bar[0]), strip, element('span', {}, bar[1]));
   }
   swatches.forEach(([colour, label]) => {
     const swatch = element('span', {class: 'swatch'});
@@ -78,7 +89,7 @@ export function show() {
   const margin = 18;
   const view = {zoom: 1, x: 0.5, y: 0.5, hovered: null, width: 0, height: 0};
   const edges = {source: data.edges?.source ?? [], target: data.edges?.target ?? []};
-  let paint = graphColours('right_median');
+  let paint = graphColours('member_exposure');
   let isWaiting = false;
 
   const across = (position) => view.width / 2 + (nodes.x[position] - view.x) * (view.width - 2 * margin) * view.zoom;
@@ -120,10 +131,8 @@ export function show() {
     pen.fillText(text, x, y);
   }
 
-  // What leaks most is drawn last, so that it is not hidden.
-  const order = [...positions].sort(
-    (one, other) => (nodes.right_median[one] ?? -Infinity) - (nodes.right_median[other] ?? -Infinity) || one - other,
-  );
+  // Who is most at risk is drawn last, so that nobody hides them.
+  const order = [...byRank].reverse();
 
   function draw() {
     isWaiting = false;
@@ -180,12 +189,12 @@ export function show() {
     }
     tip.hidden = position === null;
     if (position === null) return;
-    const leakage = isAudited(position)
+    const errors = isAudited(position)
       ? `e_R ${formatFixed(nodes.right_median[position])} (${formatInterval(nodes.right_low[position], nodes.right_high[position])})`
       : nodes.flag[position] || 'not audited';
     tip.replaceChildren(
-      `${shorten(nodes.name[position], 60)}\nclass ${shorten(nodes.class[position])}, ${formatCounted(neighbours[position].length, 'neighbour')}\n`,
-      ...withSubscripts(leakage),
+      `${shorten(nodes.name[position], 60)}\nclass ${shorten(nodes.class[position])}, ${formatCounted(neighbours[position].length, 'neighbour')}\n${namedInWords(position)}\n`,
+      ...withSubscripts(errors),
     );
     tip.style.left = `${Math.min(across(position) + 12, Math.max(0, view.width - tip.offsetWidth - 4))}px`;
     tip.style.top = `${down(position) > view.height / 2 ? down(position) - tip.offsetHeight - 12 : down(position) + 12}px`;

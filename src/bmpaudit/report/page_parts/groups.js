@@ -1,4 +1,4 @@
-// Leakage by class, degree, homophily and prior: boxes, and every node as a point.
+// Exposure by class, degree, homophily and prior: boxes, and every node as a point.
 import {
   addChart,
   axis,
@@ -10,11 +10,12 @@ import {
   OKABE_ITO,
   plotlySymbol,
   ring,
+  SELECTED_COLOUR,
 } from './charts.js';
 import {byId} from './dom.js';
 import {formatCount, formatSignificant, isNumber, shorten} from './format.js';
-import {audited, isFlagged, nodes, state, whenChanged} from './state.js';
-import {boxOf, quantile} from './statistics.js';
+import {isFlagged, nodes, positions, state, whenChanged} from './state.js';
+import {boxOf, meanOf, quantile} from './statistics.js';
 
 const MAX_CLASSES = 16;
 
@@ -85,16 +86,18 @@ export function show() {
 
   const chart = addChart(
     'chart-groups',
-    'Leakage by group of nodes',
+    'Exposure by group of nodes',
     () => {
       const measure = nodes[measureSelect.value];
-      const members = audited.filter((position) => isNumber(measure[position]));
-      if (!members.length) return {empty: 'No node could be audited.'};
+      const members = positions.filter((position) => isNumber(measure[position]));
+      if (!members.length) return {empty: 'No node has a value.'};
       const groups = groupNodes(bySelect.value, members);
       places = new Map(
         groups.flatMap((group, index) => group.members.map((position) => [position, index + spread(position)])),
       );
       const order = [...places.keys()];
+      const isShare = measureSelect.value.endsWith('_exposure');
+      const isLogOdds = measureSelect.value.endsWith('_median');
       const title = measureSelect.selectedOptions[0].textContent;
       const ticktext = groups.map((group) => `${forPlotly(group.label)}<br>n = ${formatCount(group.members.length)}`);
       return {
@@ -115,6 +118,13 @@ export function show() {
             },
           },
           ...groups.map((group, index) => boxTrace(index, boxOf(group.members.map((position) => measure[position])))),
+          {
+            x: groups.map((_, index) => index),
+            y: groups.map((group) => meanOf(group.members.map((position) => measure[position]))),
+            mode: 'markers',
+            marker: {symbol: 'diamond', size: 11, color: SELECTED_COLOUR, line: {color: '#fff', width: 1}},
+            hovertemplate: isShare ? 'mean %{y:.1%}<extra></extra>' : 'mean %{y:.2f}<extra></extra>',
+          },
         ],
         layout: layoutOf({
           showlegend: false,
@@ -126,7 +136,9 @@ export function show() {
             range: [-0.6, groups.length - 0.4],
             showgrid: false,
           }),
-          yaxis: axis(`${plotlySymbol(title)} (log odds)`),
+          yaxis: isShare
+            ? axis(title, {tickformat: '.0%', rangemode: 'tozero'})
+            : axis(isLogOdds ? `${plotlySymbol(title)} (log odds)` : title),
         }),
       };
     },

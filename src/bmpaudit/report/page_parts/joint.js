@@ -6,6 +6,10 @@ import {quantile} from './statistics.js';
 
 export function show() {
   const all = data.joint ?? [];
+  if (!all.length) {
+    byId('joint').hidden = true;
+    return;
+  }
   const select = byId('joint-variant');
   fillOptions(
     select,

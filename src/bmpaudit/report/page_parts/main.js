@@ -2,15 +2,16 @@
 import {drawAllCharts, resizeForPrint} from './charts.js';
 import {byId} from './dom.js';
 import {showContents} from './navigation.js';
-import {announce, mostLeaking, selectFromAddress, state} from './state.js';
+import {announce, byRank, nodes, selectFromAddress, state} from './state.js';
 
 // The document's `data-state` is `loading`, then `built` once all but the charts is there, then `ready`.
 export function showPage(parts) {
   const root = document.documentElement;
-  showContents();
   parts.forEach((show) => show());
+  showContents(); // of the sections that have something to show
   if (!selectFromAddress()) {
-    state.selected = mostLeaking();
+    // Where nobody is ever named, nobody is singled out.
+    state.selected = nodes.member_named[byRank[0]] > 0 ? byRank[0] : null;
     announce('select');
   }
   window.addEventListener('hashchange', selectFromAddress);

@@ -2,12 +2,14 @@
 import {byId, element} from './dom.js';
 
 export function goToSection(id) {
+  const folded = byId(id).closest('details');
+  if (folded) folded.open = true;
   byId(id).scrollIntoView();
   byId(id).focus({preventScroll: true});
 }
 
 export function showContents() {
-  const sections = [...document.querySelectorAll('section[data-nav]')];
+  const sections = [...document.querySelectorAll('section[data-nav]')].filter((section) => !section.hidden);
   byId('contents').replaceChildren(
     ...sections.map((section) => element('a', {href: `#${section.id}`}, section.dataset.nav)),
   );

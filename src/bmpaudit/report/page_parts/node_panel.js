@@ -1,9 +1,18 @@
 // All about the selected node, beside the page or, on a small screen, below it.
-import {byId, element, withSubscripts} from './dom.js';
-import {formatCount, formatFixed, formatInterval, formatOdds, formatSignificant, isNumber, shorten} from './format.js';
+import {byId, element, keepTogether, withSubscripts} from './dom.js';
+import {
+  formatCount,
+  formatFixed,
+  formatInterval,
+  formatOdds,
+  formatPercent,
+  formatSignificant,
+  isNumber,
+  shorten,
+} from './format.js';
 import {goToSection} from './navigation.js';
 import {nodeButton} from './node_button.js';
-import {isAudited, neighbours, nodes, selectNode, state, whenChanged} from './state.js';
+import {exposureInterval, namedInWords, neighbours, nodes, selectNode, state, whenChanged} from './state.js';
 
 const MAX_NEIGHBOURS = 12;
 
@@ -15,26 +24,50 @@ function nodeFacts(position) {
       : 'not audited';
   const errors = (wrong, trials) =>
     isNumber(at(wrong)) ? `${formatCount(at(wrong))} of ${formatCount(at(trials))}` : `– of ${formatCount(at(trials))}`;
-  return [
-    ['Id', String(at('id'))],
-    ['Class', String(at('class'))],
-    ['Degree', formatCount(at('degree'))],
-    ['Homophily', formatFixed(at('homophily'))],
-    ['Component', String(at('component'))],
+  const exposure = (side) => {
+    const ends = exposureInterval(position, side);
+    return ends
+      ? `${formatPercent(at(`${side}_exposure`))} (${ends.map((end) => formatPercent(end)).join(' to ')})`
+      : 'no such model';
+  };
+  const facts = [
+    ['Rank', formatCount(at('rank'))],
+    ['Exposure', exposure('member')],
+    ['Exposure as out', exposure('non_member')],
+    ['Accuracy', formatFixed(at('accuracy'))],
     [
       'Prior γ',
       `${formatSignificant(at('prior_prob'))}${at('prior_standard_error') > 0 ? ` ± ${formatSignificant(at('prior_standard_error'), 2)}` : ''}`,
     ],
+    ['Class', String(at('class'))],
+    ['Degree', formatCount(at('degree'))],
+    ['Homophily', formatFixed(at('homophily'))],
+    ['Component', String(at('component'))],
+    ['Id', String(at('id'))],
+    ['Flag', at('flag') || 'none'],
+  ];
+  const implied = [
+    ['False positives', errors('false_positives', 'num_out')],
+    ['False negatives', errors('false_negatives', 'num_in')],
     ['e_R', leak('right')],
     ['e_R as odds', formatOdds(at('right_median'))],
     ['Floor of e_R', formatFixed(at('floor_right'))],
     ['e_R above the floor', formatFixed(at('excess_right_median'))],
     ['e_L', leak('left')],
     ['Floor of e_L', formatFixed(at('floor_left'))],
-    ['False positives', errors('false_positives', 'num_out')],
-    ['False negatives', errors('false_negatives', 'num_in')],
-    ['Flag', at('flag') || 'none'],
   ];
+  return {facts, implied};
+}
+
+function listOf(facts) {
+  return element(
+    'dl',
+    {},
+    ...facts.flatMap(([term, text]) => [
+      element('dt', {}, ...withSubscripts(term)),
+      element('dd', {class: 'name'}, keepTogether(text)),
+    ]),
+  );
 }
 
 export function show() {
@@ -57,18 +90,14 @@ export function show() {
       byId('node-details').replaceChildren('Click a node in a chart, in the graph or in the table.');
       return;
     }
-    const value = isAudited(position)
-      ? [' · ', ...withSubscripts(`e_R ${formatFixed(nodes.right_median[position])}`)]
-      : [' · not audited'];
-    summary.replaceChildren(element('span', {class: 'name'}, shorten(nodes.name[position], 80)), ...value);
-    const facts = element(
-      'dl',
-      {},
-      ...nodeFacts(position).flatMap(([term, text]) => [
-        element('dt', {}, ...withSubscripts(term)),
-        element('dd', {class: 'name'}, text),
-      ]),
+    const share = nodes.member_exposure[position];
+    summary.replaceChildren(
+      element('span', {class: 'name'}, shorten(nodes.name[position], 80)),
+      isNumber(share) ? ` · named ${formatPercent(share)}` : ' · not counted',
     );
+    const named = namedInWords(position);
+    const sentence = element('p', {class: 'named'}, `${named[0].toUpperCase()}${named.slice(1)}.`);
+    const {facts, implied} = nodeFacts(position);
     const near = neighbours[position];
     const list = element(
       'ul',
@@ -84,7 +113,9 @@ export function show() {
       element('button', {type: 'button', onclick: () => selectNode(null)}, 'Clear'),
     );
     byId('node-details').replaceChildren(
-      facts,
+      sentence,
+      listOf(facts),
+      element('details', {}, element('summary', {}, 'Errors, and the ε that they imply'), listOf(implied)),
       element('strong', {}, near.length ? `Neighbours (${formatCount(near.length)})` : 'No neighbours on this page'),
       list,
       buttons,

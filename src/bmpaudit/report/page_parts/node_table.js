@@ -1,6 +1,6 @@
 // The table of nodes: sorted, filtered, in pages, and out as CSV.
 import {byId, element, fillOptions, withSubscripts} from './dom.js';
-import {formatCount, formatFixed, formatSignificant, shorten} from './format.js';
+import {formatCount, formatFixed, formatPercent, formatSignificant, isNumber, shorten} from './format.js';
 import {
   data,
   isAboveThreshold,
@@ -15,16 +15,22 @@ import {
 } from './state.js';
 
 const ROWS_OF_PAGE = 50;
+const formatShare = (value) => formatPercent(value);
 const COLUMNS = [
   {key: 'name', label: 'Node'},
+  {key: 'rank', label: 'Rank', format: formatCount, isAscending: true},
   {key: 'class', label: 'Class'},
   {key: 'degree', label: 'Degree', format: formatCount},
-  {key: 'homophily', label: 'Homophily', format: formatFixed},
   {key: 'prior_prob', label: 'Prior γ', format: formatSignificant},
+  {key: 'member_named', label: 'Named', format: formatCount, whole: 'member_models'},
+  {key: 'member_exposure', label: 'Exposure', format: formatShare},
+  {key: 'member_exposure_low', label: 'at least', format: formatShare},
+  {key: 'non_member_named', label: 'Named as out', format: formatCount, whole: 'non_member_models'},
+  {key: 'accuracy', label: 'Accuracy', format: formatFixed},
+  {key: 'homophily', label: 'Homophily', format: formatFixed},
   {key: 'right_low', label: 'e_R low', format: formatFixed},
   {key: 'right_median', label: 'e_R median', format: formatFixed},
   {key: 'right_high', label: 'e_R high', format: formatFixed},
-  {key: 'excess_right_median', label: 'Above floor', format: formatFixed},
   {key: 'left_low', label: 'e_L low', format: formatFixed},
   {key: 'num_out', label: 'n₀', format: formatCount},
   {key: 'num_in', label: 'n₁', format: formatCount},
@@ -35,12 +41,19 @@ const COLUMNS = [
 const CSV_KEYS = [
   'id',
   'name',
+  'rank',
   'class',
   'degree',
   'homophily',
   'component',
   'prior_prob',
   'prior_standard_error',
+  'member_models',
+  'member_named',
+  'member_exposure_low',
+  'non_member_models',
+  'non_member_named',
+  'accuracy',
   'floor_right',
   'floor_left',
   'num_out',
@@ -88,7 +101,7 @@ function compare(key, isDescending) {
 }
 
 export function show() {
-  const view = {key: 'right_low', isDescending: true, page: 0, rows: []};
+  const view = {key: 'rank', isDescending: false, page: 0, rows: []};
   const haystacks = positions.map((position) =>
     [nodes.name, nodes.id, nodes.class, nodes.flag]
       .map((column) => String(column[position]))
@@ -109,14 +122,22 @@ export function show() {
     return element('th', {scope: 'col', class: column.format ? 'number' : null}, button);
   });
   byId('node-table').replaceChildren(element('thead', {}, element('tr', {}, ...sorts)), body);
-  if (numShown < data.graph.num_nodes) {
-    byId('nodes-shown').textContent =
-      `This page holds ${formatCount(numShown)} of the graph’s ${formatCount(data.graph.num_nodes)} nodes: those that leak most and a sample of the rest.`;
+  const notes = [];
+  if (!nodes.member_named.some((named) => named > 0)) {
+    notes.push(
+      `Nobody is ever named as a member with ${formatPercent(data.at_risk)} certainty, so nodes are ranked by the attack’s accuracy (0.5 is guessing).`,
+    );
   }
+  if (numShown < data.graph.num_nodes) {
+    notes.push(
+      `This page holds ${formatCount(numShown)} of the graph’s ${formatCount(data.graph.num_nodes)} nodes: those most at risk and a sample of the rest.`,
+    );
+  }
+  byId('nodes-shown').textContent = notes.join(' ');
 
   function sortBy(column) {
     const isSame = view.key === column.key;
-    view.isDescending = isSame ? !view.isDescending : Boolean(column.format);
+    view.isDescending = isSame ? !view.isDescending : Boolean(column.format) && !column.isAscending;
     view.key = column.key;
     view.page = 0;
     refresh();
@@ -153,11 +174,12 @@ export function show() {
             'aria-selected': String(position === state.selected),
             tabindex: position === focused ? 0 : -1,
           },
-          ...COLUMNS.map(({key, format}) =>
+          ...COLUMNS.map(({key, format, whole}) =>
             element(
               'td',
               {class: format ? 'number' : key === 'name' ? 'name' : 'text'},
               format ? format(nodes[key][position]) : shorten(nodes[key][position], 80),
+              whole && isNumber(nodes[key][position]) ? ` of ${formatCount(nodes[whole][position])}` : '',
             ),
           ),
         ),

@@ -1,20 +1,25 @@
 // The attack on the real memberships beside attacks after shuffling memberships between models.
-import {addChart, axis, layoutOf, SELECTED_COLOUR} from './charts.js';
-import {byId, withSubscripts} from './dom.js';
-import {formatCounted, formatFixed, formatInterval, isNumber} from './format.js';
+import {addChart, axis, layoutOf, line, SELECTED_COLOUR} from './charts.js';
+import {byId} from './dom.js';
+import {formatCount, formatCounted, formatFixed, formatInterval, isNumber} from './format.js';
 import {data} from './state.js';
 import {largest, smallest} from './statistics.js';
+
+const GUESSING = 0.5;
 
 function sentenceOf(test) {
   const shuffled = test.null_statistics;
   const range = formatInterval(smallest(shuffled), largest(shuffled), 3);
-  const verdict = test.is_leakage_found
-    ? 'The real score is above all of these, so the attack found leakage.'
-    : 'The real score is not above all of these, so the attack found no leakage.';
-  return `The attack scores ${formatFixed(test.statistic, 3)} on the real memberships, and ${range} after shuffling memberships between models (${formatCounted(shuffled.length, 'time')}). ${verdict} p = ${formatFixed(test.p_value)}.`;
+  const reached = shuffled.filter((value) => value >= test.statistic).length;
+  const verdict = test.is_leakage_found ? 'the attack found leakage' : 'the attack found no leakage';
+  return (
+    `The attack’s AUC is ${formatFixed(test.statistic, 3)} on the real memberships, and ${range} after shuffling ` +
+    `(${formatCounted(shuffled.length, 'time')}); ${GUESSING} is guessing. ${formatCount(reached)} of ` +
+    `${formatCounted(shuffled.length, 'shuffle')} reached the real one (p = ${formatFixed(test.p_value)}): ${verdict}.`
+  );
 }
 
-function strip(title, real, shuffled) {
+function strip(real, shuffled) {
   const drawn = (shuffled ?? []).filter(isNumber);
   if (!drawn.length || !isNumber(real)) return {empty: 'Not computed.'};
   const points = (x, name, marker) => ({
@@ -23,7 +28,7 @@ function strip(title, real, shuffled) {
     name,
     mode: 'markers',
     marker,
-    hovertemplate: `%{x:.3g}<extra>${name}</extra>`,
+    hovertemplate: `%{x:.4f}<extra>${name}</extra>`,
   });
   return {
     traces: [
@@ -37,8 +42,9 @@ function strip(title, real, shuffled) {
     ],
     layout: layoutOf({
       margin: {l: 14, r: 14, t: 30, b: 45},
-      xaxis: axis(title, {rangemode: 'tozero'}),
+      xaxis: axis('AUC: how often a member scores above a non-member (dotted: guessing)'),
       yaxis: {visible: false, range: [-1, 1], fixedrange: true},
+      shapes: [line(GUESSING, -1, GUESSING, 1, {line: {dash: 'dot', width: 1}})],
     }),
   };
 }
@@ -46,16 +52,13 @@ function strip(title, real, shuffled) {
 export function show() {
   const test = data.permutation_test;
   const sentence = byId('permutation-sentence');
-  sentence.replaceChildren(...withSubscripts(test ? sentenceOf(test) : 'No permutation test was run.'));
+  sentence.textContent = test ? sentenceOf(test) : 'No permutation test was run.';
   if (!test) {
-    byId('permutation-charts').remove();
+    byId('permutation-figure').remove();
     return;
   }
   sentence.classList.toggle('notice', !test.is_leakage_found);
-  addChart('chart-permutation-statistic', 'Score of the attack on real and on shuffled memberships', () =>
-    strip('score: mean over nodes of |A/n<sub>0</sub> + B/n<sub>1</sub> − 1|', test.statistic, test.null_statistics),
-  );
-  addChart('chart-permutation-median', 'Estimate of ε from real and from shuffled memberships', () =>
-    strip('posterior median of ε', test.median, test.null_medians),
+  addChart('chart-permutation', 'AUC of the attack on real and on shuffled memberships', () =>
+    strip(test.statistic, test.null_statistics),
   );
 }

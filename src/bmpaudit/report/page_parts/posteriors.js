@@ -1,7 +1,7 @@
 // Posterior and prior densities of the chosen definitions and attack variants.
-import {addChart, axis, drawChart, layoutOf, OKABE_ITO, plotlySymbol} from './charts.js';
+import {addChart, axis, drawChart, layoutOf, line, OKABE_ITO, plotlySymbol} from './charts.js';
 import {byId, element, headings, numberCell, withSubscripts} from './dom.js';
-import {formatFixed} from './format.js';
+import {formatFixed, isNumber} from './format.js';
 import {data, variantLabel} from './state.js';
 
 function choices(place, options, chosen, whenChosen) {
@@ -55,9 +55,19 @@ export function show() {
         },
       ];
     });
+    // What is proven is about the main release; below the floor it says nothing.
+    const marks = data.headline
+      .filter(
+        (row) => isNumber(row.proven) && row.proven > (row.floor ?? -Infinity) && chosenDefinitions.has(keyOf(row)),
+      )
+      .map((row) => [row.proven, OKABE_ITO[shown.findIndex((posterior) => keyOf(posterior) === keyOf(row))]])
+      .filter(([, colour]) => colour);
     return {
       traces,
       layout: layoutOf({
+        shapes: marks.map(([proven, colour]) =>
+          line(proven, 0, proven, 1, {yref: 'paper', line: {dash: 'dot', width: 2, color: colour}}),
+        ),
         xaxis: axis('ε (natural logarithm of odds)'),
         yaxis: axis('density per unit of ε', {rangemode: 'tozero'}),
         showlegend: true,

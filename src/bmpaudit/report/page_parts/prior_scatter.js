@@ -81,9 +81,7 @@ export function show() {
       };
     },
     () => {
-      const marks = [
-        line(0, state.threshold, 1, state.threshold, {xref: 'paper', line: {dash: 'dash', width: 1, color: '#56606b'}}),
-      ];
+      const marks = [];
       const position = state.selected;
       if (position !== null && drawable.includes(position)) {
         const x = across(nodes.prior_prob[position]);
@@ -97,5 +95,4 @@ export function show() {
   );
   select.addEventListener('change', () => drawChart(chart));
   whenChanged('select', () => moveMarks(chart));
-  whenChanged('threshold', () => moveMarks(chart));
 }

@@ -1,10 +1,17 @@
 // What the reader has chosen, and who wants to know when it changes.
+import {betaQuantile} from './beta.js';
 import {byId} from './dom.js';
-import {isNumber} from './format.js';
+import {formatCount, formatCounted, isNumber} from './format.js';
 
 export const data = JSON.parse(byId('data').textContent);
 export const nodes = data.nodes;
 export const numShown = nodes.id.length;
+// Shares of the models that a node was in, or not in, which name it; null without such a model.
+for (const side of ['member', 'non_member']) {
+  nodes[`${side}_exposure`] = nodes[`${side}_named`].map((named, position) =>
+    nodes[`${side}_models`][position] > 0 ? named / nodes[`${side}_models`][position] : null,
+  );
+}
 export const state = {selected: null, threshold: 0, kept: []};
 const listeners = {select: [], threshold: [], kept: []};
 
@@ -20,16 +27,22 @@ export function isAudited(position) {
   return isNumber(nodes.right_low[position]) && isNumber(nodes.right_median[position]);
 }
 
+export function isCounted(position) {
+  return isNumber(nodes.member_exposure[position]);
+}
+
 export function isFlagged(position) {
   return Boolean(nodes.flag[position]);
 }
 
 export function isAboveThreshold(position) {
-  return isNumber(nodes.right_low[position]) && nodes.right_low[position] > state.threshold;
+  return isCounted(position) && nodes.member_exposure_low[position] > state.threshold;
 }
 
 export const positions = Array.from({length: numShown}, (_, position) => position);
 export const audited = positions.filter(isAudited);
+export const counted = positions.filter(isCounted);
+export const byRank = [...positions].sort((one, other) => nodes.rank[one] - nodes.rank[other]);
 export const neighbours = positions.map(() => []);
 (data.edges?.source ?? []).forEach((source, index) => {
   const target = data.edges.target[index];
@@ -72,14 +85,22 @@ export function toggleKept(position) {
   announce('kept');
 }
 
-// Without a wish of the reader: the node that leaks most surely, and no artefact of constant decisions if possible.
-export function mostLeaking() {
-  const sound = audited.filter((position) => !isFlagged(position));
-  const among = sound.length ? sound : audited;
-  return among.reduce(
-    (best, position) => (best === null || nodes.right_low[position] > nodes.right_low[best] ? position : best),
-    null,
-  );
+// "named in 37 of the 250 models it was in".
+export function namedInWords(position) {
+  const [named, models] = [nodes.member_named[position], nodes.member_models[position]];
+  if (!(models > 0)) return 'in no model that was attacked';
+  return `named in ${formatCount(named)} of the ${formatCounted(models, 'model')} it was in`;
+}
+
+// Ends of the confidence interval (Clopper and Pearson) of a node's exposure on one side, or null.
+export function exposureInterval(position, side) {
+  const [named, models] = [nodes[`${side}_named`][position], nodes[`${side}_models`][position]];
+  if (!(models > 0)) return null;
+  const tail = (1 - data.exposure_level) / 2;
+  return [
+    named === 0 ? 0 : betaQuantile(tail, named, models - named + 1),
+    named === models ? 1 : betaQuantile(1 - tail, named + 1, models - named),
+  ];
 }
 
 export function variantLabel(id) {

@@ -20,6 +20,10 @@ export function largest(values) {
   return values.reduce((most, value) => (isNumber(value) && value > most ? value : most), -Infinity);
 }
 
+export function meanOf(values) {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
 // Tukey's box: quartiles, and whiskers to the furthest values within 1.5 lengths of the box.
 export function boxOf(values) {
   const [lower, median, upper] = [0.25, 0.5, 0.75].map((prob) => quantile(values, prob));

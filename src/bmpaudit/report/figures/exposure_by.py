@@ -1,4 +1,4 @@
-"""Leakage of nodes by class, degree or another of their properties."""
+"""Exposure of nodes by class, degree or another of their properties."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from bmpaudit.checks import check_at_least_one
 from bmpaudit.errors import InputError
 from bmpaudit.report.figures.style import (
     BLUE,
-    NODE_EPSILON_RIGHT,
     RASTERIZE_ABOVE,
+    VERMILLION,
     Width,
     legend_above,
     limits,
@@ -31,6 +31,7 @@ from bmpaudit.report.figures.style import (
     vector,
 )
 
+NODE_EXPOSURE = "share of models that name it"
 JITTER = 0.32
 BOX_HEIGHT = 0.55
 WHISKER_REACH = 1.5  # lengths of the box
@@ -45,6 +46,7 @@ class BinnedQuartiles:
         lower: First quartile.
         median: Second quartile.
         upper: Third quartile.
+        mean: Mean.
         num_nodes: How many values are in each bin.
     """
 
@@ -52,29 +54,32 @@ class BinnedQuartiles:
     lower: Floats
     median: Floats
     upper: Floats
+    mean: Floats
     num_nodes: npt.NDArray[np.int64]
 
 
 @styled
-def leakage_by(
+def exposure_by(
     values: npt.ArrayLike,
     groups: npt.ArrayLike,
     *,
     group_label: str,
-    value_label: str = NODE_EPSILON_RIGHT,
+    value_label: str = NODE_EXPOSURE,
     categorical: bool | None = None,
     names: Sequence[str] | None = None,
     num_bins: int = 10,
     log_axis: bool = False,
     width: Width = "one",
 ) -> Figure:
-    """Leakage of nodes by class (boxes), or by a number such as degree, homophily or prior (binned medians).
+    """Exposure of nodes by class (boxes), or by a number such as degree, homophily or prior (binned means).
 
-    Boxes are Tukey's: they span the quartiles, and whiskers reach the furthest node within 1.5 times the length of the
-    box; every node is a point. Bins hold about equally many nodes; nodes with the same number are never parted.
+    Most nodes are named rarely and a few often, so the mean of a group says more than its median: it is what a group
+    contributes to the members named per model. Boxes are Tukey's: they span the quartiles, and whiskers reach the
+    furthest node within 1.5 times the length of the box; every node is a point. Bins hold about equally many nodes;
+    nodes with the same number are never parted.
 
     Args:
-        values: e_R, or its excess over the floor, of each node, shape (K,).
+        values: Exposure of each node, shape (K,); NaN where it is not known.
         groups: What the nodes are grouped by, shape (K,).
         group_label: Label of its axis.
         value_label: Label of the other axis.
@@ -88,18 +93,18 @@ def leakage_by(
     Raises:
         InputError: if shapes differ, or nothing is finite.
     """
-    leakage = vector("values", values)
+    shares = vector("values", values)
     given = np.asarray(groups)
-    if given.shape != leakage.shape:
-        raise InputError(f"groups must have shape {leakage.shape} as values has, got {given.shape}")
+    if given.shape != shares.shape:
+        raise InputError(f"groups must have shape {shares.shape} as values has, got {given.shape}")
     check_at_least_one(num_bins=num_bins)
     is_number = np.issubdtype(given.dtype, np.number)
     if not is_number and categorical is False:
         raise InputError(f"groups must be numbers unless categorical, got {given.dtype}")
-    is_finite = np.isfinite(leakage) & (np.isfinite(given) if is_number else True)
-    kept, by = leakage[is_finite], given[is_finite]
+    is_finite = np.isfinite(shares) & (np.isfinite(given) if is_number else True)
+    kept, by = shares[is_finite], given[is_finite]
     as_classes = not is_number if categorical is None else categorical
-    value_limits = limits(kept)
+    value_limits = _from_zero(kept)
     if as_classes:
         figure = _boxes(kept, by, names, width)
         axes = figure.axes[0]
@@ -111,6 +116,15 @@ def leakage_by(
     if not is_finite.all():
         note(axes, not_shown(is_finite))
     return figure
+
+
+def _from_zero(values: Floats) -> tuple[float, float]:
+    """Ends of an axis of shares, which begins just below 0, also where all of them are 0."""
+    low, high = limits(values)
+    most = float(values.max())
+    if values.min() < 0:
+        return low, high
+    return (-0.02 * most, 1.04 * most) if most > 0 else (-0.02, 1.0)
 
 
 def binned_quartiles(values: npt.ArrayLike, x: npt.ArrayLike, num_bins: int = 10) -> BinnedQuartiles:
@@ -137,6 +151,7 @@ def binned_quartiles(values: npt.ArrayLike, x: npt.ArrayLike, num_bins: int = 10
         lower=lower,
         median=median,
         upper=upper,
+        mean=np.array([heights[inside].mean() for inside in members]),
         num_nodes=np.array([np.count_nonzero(inside) for inside in members]),
     )
 
@@ -155,6 +170,7 @@ def _boxes(values: Floats, groups: npt.NDArray[np.generic], names: Sequence[str]
     axes.set_yticks(range(len(classes)), labels)
     axes.set_ylim(len(classes) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
+    legend_above(figure, axes.lines[:1], ["mean of a class"])
     return figure
 
 
@@ -168,6 +184,7 @@ def _box(axes: Axes, place: float, values: Floats) -> None:
     axes.hlines([place, place], [low, upper], [lower, high], color=BLUE, linewidth=0.9)
     axes.vlines([low, high], place - half / 2, place + half / 2, color=BLUE, linewidth=0.9, gid="whiskers")
     axes.vlines(median, place - half, place + half, color=BLUE, linewidth=1.8, zorder=3, gid="median")
+    axes.plot(values.mean(), place, "D", color=VERMILLION, markersize=4, zorder=4, gid="mean")
 
 
 def _trend(values: Floats, x: Floats, num_bins: int, log_axis: bool, width: Width) -> Figure:
@@ -187,9 +204,9 @@ def _trend(values: Floats, x: Floats, num_bins: int, log_axis: bool, width: Widt
         axes.set_xlim(*limits(x))
     _points(axes, x, values, len(values))
     band = axes.fill_between(bins.x, bins.lower, bins.upper, color=BLUE, alpha=0.25, linewidth=0, zorder=2)
-    (line,) = axes.plot(bins.x, bins.median, color=BLUE, marker="o", zorder=3)
+    (line,) = axes.plot(bins.x, bins.mean, color=VERMILLION, marker="D", zorder=3)
     handles: list[Artist] = [line, band]
-    legend_above(figure, handles, ["median of a bin", "quartiles"])
+    legend_above(figure, handles, ["mean of a bin", "quartiles"])
     return figure
 
 

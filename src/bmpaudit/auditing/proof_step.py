@@ -1,0 +1,150 @@
+"""From shadow models to what is certain: what each release proves, and what one released model exposes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bmpaudit import registry
+from bmpaudit.attack import Evidence
+from bmpaudit.auditing.attack_step import Attacks
+from bmpaudit.auditing.plan import AuditPlan
+from bmpaudit.auditing.runtime import Runtime
+from bmpaudit.auditing.variant import queries_of
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.errors import InputError
+from bmpaudit.graph import Graph
+from bmpaudit.interfaces import Attack
+from bmpaudit.proof import Proof, ReleaseExposure, expose, prove
+from bmpaudit.registry import ATTACK
+from bmpaudit.samplers import Priors
+from bmpaudit.shadow import ShadowRuns
+
+CANDIDATES = ("student", "gaussian")
+"""Attacks that a proof chooses from on its fitting models, besides the plan's."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseFindings:
+    """What is certain about one release.
+
+    Attributes:
+        queries: Queries that the exposure's attack uses: those of the strongest variant.
+        exposure: What one released model gives away under that attack, on average over the shadow models.
+        proof: What is proven, by whatever attack and queries promised most on the fitting models; None if there are too
+            few models to prove anything.
+        not_proven: Why there is no proof; empty if there is one.
+    """
+
+    queries: tuple[str, ...]
+    exposure: ReleaseExposure
+    proof: Proof | None
+    not_proven: str = ""
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything as plain arrays; `from_arrays` reads it."""
+        arrays = {"queries": np.array(self.queries), "not_proven": np.array(self.not_proven)}
+        arrays |= {f"exposure.{name}": array for name, array in self.exposure.to_arrays().items()}
+        if self.proof is not None:
+            arrays |= {f"proof.{name}": array for name, array in self.proof.to_arrays().items()}
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> ReleaseFindings:
+        """What `to_arrays` gave."""
+        proof, exposure = (
+            {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+            for prefix in ("proof.", "exposure.")
+        )
+        return cls(
+            queries=tuple(str(query) for query in arrays["queries"]),
+            exposure=ReleaseExposure.from_arrays(exposure),
+            proof=Proof.from_arrays(proof) if proof else None,
+            not_proven=str(arrays["not_proven"]),
+        )
+
+
+Findings = Mapping[str, ReleaseFindings]
+"""By the release's label, the main one first."""
+
+
+def proof_attacks(plan: AuditPlan) -> list[Attack]:
+    """The plan's attack, and the built-in ones that a proof may choose instead."""
+    own = registry.label(ATTACK, plan.attack)
+    return [plan.attack, *(registry.build(ATTACK, name) for name in CANDIDATES if name != own)]
+
+
+def run_proofs(
+    plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors, attacks: Attacks, runtime: Runtime
+) -> Findings:
+    """Proves and counts what can be named, for each release."""
+    findings = {}
+    with runtime.progress("proof and exposure", 2 * len(attacks.releases)) as progress:
+        for done, release in enumerate(attacks.releases):
+            strongest = attacks.strongest(release).queries
+            exposed = expose(
+                plan.attack,
+                Evidence.of_runs(runs, release, strongest, graph),
+                priors.prob,
+                level=plan.proof_level,
+                num_threads=runtime.num_threads,
+            )
+            progress(2 * done + 1)
+            proof, reason = None, ""
+            try:
+                proof = prove_release(plan, graph, runs, priors, release, runtime)
+            except InputError as wrong:  # too few models, or none with a member: there is an audit all the same
+                reason = str(wrong)
+            findings[release] = ReleaseFindings(strongest, exposed, proof, reason)
+            progress(2 * done + 2)
+    return findings
+
+
+def prove_release(
+    plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors, release: str, runtime: Runtime
+) -> Proof:
+    """What one release proves, by the plan's method.
+
+    Raises:
+        InputError: if there are too few models to prove anything.
+    """
+    return prove(
+        proof_attacks(plan),
+        Evidence.of_runs(runs, release, queries_of(plan), graph),
+        priors.prob,
+        prior_draws=priors.num_draws,
+        level=plan.proof_level,
+        method=plan.proof_method,
+        num_threads=runtime.num_threads,
+    )
+
+
+def proof_files(findings: Findings) -> dict[str, Callable[[Path], None]]:
+    """What writes each file of the step."""
+    return {proof_name(release): partial(_write, part) for release, part in findings.items()}
+
+
+def proof_name(release: str) -> str:
+    """The path of a release's file in the folder."""
+    return f"proof/{release}.npz"
+
+
+def _write(findings: ReleaseFindings, path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **findings.to_arrays())
+
+
+def read_proofs(workspace: Workspace, releases: tuple[str, ...]) -> Findings:
+    """Reads what the step left; the workspace has checked that it is whole."""
+    return {release: workspace.read(proof_name(release), _read) for release in releases}
+
+
+def _read(path: Path) -> ReleaseFindings:
+    with np.load(path, allow_pickle=False) as arrays:
+        return ReleaseFindings.from_arrays(dict(arrays))

@@ -1,0 +1,64 @@
+// A row per release: what is proven, how many are named, and how good and how honest the attack is.
+import {byId, element, headings, numberCell} from './dom.js';
+import {formatFactor, formatFixed, formatInterval, formatOdds, formatPercent, isNumber, MISSING} from './format.js';
+import {data} from './state.js';
+
+const CERTAINTIES = [0.9, 0.95, 0.99];
+const SYMBOLS = ['ε_R', 'ε_L', 'MP ε'];
+
+const small = (text) => element('span', {class: 'odds'}, text);
+
+// What is proven, if it is more than the sampling alone gives away.
+function provenCell(bound) {
+  if (!bound || !isNumber(bound.proven)) return numberCell('nothing');
+  if (!bound.is_beyond_floor) return numberCell('nothing', small('beyond the sampling'));
+  const inWords = bound.symbol === 'MP ε' ? formatFactor : formatOdds;
+  return numberCell(
+    `≥ ${formatFixed(bound.proven)}`,
+    small(inWords(bound.proven)),
+    small(`${bound.num_hits} of ${bound.num_guesses} right`),
+  );
+}
+
+function namedCell(curve, certainty) {
+  const place = curve.precision.indexOf(certainty);
+  if (place < 0) return numberCell(MISSING);
+  return numberCell(
+    formatFixed(curve.correct[place], 1),
+    small(formatInterval(curve.correct_low[place], curve.correct_high[place], 1)),
+    ...(curve.is_settled[place] ? [] : [small('too few models')]),
+  );
+}
+
+export function show() {
+  const rows = data.releases.map((release) =>
+    element(
+      'tr',
+      {},
+      element(
+        'th',
+        {scope: 'row', class: 'name'},
+        release.name,
+        small(`${release.attack} attack, ${release.queries.join(' and ')}`),
+        release.not_proven ? small(`nothing proven: ${release.not_proven}`) : '',
+      ),
+      ...SYMBOLS.map((symbol) => provenCell(release.proof.find((bound) => bound.symbol === symbol))),
+      ...CERTAINTIES.map((certainty) => namedCell(release.exposure.members, certainty)),
+      numberCell(formatFixed(release.auc, 3)),
+      numberCell(formatPercent(release.tpr_at_fpr['0.01'], 1)),
+      numberCell(formatFixed(release.reliability.expected_calibration_error, 4)),
+    ),
+  );
+  const named = CERTAINTIES.map((certainty) => `Members named at ${formatPercent(certainty)}`);
+  byId('release-table').replaceChildren(
+    headings([
+      'Release',
+      ...SYMBOLS.map((symbol) => `Proven ${symbol}`),
+      ...named,
+      'AUC',
+      'TPR at FPR 1 %',
+      'Calibration error',
+    ]),
+    element('tbody', {}, ...rows),
+  );
+}

@@ -1,0 +1,139 @@
+"""Weights of a built-in model under anybody's names, in the order in which C++ has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bmpaudit.arrays import Floats32
+from bmpaudit.errors import InputError
+from bmpaudit.graph import Graph
+from bmpaudit.shadow.models import NativeModel
+
+WEIGHT = "weight"
+# A layer's name, then the parameter's: PyTorch Geometric has lin.weight, before 2.5 lin_src.weight in GATConv.
+_NAME = re.compile(r"(?:(?P<layer>.*?)\.)??(?:(?:lin|lin_src)\.)?(?P<parameter>weight|bias|att_src|att_dst)")
+MOST_NAMES_SHOWN = 12
+
+Shape = tuple[int, ...]
+
+
+class LayerShapes(NamedTuple):
+    """Shapes of a layer's parameters, by their short names, in the order in which C++ has them."""
+
+    shapes: Mapping[str, Shape]
+
+    def fit(self, arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
+        """Whether arrays by short name are just these parameters."""
+        return {name: _without_ones(array.shape) for name, array in arrays.items()} == {
+            name: _without_ones(shape) for name, shape in self.shapes.items()
+        }
+
+
+def flat_weights(arrays: Mapping[str, npt.NDArray[Any]], model: NativeModel, graph: Graph) -> Floats32:
+    """All parameters of a model on a graph in one array, as C++ takes them.
+
+    Names are those of a state dict: the layer's name, which can be anything, then the parameter's: `conv1.lin.weight`,
+    `layers.0.bias`, `2.weight`. Layers are recognised by their shapes; those of the same shapes are taken in the order
+    of the numbers in their names.
+
+    Raises:
+        InputError: if the arrays are not this model's parameters, or it is unclear which is which, or one is not
+            finite; the message says what was expected and what was found.
+    """
+    expected = layer_shapes(model, graph)
+    layers: dict[str, dict[str, npt.NDArray[Any]]] = {}
+    for name, array in arrays.items():
+        match = _NAME.fullmatch(name)
+        if match is None:
+            raise _misfit(arrays, expected, model, f"{name} is not one of them")
+        parts = layers.setdefault(match["layer"] or "", {})
+        if match["parameter"] in parts:
+            raise _misfit(arrays, expected, model, f"{match['layer']} has {match['parameter']} twice")
+        parts[match["parameter"]] = array
+    ordered = _in_order(layers, expected)
+    if ordered is None:
+        raise _misfit(arrays, expected, model, "")
+    for name, array in arrays.items():
+        if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+            raise InputError(f"weights must be finite numbers, got {_first_bad(array)} in {name}")
+    with np.errstate(over="ignore"):
+        flat = np.concatenate(
+            [layers[name][part].astype(np.float32).ravel() for name, shapes in ordered for part in shapes.shapes]
+        )
+    if not np.isfinite(flat).all():
+        raise InputError("weights must be finite in single precision, got a larger one")
+    return flat
+
+
+def layer_shapes(model: NativeModel, graph: Graph) -> list[LayerShapes]:
+    """What parameters a model on a graph has, layer by layer, in PyTorch's shapes."""
+    layers, inputs = [], graph.num_features
+    for number in range(model.layers):
+        is_last = number + 1 == model.layers
+        channels, heads = (graph.num_classes, 1) if is_last else (model.hidden, model.hidden_heads)
+        shapes: dict[str, Shape] = {}
+        for name in model.parameter_names:
+            short = name.rpartition(".")[2]
+            shapes[short] = {WEIGHT: (channels * heads, inputs), "bias": (channels * heads,)}.get(
+                short, (1, heads, channels)
+            )
+        layers.append(LayerShapes(shapes))
+        inputs = channels * heads
+    return layers
+
+
+def _in_order(
+    layers: Mapping[str, Mapping[str, npt.NDArray[Any]]], expected: list[LayerShapes]
+) -> list[tuple[str, LayerShapes]] | None:
+    """The name of each expected layer; None if they are not these layers."""
+    if len(layers) != len(expected):
+        return None
+    left, ordered = sorted(layers, key=_numbers), []
+    for shapes in expected:
+        fitting = [name for name in left if shapes.fit(layers[name])]
+        if not fitting:
+            return None
+        if len(fitting) > 1 and _numbers(fitting[0]) == _numbers(fitting[1]):
+            raise InputError(
+                f"layers of the same shape must have numbers in their names that tell their order, got "
+                f"{fitting[0]} and {fitting[1]}"
+            )
+        left.remove(fitting[0])
+        ordered.append((fitting[0], shapes))
+    return ordered
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(digits) for digits in re.findall(r"\d+", name)]
+
+
+def _without_ones(shape: Shape) -> Shape:
+    """Some versions of PyTorch Geometric have attention vectors of shape (1, heads, channels), some without the 1."""
+    return shape[1:] if len(shape) == 3 and shape[0] == 1 else shape
+
+
+def _misfit(
+    arrays: Mapping[str, npt.NDArray[Any]], expected: list[LayerShapes], model: NativeModel, why: str
+) -> InputError:
+    wanted = [f"{name} {shape}" for layer in expected for name, shape in layer.shapes.items()]
+    found = [f"{name} {array.shape}" for name, array in arrays.items()]
+    return InputError(
+        f"the weights must be those of the plan's {type(model).__name__} with {model.layers} layers on this graph: "
+        f"{_listed(wanted)}; got {_listed(found) or 'nothing'}" + (f"; {why}" if why else "")
+    )
+
+
+def _listed(items: list[str]) -> str:
+    more = len(items) - MOST_NAMES_SHOWN
+    return ", ".join(items[:MOST_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _first_bad(array: npt.NDArray[Any]) -> str:
+    if array.dtype.kind not in "fiu":
+        return f"values of type {array.dtype}"
+    return str(array[~np.isfinite(array)][0])

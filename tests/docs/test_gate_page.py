@@ -1,0 +1,53 @@
+"""docs/gate.md tells the truth: its plan is one, its workflow runs commands that exist, its tables are complete."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import yaml
+
+from bmpaudit import Gate
+from bmpaudit.auditing.gate_result import EXIT_CODES
+from bmpaudit.auditing.plan_file import parse_plan
+from bmpaudit.cli.check import Unusable, check
+from bmpaudit.proof import provable
+
+TEXT = (Path(__file__).parents[2] / "docs" / "gate.md").read_text(encoding="utf-8")
+
+
+def block(language: str) -> str:
+    (code,) = re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
+    return str(code)
+
+
+def test_the_plan_is_one() -> None:
+    gate = parse_plan(tomllib.loads(block("toml"))).plan.gate
+    assert gate == Gate(max_proven_right=3, max_exposure=["10@0.99", "50@0.9"], release="clean")
+
+
+def test_every_threshold_and_exit_code_is_explained() -> None:
+    for name in Gate.model_fields:
+        assert name in TEXT
+    codes = re.findall(r"^\| (\d) \|", TEXT, re.MULTILINE)
+    assert sorted(map(int, codes)) == sorted([*EXIT_CODES.values(), 2, Unusable.exit_code])
+
+
+def test_commands_have_the_options_that_the_page_gives_them() -> None:
+    known = {option for parameter in check.params for option in parameter.opts}
+    steps = yaml.safe_load(block("yaml"))["jobs"]["gate"]["steps"]
+    lines = [step["run"] for step in steps if "run" in step] + re.findall(r"^\$ (bmpaudit .*)$", TEXT, re.MULTILINE)
+    checks = [shlex.split(line) for line in lines if line.startswith("bmpaudit check")]
+    assert len(checks) == 3
+    for words in checks:
+        assert {word for word in words if word.startswith("--")} <= known
+
+
+def test_what_models_could_have_proven_is_as_the_page_says() -> None:
+    assert "ε_R = log(1/(0.05^(−1/n) − 1))" in TEXT
+    for n in (1, 86, 667):
+        assert abs(math.log(1 / (0.05 ** (-1 / n) - 1)) - provable(n)) < 1e-9
+    assert f"86 challenged models could have proven {provable(86):.3f} at most" in TEXT

@@ -1,0 +1,232 @@
+import io
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from finite_models import leaky_models, noise_models
+
+from bmpaudit.attack import Evidence, Gaussian, Scores, Strong, Student, attack_performance, challenge
+from bmpaudit.attack.scores import ChallengeScores
+from bmpaudit.errors import DataError, InputError
+from bmpaudit.plain import to_json
+from bmpaudit.proof import ReleaseExposure, expose, exposure, recalibrate, reliability
+from bmpaudit.proof.bands import band
+
+PRIOR = np.full(40, 0.25)
+
+
+def models_of(num_models: int = 60, num_nodes: int = 40, shift: float = 3.0) -> Evidence:
+    return leaky_models(num_models, num_nodes, np.random.default_rng(0), shift)
+
+
+def same(first: ReleaseExposure, second: ReleaseExposure) -> bool:
+    one, other = first.to_arrays(), second.to_arrays()
+    return one.keys() == other.keys() and all(np.array_equal(one[k], other[k], equal_nan=True) for k in one)
+
+
+def scores_of(models: Evidence) -> ChallengeScores:
+    scores = challenge(Student(), models, PRIOR, {"strong": Strong()}, with_scores=True).scores
+    assert scores is not None
+    return scores
+
+
+def test_it_is_the_parts_put_together() -> None:
+    """Slow reference: scores by `challenge`, a map for each tenth of the models, counts by `exposure`."""
+    models = models_of()
+    result = expose(Student(), models, PRIOR)
+    scores = scores_of(models)
+    log_odds = scores.of("strong").astype(np.float32)
+    calibrated = np.empty_like(log_odds)
+    for fold in range(10):
+        own = slice(6 * fold, 6 * fold + 6)
+        others = np.delete(np.arange(60), own)
+        calibrated[own] = recalibrate(log_odds[others], models.memberships[others])(log_odds[own])
+    reference = exposure(calibrated, models.memberships).members
+    # The bins of the maps are those of all models here, of the others there.
+    assert result.exposure.members.named.mean[:5] == pytest.approx(reference.named.mean[:5], abs=0.5)
+    assert result.exposure.members.total == 10
+    assert result.reliability.expected_calibration_error == pytest.approx(
+        reliability(calibrated, models.memberships).expected_calibration_error, abs=0.01
+    )
+    everyone = recalibrate(log_odds, models.memberships)
+    assert np.array_equal(result.recalibration.log_odds, everyone.log_odds)
+    assert (result.num_nodes, result.num_left_out, result.num_fitting) == (40, 0, 59)
+
+
+def test_the_table_of_models() -> None:
+    models = models_of()
+    result = expose(Student(), models, PRIOR)
+    table, scores = result.models, scores_of(models)
+    assert table.index.tolist() == list(range(60))
+    assert (table.num_members == 10).all()
+    for model in (0, 59):
+        one = replace(
+            scores,
+            log_likelihood_ratio=scores.log_likelihood_ratio[[model]],
+            memberships=scores.memberships[[model]],
+        )
+        expected = attack_performance(one, "strong", (0.01,))
+        assert table.auc[model] == pytest.approx(expected.auc)
+        assert table.true_positive_rate[model] == expected.tpr_at_fpr[0.01]
+    curve = result.exposure.members
+    assert table.members_named.mean(axis=0) == pytest.approx(curve.named.mean)
+    assert table.members_correct.mean(axis=0) == pytest.approx(curve.correct.mean)
+    assert table.non_members_correct.mean(axis=0) == pytest.approx(result.exposure.non_members.correct.mean)
+    for each, correct, effect in (
+        (curve, table.members_correct, table.members_effect),
+        (result.exposure.non_members, table.non_members_correct, table.non_members_effect),
+    ):
+        np.testing.assert_allclose(effect.mean(axis=0), 0, atol=1e-9)
+        limits = band(correct + effect, each.level)
+        is_inside = (limits.low > 0) & (limits.high < each.total)
+        np.testing.assert_allclose(limits.high[is_inside], each.correct.high[is_inside])
+    k = curve.at(0.99)
+    assert result.exposure.member_nodes.num_named.sum() == table.members_correct[:, k].sum()
+
+
+def test_threads_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = models_of()
+    one = expose(Student(), models, PRIOR, num_threads=1)
+    assert same(one, expose(Student(), models, PRIOR, num_threads=2))
+    monkeypatch.setattr("bmpaudit.attack.scoring.MAX_BLOCK", 60 * 7)
+    monkeypatch.setattr("bmpaudit.proof.score_bins.MAX_CHUNK", 100)
+    done: list[int] = []
+    in_blocks = expose(Student(), models, PRIOR, progress=done.append).to_arrays()
+    for name, values in one.to_arrays().items():
+        assert values == pytest.approx(in_blocks[name], rel=1e-12, nan_ok=True), name
+    assert 79 <= done[-1] <= 80
+    assert done == sorted(done)
+
+
+def test_of_very_many_challenges_evenly_spaced_nodes_teach_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bmpaudit.proof.score_bins.MAX_CHALLENGES", 60 * 20)
+    result = expose(Student(), models_of(), PRIOR)
+    assert result.recalibration.num_challenges == 60 * 20
+    assert result.reliability.num_challenges.sum() == 60 * 40
+
+
+def test_nodes_that_cannot_be_named_are_counted() -> None:
+    prior = PRIOR.copy()
+    prior[:3] = [0.0, 1.0, 1.0]
+    models = models_of()
+    result = expose(Student(), models, prior)
+    assert (result.num_nodes, result.num_left_out) == (37, 3)
+    assert result.exposure.member_nodes.node.tolist() == list(range(3, 40))
+    assert result.exposure.members.total == 10
+    part = expose(Student(), models.about(np.arange(10)), prior)
+    assert (part.num_nodes, part.num_left_out) == (7, 3)
+    assert part.exposure.members.total == pytest.approx(models.memberships[:, :10].sum(axis=1).mean())
+
+
+def test_an_attack_that_cannot_leave_models_out_is_cross_fitted() -> None:
+    class Folded:
+        fuses_queries = True
+
+        def score(self, fitting: Evidence, challenged: Evidence, *, num_threads: int) -> Scores:
+            assert not set(fitting.indices) & set(challenged.indices)
+            return Student().score(fitting, challenged, num_threads=num_threads)
+
+    done: list[int] = []
+    result = expose(Folded(), models_of(), PRIOR, progress=done.append)
+    assert result.num_fitting == 54
+    assert 79 <= done[-1] <= 80
+    assert done == sorted(done)
+    assert result.models.auc.mean() > 0.9
+
+
+def test_nothing_is_named_where_nothing_leaks() -> None:
+    models = noise_models(64, 40, np.random.default_rng(1))
+    result = expose(Student(), models, PRIOR)
+    curve = result.exposure.members
+    assert curve.named.mean[curve.at(0.9)] == 0
+    assert result.reliability.expected_calibration_error < 0.02
+    assert result.exposure.statement() == "no training node can be named with 99 % certainty"
+
+
+def test_what_each_model_does_to_the_map_is_what_leaving_it_out_does() -> None:
+    """Limits allow for the recalibration by first-order effects; here they are compared with leaving models out."""
+    models = models_of(48, shift=2.0)
+    whole = expose(Student(), models, PRIOR).exposure.members
+    scores = scores_of(models).of("strong")
+    k = whole.at(0.9)
+    threshold = np.log(9)
+    left_out = []
+    for model in range(48):
+        others = np.delete(np.arange(48), model)
+        mapped = recalibrate(scores[others], models.memberships[others])(scores[others])
+        left_out.append((mapped >= threshold).sum(axis=1).mean())
+    jackknife = np.sqrt(47 / 48 * ((np.array(left_out) - np.mean(left_out)) ** 2).sum())
+    assert whole.named.half_width[k] / 2.01 == pytest.approx(jackknife, rel=0.35)
+
+
+def test_arrays_hold_everything() -> None:
+    result = expose(Student(), models_of(), PRIOR)
+    file = io.BytesIO()
+    arrays: dict[str, Any] = result.to_arrays()
+    np.savez(file, **arrays)
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as stored:
+        loaded = ReleaseExposure.from_arrays(stored)
+    assert same(loaded, result)
+    assert str(loaded) == str(result)
+    assert loaded.to_plain() == result.to_plain()
+    assert isinstance(loaded.num_nodes, int)
+    del arrays["exposure.members.named.low"]
+    with pytest.raises(DataError, match=r"array exposure\.members\.named\.low is missing"):
+        ReleaseExposure.from_arrays(arrays)
+    with pytest.raises(DataError, match=r"array num_nodes must be a single number, got shape \(2,\)"):
+        ReleaseExposure.from_arrays({**result.to_arrays(), "num_nodes": np.zeros(2)})
+
+
+def test_plain_values() -> None:
+    values = json.loads(to_json(expose(Student(), models_of(), PRIOR).to_plain()))
+    assert values["num_nodes"] == 40
+    assert values["expected_calibration_error"] == values["reliability"]["expected_calibration_error"]
+    row = values["members"][4]
+    assert row["precision"] == 0.99
+    assert row["interval_low"] <= row["named"] <= row["interval_high"]
+    assert "node" not in values
+
+
+def test_bad_input() -> None:
+    models = models_of(8)
+    with pytest.raises(InputError, match="Gaussian does not fuse queries and takes one at a time, got full, none"):
+        expose(Gaussian(), models, PRIOR)
+    with pytest.raises(InputError, match=r"attack must have fuses_queries and score\(...\)"):
+        expose("student", models, PRIOR)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="at least 2 models"):
+        expose(Student(), models.take([0]), PRIOR)
+    with pytest.raises(InputError, match="all priors are 0 or 1"):
+        expose(Student(), models, np.zeros(40))
+    with pytest.raises(InputError, match="level must be in"):
+        expose(Student(), models, PRIOR, level=1.0)
+    everyone = Evidence(models.statistics, np.ones_like(models.memberships), models.indices)
+    with pytest.raises(InputError, match=r"got no non-member|the attack can score none"):
+        expose(Student(), everyone, PRIOR)
+
+
+def test_the_statement_never_holds_nan() -> None:
+    """Effects of models on the map cancel but for rounding; where nobody is named, nobody is."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        num_models, num_nodes = int(rng.integers(64, 120)), int(rng.integers(6, 30))
+        memberships = rng.random((num_models, num_nodes)) < 0.4
+        statistic = (rng.normal(size=memberships.shape) + 0.3 * memberships).astype(np.float32)
+        models = Evidence({"full": statistic}, memberships, np.arange(num_models))
+        curve = expose(Gaussian(), models, np.full(num_nodes, 0.4), num_threads=1).exposure
+        assert "nan" not in curve.statement()
+        assert "e-" not in curve.statement()
+        assert (curve.members.named.mean >= 0).all()
+        assert (curve.members.reach.high > 0).all()  # that nobody was named does not show that nobody ever is
+
+
+def test_constant_scores_name_nobody() -> None:
+    memberships = np.random.default_rng(0).random((40, 12)) < 0.4
+    models = Evidence({"full": np.zeros((40, 12), dtype=np.float32)}, memberships, np.arange(40))
+    result = expose(Gaussian(), models, np.full(12, 0.4), num_threads=1)
+    assert (result.exposure.members.named.mean[result.exposure.members.precision > 0.6] == 0).all()
+    share = memberships.mean()
+    np.testing.assert_allclose(result.recalibration(np.array([-9.0, 0.0, 9.0])), np.log(share / (1 - share)), atol=0.1)
+    assert result.reliability.expected_calibration_error < 0.01
