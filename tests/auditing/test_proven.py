@@ -116,7 +116,7 @@ def test_a_floor_from_draws_is_below_the_truth() -> None:
     assert misses <= 2
 
 
-# What a review found
+# Awkward releases and samplers
 
 
 def audit_of_statistics(statistics: dict[str, np.ndarray], memberships: np.ndarray, **settings: Any) -> Audit:
