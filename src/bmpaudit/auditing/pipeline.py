@@ -43,7 +43,7 @@ NEEDED_CODE = {
 """Fields of the plan whose parts each step runs."""
 
 ADDED = (
-    "Models were added after there was a result: what one guess per model proves then holds only if their number did "
+    "models were added after there was a result: what one guess per model proves then holds only if their number did "
     "not depend on it; --proof-method prequential holds in any case"
 )
 PRIOR_SECONDS = 30.0  # for the prior draws of a sampler written in Python
@@ -259,8 +259,7 @@ class Pipeline:
         with self._timed("attack"):
             attacks = run_attacks(self.plan, self.graph, self.runs, self.priors, self.runtime)
         if self.is_extended and self.plan.proof_method == "one-guess":
-            self.runtime.notice(f"{ADDED[0].lower()}{ADDED[1:]}")
-            notes += (f"{ADDED}.",)
+            self.runtime.notice(ADDED)
         return replace(attacks, notes=notes)
 
     def _prove(self) -> Findings:
