@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from small_audit import QUIET, leaky_graph, small_plan
 
 from bmpaudit import Audit, Pipeline, Subject, audit
 from bmpaudit.attack import Evidence
+from bmpaudit.auditing.answer import make_answer
 from bmpaudit.auditing.proof_step import proof_attacks
 from bmpaudit.proof import most_provable, prove
 from bmpaudit.samplers import Bernoulli, DegreeWeighted, Snowball, draw_memberships
@@ -188,3 +190,21 @@ def test_proven_and_verdict_agree_at_any_level() -> None:
             assert is_said == proof.is_leakage_proven
             assert is_said != result.answer.proven.startswith("Nothing")
             assert "100 %" not in result.answer.proven
+
+
+def test_nothing_proven_is_not_even_odds() -> None:
+    """Below even odds of the sampling, a bound that is not there must not pass for one of 0."""
+    result = audit_of_noise(Bernoulli(0.25), 0, attack="gaussian")
+    findings = result.main_findings
+    proof = findings.proof
+    assert proof is not None
+    assert proof.epsilon_right.floor_high < -1
+    nothing = replace(proof, **{each.parameter: replace(each, proven=None) for each in proof.bounds})
+    answer = make_answer(
+        replace(findings, proof=replace(nothing, is_leakage_proven=False)),
+        result.headline,
+        result.priors,
+        result.attacks.permutation_test,
+        "one-guess",
+    )
+    assert answer.proven == "Nothing beyond what the sampling alone gives away."

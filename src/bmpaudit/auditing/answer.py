@@ -129,7 +129,7 @@ def _proven(findings: ReleaseFindings, priors: Priors, method: Method) -> str:
     proof = findings.proof
     if proof is None:
         return f"Nothing: {findings.not_proven}."
-    beyond = [bound for bound in proof.bounds if (bound.proven or 0.0) >= bound.floor_high + TELLING]
+    beyond = [bound for bound in proof.bounds if _is_telling(bound)]
     if not beyond:
         bound = proof.epsilon_right
         most, least = provable(bound.num_challenged, bound.level, method), max(bound.floor, priors.floor.right)
@@ -143,6 +143,11 @@ def _proven(findings: ReleaseFindings, priors: Priors, method: Method) -> str:
     if not proof.is_leakage_proven:
         return f"Nothing beyond what the sampling alone gives away with {percent(SURE)} confidence; {text}"
     return _sentence(text)
+
+
+def _is_telling(bound: ProvenBound) -> bool:
+    """Whether more is proven than the sampling alone gives away, by so much that a reader sees it."""
+    return bound.proven is not None and bound.proven >= bound.floor_high + TELLING
 
 
 def _bound(bound: ProvenBound) -> str:
