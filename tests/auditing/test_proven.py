@@ -13,7 +13,7 @@ from bmpaudit import Audit, Pipeline, Subject, audit
 from bmpaudit.attack import Evidence
 from bmpaudit.auditing.answer import make_answer
 from bmpaudit.auditing.proof_step import proof_attacks
-from bmpaudit.proof import most_provable, prove
+from bmpaudit.proof import Proof, most_provable, prove
 from bmpaudit.samplers import Bernoulli, DegreeWeighted, Snowball, draw_memberships
 from bmpaudit.shadow import ShadowRuns
 
@@ -199,9 +199,9 @@ def test_nothing_proven_is_not_even_odds() -> None:
     proof = findings.proof
     assert proof is not None
     assert proof.epsilon_right.floor_high < -1
-    nothing = replace(proof, **{each.parameter: replace(each, proven=None) for each in proof.bounds})
+    right, left, mp = (replace(each, proven=None) for each in proof.bounds)
     answer = make_answer(
-        replace(findings, proof=replace(nothing, is_leakage_proven=False)),
+        replace(findings, proof=Proof(right, left, mp, is_leakage_proven=False)),
         result.headline,
         result.priors,
         result.attacks.permutation_test,

@@ -13,6 +13,7 @@ from bmpaudit.errors import DataError, InputError
 from bmpaudit.plain import to_json
 from bmpaudit.proof import ReleaseExposure, expose, exposure, recalibrate, reliability
 from bmpaudit.proof.bands import band
+from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
 
 PRIOR = np.full(40, 0.25)
 
@@ -22,7 +23,7 @@ def models_of(num_models: int = 60, num_nodes: int = 40, shift: float = 3.0) -> 
 
 
 def same(first: ReleaseExposure, second: ReleaseExposure) -> bool:
-    one, other = first.to_arrays(), second.to_arrays()
+    one, other = to_arrays(first), to_arrays(second)
     return one.keys() == other.keys() and all(np.array_equal(one[k], other[k], equal_nan=True) for k in one)
 
 
@@ -93,8 +94,8 @@ def test_threads_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("bmpaudit.attack.scoring.MAX_BLOCK", 60 * 7)
     monkeypatch.setattr("bmpaudit.proof.score_bins.MAX_CHUNK", 100)
     done: list[int] = []
-    in_blocks = expose(Student(), models, PRIOR, progress=done.append).to_arrays()
-    for name, values in one.to_arrays().items():
+    in_blocks = to_arrays(expose(Student(), models, PRIOR, progress=done.append))
+    for name, values in to_arrays(one).items():
         assert values == pytest.approx(in_blocks[name], rel=1e-12, nan_ok=True), name
     assert 79 <= done[-1] <= 80
     assert done == sorted(done)
@@ -164,20 +165,20 @@ def test_what_each_model_does_to_the_map_is_what_leaving_it_out_does() -> None:
 def test_arrays_hold_everything() -> None:
     result = expose(Student(), models_of(), PRIOR)
     file = io.BytesIO()
-    arrays: dict[str, Any] = result.to_arrays()
+    arrays: dict[str, Any] = to_arrays(result)
     np.savez(file, **arrays)
     file.seek(0)
     with np.load(file, allow_pickle=False) as stored:
-        loaded = ReleaseExposure.from_arrays(stored)
+        loaded = from_arrays(ReleaseExposure, stored)
     assert same(loaded, result)
     assert str(loaded) == str(result)
     assert loaded.to_plain() == result.to_plain()
     assert isinstance(loaded.num_nodes, int)
     del arrays["exposure.members.named.low"]
     with pytest.raises(DataError, match=r"array exposure\.members\.named\.low is missing"):
-        ReleaseExposure.from_arrays(arrays)
-    with pytest.raises(DataError, match=r"array num_nodes must be a single number, got shape \(2,\)"):
-        ReleaseExposure.from_arrays({**result.to_arrays(), "num_nodes": np.zeros(2)})
+        from_arrays(ReleaseExposure, arrays)
+    with pytest.raises(DataError, match=r"array num_nodes must be a single value, got shape \(2,\)"):
+        from_arrays(ReleaseExposure, {**to_arrays(result), "num_nodes": np.zeros(2)})
 
 
 def test_plain_values() -> None:

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from bmpaudit.arrays import Flags, Floats
 from bmpaudit.attack import Evidence, Gaussian, Scores
 from bmpaudit.errors import InputError
 from bmpaudit.plain import to_json
-from bmpaudit.proof import ScoredModels, default_num_fitting, prove, prove_scores
-from bmpaudit.proof.prove import FIRST_FIT, refits
+from bmpaudit.proof import Proof, ScoredModels, default_num_fitting, prove, prove_scores
+from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
+from bmpaudit.proof.prove import FIRST_FIT, Method, refits
 
 NUM_NODES = 12
 PRIOR = np.full(NUM_NODES, 0.25)
@@ -323,3 +325,20 @@ def test_if_no_node_is_in_enough_models_all_may_be_guessed() -> None:
     scores = np.random.default_rng(0).normal(size=memberships.shape)
     parts = scored(scores[:30], memberships[:30]), scored(scores[30:], memberships[30:], 30)
     assert prove_scores(*parts, np.full(4, 0.1)).epsilon_left.num_guesses > 0
+
+
+@pytest.mark.parametrize("method", ["one-guess", "prequential"])
+def test_arrays_hold_the_whole_proof(method: Method) -> None:
+    models = leaky_models(100, NUM_NODES, np.random.default_rng(3))
+    proof = prove(Gaussian(), models, PRIOR, method=method, num_threads=ONE_THREAD)
+    proof = replace(proof, epsilon_left=replace(proof.epsilon_left, proven=None))
+    loaded = from_arrays(Proof, to_arrays(proof))
+    assert str(loaded) == str(proof)
+    assert loaded.to_plain() == proof.to_plain()
+    assert loaded.is_leakage_proven is proof.is_leakage_proven
+    assert loaded.epsilon_left.proven is None
+    assert loaded.mp.choice == proof.mp.choice
+    for mine, theirs in zip(loaded.bounds, proof.bounds, strict=True):
+        assert (mine.parameter, mine.floor_high) == (theirs.parameter, theirs.floor_high)
+        for name in ("model", "node", "says_member", "is_hit", "log_odds"):
+            np.testing.assert_array_equal(getattr(mine.guesses, name), getattr(theirs.guesses, name))

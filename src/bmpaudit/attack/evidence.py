@@ -169,15 +169,9 @@ class Evidence:
         """
         return self._with(targets=self._as_targets(targets))
 
-    def asked(self, query: str) -> Evidence:
-        """The same models with one of the queries.
-
-        Raises:
-            InputError: if there is no such query.
-        """
-        if query not in self.statistics:
-            raise InputError(f"query must be one of {', '.join(self.queries)}, got {query!r}")
-        return self._with(statistics={query: self.statistics[query]})
+    def asked(self, *queries: str) -> Evidence:
+        """The same models with some of their queries."""
+        return self._with(statistics={query: self.statistics[query] for query in queries})
 
     def without_memberships(self) -> Evidence:
         """The same models as an attack gets them to score: reading their memberships raises `InputError`."""

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from bmpaudit import registry
-from bmpaudit.arrays import Floats
 from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.proof import ExposureCurve, Proof
 from bmpaudit.proof.result import SYMBOLS
@@ -18,7 +17,6 @@ def release_data(audit: Audit, release: str) -> dict[str, Any]:
     """One release, as the page has it."""
     findings, variant = audit.findings[release], audit.attacks.strongest(release)
     figures, exposure = audit.attacks.performance[variant.name], findings.exposure.exposure
-    prior = audit.priors.prob[exposure.member_nodes.node]
     reliability = findings.exposure.reliability
     is_filled = reliability.num_challenges > 0
     return {
@@ -31,8 +29,8 @@ def release_data(audit: Audit, release: str) -> dict[str, Any]:
         "not_proven": findings.not_proven,
         "num_models": exposure.members.num_models,
         "exposure": {
-            "members": _curve(exposure.members, prior),
-            "non_members": _curve(exposure.non_members, 1 - prior),
+            "members": _curve(exposure.members),
+            "non_members": _curve(exposure.non_members),
         },
         "reliability": {
             "num_challenges": reliability.num_challenges[is_filled],
@@ -60,7 +58,7 @@ def _bounds(proof: Proof | None) -> list[dict[str, Any]]:
     ]
 
 
-def _curve(curve: ExposureCurve, prior: Floats) -> dict[str, Any]:
+def _curve(curve: ExposureCurve) -> dict[str, Any]:
     named, correct = (
         {
             f"{name}{ending}": np.round(values, 4)
@@ -73,18 +71,8 @@ def _curve(curve: ExposureCurve, prior: Floats) -> dict[str, Any]:
         **named,
         **correct,
         "share_correct": np.round(curve.share_correct.mean, 6),
-        "without_model": np.round(named_without_model(curve, prior), 4),
+        "without_model": np.round(curve.by_prior, 4),
         "is_settled": curve.is_settled,
         "models_needed": curve.models_needed,
         "total": curve.total,
     }
-
-
-def named_without_model(curve: ExposureCurve, prior: Floats) -> Floats:
-    """How many nodes can be named correctly, on average, by somebody who knows the priors and sees no model.
-
-    Args:
-        curve: Curve whose precisions are meant, shape (P,).
-        prior: Prior probability of each node to be on the curve's side, shape (K,).
-    """
-    return np.array([prior[prior >= precision].sum() for precision in curve.precision])

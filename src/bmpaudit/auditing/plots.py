@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 
 from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.node_ranking import ranked_nodes
-from bmpaudit.auditing.page_releases import named_without_model
 from bmpaudit.estimation import Posterior
 from bmpaudit.privacy import Region
 from bmpaudit.report import figures
@@ -36,14 +35,9 @@ class AuditPlots:
         """Members named from one released model against certainty, every release."""
         findings = self._audit.findings
         curves = {release: each.exposure.exposure.members for release, each in findings.items()}
-        main = self._audit.main_findings.exposure.exposure
-        priors = self._audit.priors.prob[main.member_nodes.node]
-        by_prior = named_without_model(main.members, priors)
-        return figures.exposure(
-            curves,
-            without_model=dict(zip(main.members.precision.tolist(), by_prior.tolist(), strict=True)),
-            width=width,
-        )
+        main = self._audit.main_findings.exposure.exposure.members
+        by_prior = dict(zip(main.precision.tolist(), main.by_prior.tolist(), strict=True))
+        return figures.exposure(curves, without_model=by_prior, width=width)
 
     def reliability(self, width: Width = "one") -> Figure:
         """Stated against observed probabilities of membership, every release."""

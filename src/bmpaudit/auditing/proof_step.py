@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bmpaudit import registry
 from bmpaudit.attack import Evidence
@@ -22,6 +20,7 @@ from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Attack
 from bmpaudit.proof import Proof, ReleaseExposure, expose, prove
+from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
 from bmpaudit.registry import ATTACK
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
@@ -46,28 +45,6 @@ class ReleaseFindings:
     exposure: ReleaseExposure
     proof: Proof | None
     not_proven: str = ""
-
-    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Everything as plain arrays; `from_arrays` reads it."""
-        arrays = {"queries": np.array(self.queries), "not_proven": np.array(self.not_proven)}
-        arrays |= {f"exposure.{name}": array for name, array in self.exposure.to_arrays().items()}
-        if self.proof is not None:
-            arrays |= {f"proof.{name}": array for name, array in self.proof.to_arrays().items()}
-        return arrays
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> ReleaseFindings:
-        """What `to_arrays` gave."""
-        proof, exposure = (
-            {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-            for prefix in ("proof.", "exposure.")
-        )
-        return cls(
-            queries=tuple(str(query) for query in arrays["queries"]),
-            exposure=ReleaseExposure.from_arrays(exposure),
-            proof=Proof.from_arrays(proof) if proof else None,
-            not_proven=str(arrays["not_proven"]),
-        )
 
 
 Findings = Mapping[str, ReleaseFindings]
@@ -137,7 +114,7 @@ def proof_name(release: str) -> str:
 
 def _write(findings: ReleaseFindings, path: Path) -> None:
     with path.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **findings.to_arrays())
+        np.savez_compressed(file, allow_pickle=False, **to_arrays(findings))
 
 
 def read_proofs(workspace: Workspace, releases: tuple[str, ...]) -> Findings:
@@ -147,4 +124,4 @@ def read_proofs(workspace: Workspace, releases: tuple[str, ...]) -> Findings:
 
 def _read(path: Path) -> ReleaseFindings:
     with np.load(path, allow_pickle=False) as arrays:
-        return ReleaseFindings.from_arrays(dict(arrays))
+        return from_arrays(ReleaseFindings, dict(arrays))

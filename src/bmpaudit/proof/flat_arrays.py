@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, TypeVar, get_type_hints
+from types import NoneType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +13,20 @@ import numpy.typing as npt
 from bmpaudit.errors import DataError
 
 Result = TypeVar("Result")
-SCALARS = (bool, int, float)
+SCALARS = (bool, int, float, str)
 
 
 def to_arrays(result: Any, prefix: str = "") -> dict[str, npt.NDArray[Any]]:
-    """Fields of a dataclass, and of those inside it, by their dotted names; numbers become arrays without axes."""
+    """Fields of a dataclass, and of those inside it, by their dotted names.
+
+    Numbers and texts become arrays without axes; what is None has no array.
+    """
     arrays: dict[str, npt.NDArray[Any]] = {}
     for field in dataclasses.fields(result):
         value, name = getattr(result, field.name), prefix + field.name
         if dataclasses.is_dataclass(value):
             arrays.update(to_arrays(value, f"{name}."))
-        else:
+        elif value is not None:
             arrays[name] = np.asarray(value)
     return arrays
 
@@ -31,21 +35,27 @@ def from_arrays(kind: type[Result], arrays: Mapping[str, npt.NDArray[Any]], pref
     """The dataclass that `to_arrays` has taken apart; names that it does not have are ignored.
 
     Raises:
-        DataError: if an array is missing, or is not a number where there should be one.
+        DataError: if an array is missing, or is not a number or text where there should be one.
     """
-    values: dict[str, Any] = {}
-    for name, hint in get_type_hints(kind).items():
-        key = prefix + name
-        if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-            values[name] = from_arrays(hint, arrays, f"{key}.")
-            continue
-        if key not in arrays:
-            raise DataError(f"exposure: array {key} is missing")
-        array = np.asarray(arrays[key])
-        if hint in SCALARS:
-            if array.ndim:
-                raise DataError(f"exposure: array {key} must be a single number, got shape {array.shape}")
-            values[name] = hint(array.item())
-        else:
-            values[name] = array
+    values = {name: _value(hint, arrays, prefix + name) for name, hint in get_type_hints(kind).items()}
     return kind(**values)
+
+
+def _value(hint: Any, arrays: Mapping[str, npt.NDArray[Any]], key: str) -> Any:
+    if NoneType in get_args(hint):
+        (hint,) = (each for each in get_args(hint) if each is not NoneType)
+        if key not in arrays and not any(name.startswith(f"{key}.") for name in arrays):
+            return None
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return from_arrays(hint, arrays, f"{key}.")
+    if key not in arrays:
+        raise DataError(f"array {key} is missing")
+    array = np.asarray(arrays[key])
+    if get_origin(hint) is tuple:
+        return tuple(array.tolist())
+    kind = str if get_origin(hint) is Literal else hint
+    if kind not in SCALARS:
+        return array
+    if array.ndim:
+        raise DataError(f"array {key} must be a single value, got shape {array.shape}")
+    return kind(array.item())

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bmpaudit.arrays import Floats, Ints
 from bmpaudit.plain import plain
 from bmpaudit.proof.calibration import Recalibration
 from bmpaudit.proof.exposure import Exposure
-from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
 from bmpaudit.proof.reliability import Reliability
 
 
@@ -73,19 +70,6 @@ class ReleaseExposure:
     num_nodes: int
     num_left_out: int
     num_fitting: int
-
-    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Everything as one flat mapping, for `numpy.savez`; `from_arrays` takes it back."""
-        return to_arrays(self)
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> ReleaseExposure:
-        """What `to_arrays` has taken apart.
-
-        Raises:
-            DataError: if an array is missing, or is not a number where there should be one.
-        """
-        return from_arrays(cls, arrays)
 
     def to_plain(self) -> dict[str, Any]:
         """Curves and calibration, values as JSON can hold them; not what is about single nodes and models."""

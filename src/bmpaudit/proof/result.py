@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from bmpaudit.plain import plain
-from bmpaudit.proof.guesses import PARAMETERS, Choice, Guesses, Parameter, Threshold
+from bmpaudit.proof.guesses import Choice, Guesses, Parameter
 
 SYMBOLS: dict[str, str] = {"epsilon_right": "ε_R", "epsilon_left": "ε_L", "mp": "MP ε"}
 ONE_GUESS, PREQUENTIAL = "one guess per model", "prequential"
@@ -71,38 +67,6 @@ class ProvenBound:
         values: dict[str, Any] = plain({name: getattr(self, name) for name in names} | {"source": self.choice.source})
         return values
 
-    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Everything as plain arrays; `from_arrays` reads it."""
-        scalars = {
-            name: getattr(self, name)
-            for name in ("floor", "floor_high", "level", "method", "num_fitting", "num_challenged")
-        } | {
-            "proven": np.nan if self.proven is None else self.proven,
-            "source": self.choice.source,
-            "order": self.choice.order,
-            "threshold": self.choice.threshold.value,
-            "expected": self.choice.threshold.expected,
-        }
-        guesses = {f"guess_{each.name}": getattr(self.guesses, each.name) for each in fields(Guesses)}
-        return {name: np.asarray(value) for name, value in (scalars | guesses).items()}
-
-    @classmethod
-    def from_arrays(cls, parameter: Parameter, arrays: Mapping[str, npt.NDArray[Any]]) -> ProvenBound:
-        """What `to_arrays` gave."""
-        value = {name: array.item() for name, array in arrays.items() if array.ndim == 0}
-        return cls(
-            parameter=parameter,
-            proven=None if np.isnan(value["proven"]) else value["proven"],
-            floor=value["floor"],
-            floor_high=value["floor_high"],
-            level=value["level"],
-            method=value["method"],
-            num_fitting=value["num_fitting"],
-            num_challenged=value["num_challenged"],
-            choice=Choice(value["source"], value["order"], Threshold(value["threshold"], value["expected"])),
-            guesses=Guesses(**{each.name: arrays[f"guess_{each.name}"] for each in fields(Guesses)}),
-        )
-
     def __str__(self) -> str:
         return self.row()
 
@@ -145,21 +109,6 @@ class Proof:
     def to_plain(self) -> dict[str, Any]:
         """By parameter, values as JSON can hold them."""
         return {bound.parameter: bound.to_plain() for bound in self.bounds}
-
-    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Everything as plain arrays, by parameter and name; `from_arrays` reads it."""
-        arrays = {f"{each.parameter}.{name}": array for each in self.bounds for name, array in each.to_arrays().items()}
-        return arrays | {"is_leakage_proven": np.array(self.is_leakage_proven)}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Proof:
-        """What `to_arrays` gave."""
-        parts: dict[str, dict[str, npt.NDArray[Any]]] = {}
-        for key, array in arrays.items():
-            parameter, _, name = key.partition(".")
-            parts.setdefault(parameter, {})[name] = array
-        bounds = {parameter: ProvenBound.from_arrays(parameter, parts[parameter]) for parameter in PARAMETERS}
-        return cls(**bounds, is_leakage_proven=bool(arrays["is_leakage_proven"]))
 
     def __str__(self) -> str:
         first = self.epsilon_right

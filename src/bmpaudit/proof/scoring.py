@@ -38,10 +38,7 @@ class Source:
 
     def seen(self, models: Evidence) -> Evidence:
         """What the attack sees of models."""
-        if self.queries == models.queries:
-            return models
-        statistics = {query: models.statistics[query] for query in self.queries}
-        return Evidence(statistics, models.memberships, models.indices, models.graph, models.targets)
+        return models.asked(*self.queries)
 
 
 def sources_of(attacks: Sequence[Attack], queries: tuple[str, ...]) -> list[Source]:
