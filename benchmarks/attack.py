@@ -3,16 +3,17 @@
 python benchmarks/attack.py [--models 1000] [--nodes 2708] [--graph cora]
 
 The loop is measured on a few nodes and scaled up. With a graph (which must have been downloaded), the time to train the
-shadow models is also estimated, by training a few.
+shadow models is also estimated, by training a few, and the steps of an audit by the Student attack are measured.
 """
 
 import argparse
 import statistics
 import time
+from collections.abc import Callable
 
 import numpy as np
 
-from bmpaudit import datasets
+from bmpaudit import AuditPlan, Graph, datasets, prior_probabilities
 from bmpaudit.attack import (
     ErrorCounts,
     Evidence,
@@ -23,9 +24,12 @@ from bmpaudit.attack import (
     challenge,
     permutation_test,
 )
+from bmpaudit.auditing import Runtime
+from bmpaudit.auditing.attack_step import run_attacks, run_permutation_test
+from bmpaudit.auditing.proof_step import run_proofs
 from bmpaudit.interfaces import DecisionRule
-from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import GCN, ShadowPlan, Training, estimate_cost
+from bmpaudit.samplers import Uniform, draw_memberships
+from bmpaudit.shadow import GCN, ShadowPlan, ShadowRuns, Training, estimate_cost
 
 RELEASES, QUERIES = ("clean", "noisy"), ("full", "none")
 VIEWS = tuple((release, query) for release in RELEASES for query in QUERIES)
@@ -115,9 +119,32 @@ def main() -> None:
         attack_performance(scores)
         print(f"accuracy, AUC, TPR at FPR and ROC, one view: {(time.perf_counter() - start) * 1e3:.0f} ms")
     if arguments.graph:
-        plan = ShadowPlan(Uniform(0.25), GCN(), Training())
-        cost = estimate_cost(datasets.load(arguments.graph), plan, arguments.models)
+        graph = datasets.load(arguments.graph)
+        cost = estimate_cost(graph, ShadowPlan(Uniform(0.25), GCN(), Training()), arguments.models)
         print(f"training on {arguments.graph}, GCN: {cost}; the attack takes 1/{cost.seconds / native:,.0f} of it")
+        measure_steps(graph, arguments.models, cost.seconds)
+
+
+def measure_steps(graph: Graph, num_models: int, training: float) -> None:
+    """The steps of an audit by the Student attack, two releases and two queries, on made-up statistics."""
+    plan, rng = AuditPlan(sampler=Uniform(0.25), shadows=num_models), np.random.default_rng(1)
+    members = draw_memberships(graph, plan.sampler, num_models, seed=0)
+    views = {view.name: rng.normal(size=members.shape) + 0.7 * members for view in plan.views}
+    runs, priors = ShadowRuns.from_arrays(members, views, graph), prior_probabilities(graph, plan.sampler)
+    runtime = Runtime(quiet=True)
+    test = run_permutation_test(plan, graph, runs, priors, runtime)
+    attacks = run_attacks(plan, graph, runs, priors, test, runtime)
+    steps: dict[str, Callable[[], object]] = {
+        "permutation test": lambda: run_permutation_test(plan, graph, runs, priors, runtime),
+        "attack": lambda: run_attacks(plan, graph, runs, priors, test, runtime),
+        "proof and exposure": lambda: run_proofs(plan, graph, runs, priors, attacks, runtime),
+    }
+    for name, step in steps.items():
+        start, processor_start = time.perf_counter(), time.process_time()
+        step()
+        seconds, processor = time.perf_counter() - start, time.process_time() - processor_start
+        share = f"{seconds / training:.2f} of training"
+        print(f"step of an audit, {name}: {seconds:.1f} s ({processor:.1f} s of processor time), {share}")
 
 
 if __name__ == "__main__":

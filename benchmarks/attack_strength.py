@@ -1,6 +1,6 @@
 """How strong and how fast the attacks are: AUC and true positive rates at low false positive rates, on several graphs.
 
-python benchmarks/attack_strength.py [--data cora amazon_photo] [--models 1000] [--folder FOLDER]
+python benchmarks/attack_strength.py [--data cora amazon_photo] [--models 1000] [--seed 7] [--folder FOLDER]
 
 GCNs are trained on a quarter of the nodes, drawn uniformly or by snowball. Half of the models are challenged with a
 fit on 16, on 64 and on the whole other half, by the rule that weighs the prior. An attack that does not fuse queries
@@ -93,6 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="+", default=["cora", "amazon_photo"])
     parser.add_argument("--models", type=int, default=1_000)
+    parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--folder", help="keep the shadow models here, and use those that are there")
     arguments = parser.parse_args()
     columns = " ".join(f"TPR@{rate:.0e}" for rate in RATES)
@@ -105,7 +106,8 @@ def main() -> None:
                 folder = Path(arguments.folder or temporary) / f"{data}-{label}"
                 was_there = folder.exists()
                 start = time.process_time()
-                runs = train_shadows(graph, ShadowPlan(sampler, GCN(), Training(), seed=7), arguments.models, folder)
+                plan = ShadowPlan(sampler, GCN(), Training(), seed=arguments.seed)
+                runs = train_shadows(graph, plan, arguments.models, folder)
                 training = None if was_there else time.process_time() - start
                 prior_prob = prior_probabilities(graph, sampler).prob
                 compare(f"{data} {label}", graph, runs, prior_prob, training, None)

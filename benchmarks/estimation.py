@@ -1,6 +1,8 @@
 """Time of the estimators: exact quadrature and native Algorithm 3 against Algorithm 3 in plain NumPy, in one run.
 
-python benchmarks/estimation.py [--nodes 2708] [--models 1000] [--auxiliary 50]
+Then the exact posterior on every kind of counts, for numbers of nodes up to 100,000: processor time a node.
+
+python benchmarks/estimation.py [--nodes 2708] [--models 1000] [--auxiliary 50] [--largest 100000]
 """
 
 import argparse
@@ -68,32 +70,56 @@ class PlainMhaar:
 
 @dataclass(frozen=True)
 class Attack:
-    """A kind of attack: the Beta laws from which each node's two error rates are drawn."""
+    """A kind of attack: the Beta laws from which each node's two error rates are drawn.
+
+    Attributes:
+        name: What it is called.
+        false_positive_law: Parameters of the law of α.
+        false_negative_law: Parameters of the law of β; none if nothing leaks, so that β = 1 - α.
+        prior_law: Parameters of the law of the priors; none if all are 0.25.
+    """
 
     name: str
     false_positive_law: tuple[float, float]
-    false_negative_law: tuple[float, float]
+    false_negative_law: tuple[float, float] | None
+    prior_law: tuple[float, float] | None = None
 
     def counts(self, num_nodes: int, num_models: int) -> ErrorCounts:
-        """Counts of nodes that are members of about a quarter of the models."""
+        """Counts of nodes that are members of some of the models."""
         rng = np.random.default_rng(0)
-        num_in = rng.binomial(num_models, 0.25, num_nodes)
+        prior = np.full(num_nodes, 0.25) if self.prior_law is None else rng.beta(*self.prior_law, num_nodes)
+        prior = prior.clip(0.01, 0.95)
+        num_in = rng.binomial(num_models, prior)
         num_out = num_models - num_in
+        alpha = rng.beta(*self.false_positive_law, num_nodes)
+        beta = 1 - alpha if self.false_negative_law is None else rng.beta(*self.false_negative_law, num_nodes)
         return ErrorCounts.from_arrays(
             num_out=num_out,
             num_in=num_in,
-            false_positives=rng.binomial(num_out, rng.beta(*self.false_positive_law, num_nodes)),
-            false_negatives=rng.binomial(num_in, rng.beta(*self.false_negative_law, num_nodes)),
-            prior_prob=num_in / num_models,
+            false_positives=rng.binomial(num_out, alpha),
+            false_negatives=rng.binomial(num_in, beta),
+            prior_prob=prior,
         )
 
 
 CONSTANT = 1e6  # a Beta law of this size hardly varies
+NEVER, VARIED = (1e-9, 1.0), (2.0, 6.0)
 ATTACKS = (
     Attack("error rates spread about 0.17 and 0.57", (8, 40), (20, 15)),
     Attack("error rates 0.20 and 0.60", (0.20 * CONSTANT, 0.80 * CONSTANT), (0.60 * CONSTANT, 0.40 * CONSTANT)),
     Attack("error rates 0.002 and 0.98 (few errors)", (0.002 * CONSTANT, 0.998 * CONSTANT), (0.98 * CONSTANT, 2e4)),
 )
+KINDS = (
+    *ATTACKS,
+    Attack("spread, priors vary", (8, 40), (20, 15), VARIED),
+    Attack("nothing leaks", (8, 8), None),
+    Attack("nothing leaks, priors vary", (8, 8), None, VARIED),
+    Attack("always non-member", NEVER, NEVER[::-1]),
+    Attack("always non-member, priors vary", NEVER, NEVER[::-1], VARIED),
+)
+KIND_DEFINITIONS = ("bmp-r", "bmp-l", "mp")
+KIND_MODELS = (24, 1_000, 10_000)
+JOINT_KINDS = (ATTACKS[0], ATTACKS[1], KINDS[3], KINDS[5], KINDS[7])
 
 
 def table_of(counts: ErrorCounts) -> Floats:
@@ -158,6 +184,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=2708)
     parser.add_argument("--models", type=int, default=1000)
     parser.add_argument("--auxiliary", type=int, default=50)
+    parser.add_argument("--largest", type=int, default=SIZES[-1], help="nodes of every kind of counts")
     arguments = parser.parse_args()
     print(
         f"{arguments.nodes} nodes, {arguments.models} models, M = {arguments.auxiliary};"
@@ -169,10 +196,29 @@ def main() -> None:
         for definition in PAPER_ITERATIONS:
             compare_exact(counts, definition, plain_iteration)
     for num_nodes in SIZES:
-        counts = ATTACKS[0].counts(num_nodes, arguments.models)
-        spent = seconds(lambda counts=counts: estimate(counts, "bmp-r"))  # type: ignore[misc]
-        each = 1e6 * spent / num_nodes
-        print(f"exact bmp-r, {num_nodes:>7,} nodes: {spent:.2f} s of processor time, {each:.0f} µs a node")
+        if num_nodes <= arguments.largest:
+            time_kinds(num_nodes)
+
+
+def time_kinds(num_nodes: int) -> None:
+    """Prints the processor time a node of every kind of counts, one thread."""
+    print(f"exact, {num_nodes:,} nodes, µs a node: {', '.join(KIND_DEFINITIONS)} for J = 24, J = 1,000, J = 10,000")
+    for kind in KINDS:
+        cells = []
+        for num_models in KIND_MODELS:
+            counts = kind.counts(num_nodes, num_models)
+            times = (
+                seconds(lambda name=name, counts=counts: estimate(counts, name, num_threads=1))  # type: ignore[misc]
+                for name in KIND_DEFINITIONS
+            )
+            cells.append(" ".join(f"{1e6 * spent / num_nodes:5.0f}" for spent in times))
+        print(f"  {kind.name:<40} {'   '.join(cells)}", flush=True)
+    if num_nodes > SIZES[1]:
+        return
+    for kind in JOINT_KINDS:
+        counts = kind.counts(num_nodes, KIND_MODELS[1])
+        spent = seconds(lambda counts=counts: estimate(counts, "bmp", num_threads=1))  # type: ignore[misc]
+        print(f"  {kind.name:<40} bmp, J = 1,000: {1e6 * spent / num_nodes:5.0f}", flush=True)
 
 
 if __name__ == "__main__":

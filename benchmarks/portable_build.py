@@ -80,8 +80,8 @@ def example_counts() -> np.ndarray:
 def exact_estimation() -> Callable[[], object]:
     """The likelihood on a grid."""
     counts, epsilon = example_counts(), np.linspace(1.2, 6, 60)
-    log_odds = np.linspace(-1.2, -1.0, len(counts))
-    return lambda: _native.grid_log_likelihood(counts, log_odds, epsilon, epsilon, 400.0, 0.0, 1)
+    log_odds, times = np.linspace(-1.2, -1.0, len(counts)), np.ones(len(counts))
+    return lambda: _native.grid_log_likelihood(counts, log_odds, times, epsilon, epsilon, 400.0, 0.0, 1, None)
 
 
 def chains() -> Callable[[], object]:

@@ -153,9 +153,9 @@ void BetaLaw::log_tails(double u, double &lower, double &upper) const {
     upper = is_low ? log1mexp(tail) : tail;
 }
 
-double BetaLaw::log_between(double low, double high) const {
-    if (!(low < high)) return -kInfinity;
-    const double middle = 0.5 * (low + high), half = 0.5 * (high - low), rest = 1 - middle;
+double BetaLaw::log_between(double low, double high, double width) const {
+    if (!(width > 0)) return -kInfinity;
+    const double middle = 0.5 * (low + high), half = 0.5 * width, rest = 1 - middle;
     const double rise = ((p - 1) / middle - (q - 1) / rest) * half;
     const double bend = ((p - 1) / (middle * middle) + (q - 1) / (rest * rest)) * half * half;
     if (std::abs(rise) < 1 && bend < 0.5) {
@@ -178,12 +178,22 @@ namespace {
 
 // a and b of a region; where α and x = 1 - β change places they become 1/b and 1/a.
 struct Slopes {
-    double a, b;
+    double a, b, above_one, below_one;  // a - 1 and 1 - b
 
-    static Slopes of(double log_a, double log_b) { return {std::exp(log_a), std::exp(log_b)}; }
-    Slopes transposed() const { return {b == 0 ? kInfinity : 1 / b, 1 / a}; }
+    static Slopes of(double log_a, double log_b) {
+        return {std::exp(log_a), std::exp(log_b), std::expm1(log_a), -std::expm1(log_b)};
+    }
+    Slopes transposed() const {
+        return {b == 0 ? kInfinity : 1 / b, 1 / a, b == 0 ? kInfinity : below_one / b, a == kInfinity ? 1 : above_one / a};
+    }
     // Where the region's lower border, max(b x, 1 - a(1-x)), bends.
-    double lower_kink() const { return a == kInfinity ? 1.0 : (a - 1) / (a - b); }
+    double lower_kink() const { return a == kInfinity ? 1.0 : above_one / (above_one + below_one); }
+    // upper(x) - lower(x), in which the two do not cancel.
+    double width(double x) const {
+        const double kink = lower_kink();
+        if (x < kink) return x < 1 - kink ? (above_one + below_one) * x : below_one;
+        return x < 1 - kink ? above_one : (above_one + below_one) * (1 - x);
+    }
     double lower(double x) const { return std::max({0.0, b * x, a == kInfinity ? 0.0 : 1 - a * (1 - x)}); }
     double upper(double x) const { return std::min({1.0, 1 - b * (1 - x), a == kInfinity ? 1.0 : a * x}); }
 };
@@ -199,13 +209,17 @@ template <typename LogFunction> double log_integral_between(LogFunction log_h, d
 double log_in_region(const BetaLaw &u, const BetaLaw &v, const Slopes &region) {
     const double kink = region.lower_kink();
     return log_integral_between(
-        [&](double x) { return v.log_density(x) + u.log_between(region.lower(x), region.upper(x)); }, kink, 1 - kink);
+        [&](double x) { return v.log_density(x) + u.log_between(region.lower(x), region.upper(x), region.width(x)); }, kink, 1 - kink);
 }
 
 // Between the lower borders of two regions.
 double log_in_band(const BetaLaw &u, const BetaLaw &v, const Slopes &outer, const Slopes &inner) {
     return log_integral_between(
-        [&](double x) { return v.log_density(x) + u.log_between(outer.lower(x), inner.lower(x)); }, outer.lower_kink(),
+        [&](double x) {
+            const double low = outer.lower(x), high = inner.lower(x);
+            return v.log_density(x) + u.log_between(low, high, high - low);
+        },
+        outer.lower_kink(),
         inner.lower_kink());
 }
 

@@ -16,7 +16,8 @@ struct BetaLaw {
     double log_density(double u) const;
     // Logarithms of Pr(U < u) and Pr(U > u), to full relative accuracy in both tails.
     void log_tails(double u, double &lower, double &upper) const;
-    double log_between(double low, double high) const;
+    // log Pr(low < U < high), where width = high - low may be known to more digits than the two.
+    double log_between(double low, double high, double width) const;
 
   private:
     BetaLaw(double p, double q, double log_norm) : p(p), q(q), log_norm(log_norm) {}

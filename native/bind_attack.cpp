@@ -5,7 +5,9 @@
 
 #include "attack.hpp"
 #include "bindings.hpp"
+#include "neighbours.hpp"
 #include "student.hpp"
+#include "student_prior.hpp"
 
 namespace bmpaudit {
 
@@ -163,6 +165,76 @@ void score_student(nb::handle features_object, nb::handle member_object, nb::han
     });
 }
 
+void average_neighbours(nb::handle indptr, nb::handle indices, nb::handle values_object, int num_threads,
+                        nb::handle means_object) {
+    const Adjacency graph = adjacency_of(indptr, indices);
+    const auto values = array_of<const float, 2>(values_object, "values");
+    const auto means = array_of<float, 2>(means_object, "means");
+    check_shape(values, "values", {values.shape(0), static_cast<size_t>(graph.num_nodes())});
+    check_shape(means, "means", {values.shape(0), values.shape(1)});
+    check_num_threads(num_threads);
+    interruptible([&](const Poll &poll) {
+        neighbour_means(graph, values.data(), static_cast<int64_t>(values.shape(0)), num_threads, poll, means.data());
+    });
+}
+
+void sum_features(nb::handle features_object, nb::handle member_object, nb::handle center_object, nb::handle fold_of_object,
+                  int num_threads, nb::handle sums_object) {
+    const auto features = array_of<const float, 3>(features_object, "features");
+    const auto member = array_of<const uint8_t, 2>(member_object, "member");
+    const size_t num_features = features.shape(0), num_models = features.shape(1), num_nodes = features.shape(2);
+    check_range<int64_t>("the number of features", static_cast<int64_t>(num_features), 1, kMaxStudentFeatures);
+    check_at_least("the number of models", static_cast<int64_t>(num_models), 1);
+    check_shape(member, "member", {num_models, num_nodes});
+    check_flags("member", member);
+    const auto center = array_of<const double, 2>(center_object, "center");
+    check_shape(center, "center", {num_features, num_nodes});
+    const auto fold_of = vector_of<int64_t>(fold_of_object, "fold_of");
+    check_shape(fold_of, "fold_of", {num_models});
+    const auto sums = array_of<double, 5>(sums_object, "sums");
+    check_shape(sums, "sums", {sums.shape(0), 2, num_nodes, num_features + 1, num_features + 1});
+    const auto num_folds = static_cast<int64_t>(sums.shape(0));
+    check_each("fold_of", fold_of.data(), fold_of.size(), "be the number of a fold",
+               [&](int64_t fold) { return fold >= 0 && fold < num_folds; });
+    check_num_threads(num_threads);
+    const FeatureTable table{features.data(), static_cast<int64_t>(num_models), static_cast<int64_t>(num_nodes)};
+    interruptible([&](const Poll &poll) {
+        student_sums(table, static_cast<int>(num_features), member.data(), center.data(), fold_of.data(), num_threads, poll,
+                     sums.data());
+    });
+}
+
+void weigh_covariances(nb::handle start_object, nb::handle freedom_object, nb::handle scatter_object, nb::handle own_object,
+                       nb::handle other_object, nb::handle shares_object, nb::handle candidates_object, int num_threads,
+                       nb::handle likelihood_object) {
+    const auto start = vector_of<int64_t>(start_object, "start");
+    const auto freedom = vector_of<double>(freedom_object, "freedom");
+    const auto scatter = array_of<const double, 3>(scatter_object, "scatter");
+    const auto own = array_of<const double, 3>(own_object, "own");
+    const auto other = array_of<const double, 3>(other_object, "other");
+    const auto shares = vector_of<double>(shares_object, "shares");
+    const auto candidates = vector_of<double>(candidates_object, "candidates");
+    const size_t num_nodes = freedom.size(), num_problems = own.shape(0), num_features = own.shape(1);
+    check_range<int64_t>("the number of features", static_cast<int64_t>(num_features), 1, kMaxStudentFeatures);
+    check_shape(own, "own", {num_problems, num_features, num_features});
+    check_shape(scatter, "scatter", {num_nodes, num_features, num_features});
+    check_shape(other, "other", {num_nodes, num_features, num_features});
+    check_shape(start, "start", {num_problems + 1});
+    if (start.data()[0] != 0 || start.data()[num_problems] != static_cast<int64_t>(num_nodes))
+        refuse(PyExc_ValueError, "start must begin with 0 and end with the number of nodes, ", num_nodes);
+    for (size_t problem = 0; problem < num_problems; ++problem)
+        if (start.data()[problem + 1] < start.data()[problem]) refuse(PyExc_ValueError, "start must not decrease");
+    check_num_threads(num_threads);
+    const auto likelihood = array_of<double, 3>(likelihood_object, "likelihood");
+    check_shape(likelihood, "likelihood", {num_problems, shares.size(), candidates.size()});
+    const CovarianceProblems problems{static_cast<int>(num_features), static_cast<int64_t>(num_problems), start.data(),
+                                      freedom.data(), scatter.data(), own.data(), other.data()};
+    interruptible([&](const Poll &poll) {
+        covariance_likelihood(problems, shares.data(), static_cast<int64_t>(shares.size()), candidates.data(),
+                              static_cast<int64_t>(candidates.size()), num_threads, poll, likelihood.data());
+    });
+}
+
 }  // namespace
 
 void bind_attack(nb::module_ &module) {
@@ -172,6 +244,13 @@ void bind_attack(nb::module_ &module) {
         "num_threads"_a, "errors"_a, "scores"_a.none(),
         "Fills `errors` (weak or strong, false positives or negatives, node) and `scores` (model, node); without fitting "
         "models, each model is challenged with hypotheses fitted on all others.");
+    module.def("neighbour_means", &average_neighbours, "indptr"_a, "indices"_a, "values"_a, "num_threads"_a, "means"_a,
+               "Fills `means` (row, node) with the mean of `values` (row, node) over each node's neighbours.");
+    module.def("student_sums", &sum_features, "features"_a, "member"_a, "center"_a, "fold_of"_a, "num_threads"_a, "sums"_a,
+               "Adds to `sums` (fold, side, node, V + 1, V + 1) the products of (1, features less center) over models.");
+    module.def("covariance_likelihood", &weigh_covariances, "start"_a, "freedom"_a, "scatter"_a, "own"_a, "other"_a, "shares"_a,
+               "candidates"_a, "num_threads"_a, "likelihood"_a,
+               "Adds to `likelihood` (problem, share, candidate) the log-likelihood of scatters under inverse Wishart priors.");
     module.def(
         "student_scores", &score_student, "features"_a, "member"_a, "challenged"_a.none(), "set_of"_a, "level"_a, "shift"_a,
         "weights"_a, "dof"_a, "other_share"_a, "scale"_a, "log_gamma"_a, "num_threads"_a, "scores"_a,

@@ -51,15 +51,28 @@ struct Counts {
     int64_t num_nodes() const { return static_cast<int64_t>(counts.shape(0)); }
 };
 
+// The same with how many nodes each row stands for.
+struct WeightedRows : Counts {
+    Vector<double> times;
+
+    WeightedRows(nb::handle counts_object, nb::handle log_prior_odds_object, nb::handle times_object)
+        : Counts(counts_object, log_prior_odds_object), times(vector_of<double>(times_object, "times")) {
+        check_shape(times, "times", {counts.shape(0)});
+        check_each("times", times.data(), times.size(), "be positive and finite",
+                   [](double value) { return value > 0 && value < std::numeric_limits<double>::infinity(); });
+    }
+    WeightedCounts weighted() const { return {table(), times.data()}; }
+};
+
 Vector<double> values_of(nb::handle object, const char *name) {
     const auto values = vector_of<double>(object, name);
     check_not_nan(name, values);
     return values;
 }
 
-NewArray<double, 2> grid(nb::handle counts_object, nb::handle log_prior_odds, nb::handle left_object, nb::handle right_object, double depth,
-          double strength, int num_threads) {
-    const Counts counts(counts_object, log_prior_odds);
+NewArray<double, 2> grid(nb::handle counts_object, nb::handle log_prior_odds, nb::handle times, nb::handle left_object,
+                         nb::handle right_object, double depth, double strength, int num_threads, nb::handle progress) {
+    const WeightedRows counts(counts_object, log_prior_odds, times);
     const auto left = values_of(left_object, "epsilon_left"), right = values_of(right_object, "epsilon_right");
     const auto num_left = static_cast<int64_t>(left.size()), num_right = static_cast<int64_t>(right.size());
     check_interval("depth", depth, 0, std::numeric_limits<double>::infinity(), true);
@@ -67,28 +80,52 @@ NewArray<double, 2> grid(nb::handle counts_object, nb::handle log_prior_odds, nb
     check_num_threads(num_threads);
     checked_size("the grid", {num_left, num_right}, likelihood_bytes_each_point(counts.num_nodes()));
     auto result = new_array<double>("the grid", {left.size(), right.size()});
-    interruptible([&](const Poll &poll) {
-        grid_log_likelihood(counts.table(), left.data(), num_left, right.data(), num_right, depth, strength, num_threads,
+    interruptible(progress, [&](const Poll &poll) {
+        grid_log_likelihood(counts.weighted(), left.data(), num_left, right.data(), num_right, depth, strength, num_threads,
                             poll, result.data());
     });
     return result;
 }
 
-NewArray<double, 1> likelihood(nb::handle counts_object, nb::handle log_prior_odds, nb::handle left_object, nb::handle right_object,
-                nb::handle cutoff_object, double strength, int num_threads) {
-    const Counts counts(counts_object, log_prior_odds);
-    const auto left = values_of(left_object, "epsilon_left"), right = values_of(right_object, "epsilon_right");
+// ε_L and ε_R of some points.
+struct Points {
+    Vector<double> left, right;
+
+    Points(nb::handle left_object, nb::handle right_object)
+        : left(values_of(left_object, "epsilon_left")), right(values_of(right_object, "epsilon_right")) {
+        check_shape(right, "epsilon_right", {left.size()});
+    }
+    int64_t size() const { return static_cast<int64_t>(left.size()); }
+};
+
+NewArray<double, 1> likelihood(nb::handle counts_object, nb::handle log_prior_odds, nb::handle times,
+                               nb::handle left_object, nb::handle right_object, nb::handle cutoff_object, double strength,
+                               int num_threads, nb::handle progress) {
+    const WeightedRows counts(counts_object, log_prior_odds, times);
+    const Points points(left_object, right_object);
     const auto cutoff = vector_of<double>(cutoff_object, "cutoff");  // nothing reaches NaN
-    check_shape(right, "epsilon_right", {left.size()});
-    check_shape(cutoff, "cutoff", {left.size()});
+    check_shape(cutoff, "cutoff", {points.left.size()});
     check_interval("strength", strength, 0, 1, false);
     check_num_threads(num_threads);
-    const auto num_points = static_cast<int64_t>(left.size());
-    checked_size("the log-likelihood", {num_points}, likelihood_bytes_each_point(counts.num_nodes()));
-    auto result = new_array<double>("the log-likelihood", {left.size()});
+    checked_size("the log-likelihood", {points.size()}, likelihood_bytes_each_point(counts.num_nodes()));
+    auto result = new_array<double>("the log-likelihood", {points.left.size()});
+    interruptible(progress, [&](const Poll &poll) {
+        log_likelihood(counts.weighted(), points.left.data(), points.right.data(), points.size(), cutoff.data(), strength,
+                       num_threads, poll, result.data());
+    });
+    return result;
+}
+
+NewArray<double, 2> node_likelihood(nb::handle counts_object, nb::handle log_prior_odds, nb::handle left_object,
+                                    nb::handle right_object, double strength, int num_threads) {
+    const Counts counts(counts_object, log_prior_odds);
+    const Points points(left_object, right_object);
+    check_interval("strength", strength, 0, 1, false);
+    check_num_threads(num_threads);
+    auto result = new_array<double>("the log-likelihoods", {counts.counts.shape(0), points.left.size()});
     interruptible([&](const Poll &poll) {
-        log_likelihood(counts.table(), left.data(), right.data(), num_points, cutoff.data(), strength, num_threads, poll,
-                       result.data());
+        node_log_likelihood(counts.table(), points.left.data(), points.right.data(), points.size(), strength, num_threads,
+                            poll, result.data());
     });
     return result;
 }
@@ -160,11 +197,15 @@ void mhaar(nb::handle counts_object, nb::handle log_prior_odds, bool bounds_left
 }  // namespace
 
 void bind_estimation(nb::module_ &module) {
-    module.def("grid_log_likelihood", &grid, "counts"_a, "log_prior_odds"_a, "epsilon_left"_a, "epsilon_right"_a, "depth"_a,
-               "strength"_a, "num_threads"_a, "Log-likelihood on a grid, shape (num_left, num_right).");
-    module.def("log_likelihood", &likelihood, "counts"_a, "log_prior_odds"_a, "epsilon_left"_a, "epsilon_right"_a,
-               "cutoff"_a, "strength"_a, "num_threads"_a,
-               "Log-likelihood of each pair (ε_L, ε_R), shape (num_points,); counts are rows (n0, n1, A, B).");
+    module.def("grid_log_likelihood", &grid, "counts"_a, "log_prior_odds"_a, "times"_a, "epsilon_left"_a, "epsilon_right"_a,
+               "depth"_a, "strength"_a, "num_threads"_a, "progress"_a.none(),
+               "Log-likelihood on a grid, shape (num_left, num_right); progress is called with the number of rows done.");
+    module.def("log_likelihood", &likelihood, "counts"_a, "log_prior_odds"_a, "times"_a, "epsilon_left"_a,
+               "epsilon_right"_a, "cutoff"_a, "strength"_a, "num_threads"_a, "progress"_a.none(),
+               "Log-likelihood of each pair (ε_L, ε_R), shape (num_points,); counts are rows (n0, n1, A, B), each of which "
+               "counts several times. progress is called with the number of rows done.");
+    module.def("node_log_likelihood", &node_likelihood, "counts"_a, "log_prior_odds"_a, "epsilon_left"_a,
+               "epsilon_right"_a, "strength"_a, "num_threads"_a, "The same for each row alone, shape (K, num_points).");
     module.def("leakage_quantiles", &quantiles, "counts"_a, "probabilities"_a, "num_threads"_a,
                "Quantiles of e_R - log η and of e_L + log η, shape (2, K, num_probabilities); probabilities in (0, 1).");
     module.def("run_mhaar", &mhaar, "counts"_a, "log_prior_odds"_a, "bounds_left"_a, "bounds_right"_a, "is_joint"_a,

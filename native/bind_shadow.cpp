@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kMostUnits = 1 << 16, kMostLayers = 1 << 10;
 constexpr int32_t kMostClasses = 1 << 20;
+constexpr int64_t kMostEntries = (int64_t{1} << 32) - 1;  // of sparse features: their places have 32 bits
 
 template <typename T> std::vector<T> copy_of(const Vector<T> &array) { return {array.data(), array.data() + array.size()}; }
 
@@ -72,6 +73,7 @@ struct GraphArrays {
         const auto x_indptr_array = vector_of<int64_t>(sparse_indptr, "x_indptr");
         const auto x_indices_array = vector_of<int32_t>(sparse_indices, "x_indices");
         check_rows("x_indptr", x_indptr_array, "x_indices", x_indices_array, num_nodes, num_features);
+        check_range("the number of x_indices", static_cast<int64_t>(x_indices_array.size()), int64_t{0}, kMostEntries);
         x_indptr = copy_of<int64_t>(x_indptr_array);
         x_indices = copy_of<int32_t>(x_indices_array);
         if (sparse_values.is_none()) return;
@@ -172,7 +174,11 @@ class EngineWithArrays {
     // What a thread takes to train and score one model, roughly.
     static double bytes_each_model(const GraphArrays &arrays, int num_classes, const ModelSettings &model) {
         constexpr double kMatricesEachParameter = 4, kMatricesEachPass = 10, kPassesEachEdge = 2;
-        double inputs = arrays.num_features, floats = 0;
+        // The sample's features by row and by column, with values, places and coins; or in tiles.
+        constexpr double kFloatsEachEntry = 10;
+        const FeatureCount features(arrays.features(), arrays.graph.num_nodes());
+        double inputs = arrays.num_features;
+        double floats = static_cast<double>(features.entries) * (features.is_sparse ? kFloatsEachEntry : 1);
         for (int l = 0; l < model.layers; ++l) {
             const bool is_last = l + 1 == model.layers;
             const LayerShape shape(1, is_last ? num_classes : model.hidden, is_last ? 1 : model.heads);

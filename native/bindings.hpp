@@ -16,6 +16,7 @@ namespace bmpaudit {
 void bind_samplers(nb::module_ &module);
 void bind_shadow(nb::module_ &module);
 void bind_attack(nb::module_ &module);
+void bind_scores(nb::module_ &module);
 void bind_estimation(nb::module_ &module);
 
 template <typename T, size_t N> using NewArray = nb::ndarray<nb::numpy, T, nb::ndim<N>>;

@@ -7,31 +7,24 @@ namespace bmpaudit {
 
 namespace {
 
-// result[i] = c_i Σ_j c_j · values[j] over the neighbours j of i and i itself, with c = 1/√(degree + 1).
-void normalised_sum(const TrainingGraph &graph, const Matrix &values, Matrix &result) {
-    result.reshape(graph.size(), values.blocks());
-    for_block_groups(values.blocks(), [&](auto width, int first) {
-        constexpr int B = decltype(width)::value;
-        for (int32_t i = 0; i < graph.size(); ++i) {
-            Lanes sums[B] = {};
-            for (int64_t e = graph.start[i]; e < graph.start[i + 1]; ++e) {
-                const int32_t j = graph.neighbors[e];
-                for (int b = 0; b < B; ++b) sums[b] += graph.inverse_root[j] * values.row(j)[first + b];
-            }
-            for (int b = 0; b < B; ++b) result.row(i)[first + b] = graph.inverse_root[i] * sums[b];
-        }
-    });
-}
-
 class GcnKind final : public LayerKind {
   public:
-    void propagate(const TrainingGraph &graph, const Layer &, const EdgeSettings &edges, Pass &pass) const override {
+    void propagate(const TrainingGraph &graph, const Layer &layer, const EdgeSettings &edges, Pass &pass) const override {
+        const Lanes *bias = layer.bias.value.row(0);
         // Without edges each node has only its self-loop, of weight 1.
-        if (!edges.is_training && !graph.has_edges()) pass.output = pass.linear;
-        else normalised_sum(graph, pass.linear, pass.output);
+        if (!edges.is_training && !graph.has_edges()) {
+            add_to_rows(pass.linear, bias, pass.output);
+            return;
+        }
+        pass.output.reshape(graph.size(), layer.shape.blocks);
+        const RowPointers to(pass.output, 0);
+        graph.normalised.multiply(pass.linear, pass.output, [to, bias](int64_t i, int first, auto width, const Lanes *sums) {
+            for (int b = 0; b < decltype(width)::value; ++b) to(i)[first + b] = sums[b] + bias[first + b];
+        });
     }
     void backward(const TrainingGraph &graph, Layer &, Pass &pass, Matrix &output_gradient) const override {
-        normalised_sum(graph, output_gradient, pass.linear_gradient);  // the matrix is symmetric
+        // The matrix is symmetric.
+        graph.normalised.multiply_into(output_gradient, pass.linear_gradient);
     }
 };
 

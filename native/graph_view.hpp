@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "samplers.hpp"
+#include "sparse_product.hpp"
 
 namespace bmpaudit {
 
@@ -22,35 +23,45 @@ struct FeatureView {
 };
 
 struct TrainingGraph {
-    std::vector<int32_t> nodes;        // ids in the whole graph, ascending
-    std::vector<int64_t> start;        // row starts
-    std::vector<int32_t> neighbors;    // places in `nodes`, each node's own first
-    std::vector<float> inverse_root;   // 1/√(degree + 1)
+    std::vector<int32_t> nodes;      // ids in the whole graph, ascending
+    std::vector<int64_t> start;      // row starts
+    std::vector<int32_t> neighbors;  // places in `nodes`, each node's own first
+    SparseProduct normalised;        // the matrix of a GCN, 1/√((degree + 1)(degree + 1)) at each edge and self-loop
 
     int32_t size() const { return static_cast<int32_t>(nodes.size()); }
+    int64_t degree(int32_t i) const { return start[i + 1] - start[i] - 1; }
     bool has_edges() const { return neighbors.size() > nodes.size(); }
 
     // All edges of the graph between sampled nodes. `place` is scratch of num_nodes entries.
     void induce(const Adjacency &graph, const uint8_t *member, std::vector<int32_t> &place) {
         nodes.clear();
-        start.clear();
-        neighbors.clear();
-        inverse_root.clear();
         place.assign(graph.num_nodes(), -1);
         for (int32_t node = 0; node < graph.num_nodes(); ++node) {
             if (!member[node]) continue;
             place[node] = size();
             nodes.push_back(node);
         }
-        start.push_back(0);
+        start.assign(1, 0);
+        neighbors.clear();
         for (const int32_t node : nodes) {
             neighbors.push_back(place[node]);
             const int32_t *around = graph.neighbors(node);
             for (int32_t k = 0; k < graph.degree(node); ++k)
                 if (place[around[k]] >= 0) neighbors.push_back(place[around[k]]);
-            inverse_root.push_back(1.0f / std::sqrt(static_cast<float>(neighbors.size() - start.back())));
             start.push_back(static_cast<int64_t>(neighbors.size()));
         }
+        normalise();
+    }
+
+  private:
+    void normalise() {
+        CompressedRows matrix{start, neighbors, {}, {}};
+        matrix.values.reserve(neighbors.size());
+        const auto inverse_root = [&](int32_t i) { return 1.0f / std::sqrt(static_cast<float>(degree(i) + 1)); };
+        for (int32_t i = 0; i < size(); ++i)
+            for (int64_t e = start[i]; e < start[i + 1]; ++e)
+                matrix.values.push_back(inverse_root(i) * inverse_root(neighbors[e]));
+        normalised.build(matrix, size(), 1);
     }
 };
 

@@ -22,11 +22,14 @@ inline Lanes splat(float value) { return Lanes{} + value; }
 
 inline int blocks_for(int width) { return (width + kLanes - 1) / kLanes; }
 
-// 1 in each lane whose bit is set, else 0.
-inline Lanes lanes_of_bits(uint32_t bits) {
-    const IntLanes set = ((IntLanes{} + static_cast<int32_t>(bits)) >> lane_numbers()) & 1;
-    return converted<Lanes>(set);
+// The value in each lane whose bit is set, else 0.
+inline Lanes only(uint32_t bits, Lanes value) {
+    const IntLanes bit_of_lane = (IntLanes{} + 1) << lane_numbers();
+    return select(((IntLanes{} + static_cast<int32_t>(bits)) & bit_of_lane) != 0, value, Lanes{});
 }
+
+// To an address that need not be aligned.
+inline void store(const Lanes &value, float *to) { std::memcpy(to, &value, sizeof value); }
 
 inline Lanes rotate(Lanes value, int by) { return shifted_pair(value, value, by); }
 
@@ -66,15 +69,29 @@ inline Lanes exp_lanes(Lanes x) {
     return select(x == x, result, x);  // NaN stays NaN
 }
 
+// Rows and columns exchanged: lane c of rows[r] goes to lane r of rows[c].
+inline void transpose(Lanes (&rows)[kLanes]) {
+    // Four perfect shuffles turn the four binary digits of the row into those of the lane.
+    for (int round = 0; round < 4; ++round) {
+        Lanes shuffled[kLanes];
+        for (int r = 0; r < kLanes / 2; ++r) {
+            shuffled[2 * r] = interleaved_low(rows[r], rows[r + kLanes / 2]);
+            shuffled[2 * r + 1] = interleaved_high(rows[r], rows[r + kLanes / 2]);
+        }
+        for (int r = 0; r < kLanes; ++r) rows[r] = shuffled[r];
+    }
+}
+
 // Rows of lanes; columns beyond the true width are kept at zero.
 class Matrix {
   public:
+    // Numbers that were not there before are zeros; others are left as they are, in places that mean nothing.
     void reshape(int64_t rows, int blocks) {
         rows_ = rows;
         blocks_ = blocks;
-        data_.resize(static_cast<size_t>(rows) * blocks);
+        if (data_.size() < size()) data_.resize(size());
     }
-    void fill_zero() { std::fill(data_.begin(), data_.end(), Lanes{}); }
+    void fill_zero() { std::fill_n(data_.begin(), size(), Lanes{}); }
     int64_t rows() const { return rows_; }
     int blocks() const { return blocks_; }
     Lanes *row(int64_t index) { return data_.data() + index * blocks_; }
@@ -83,9 +100,22 @@ class Matrix {
     const float *floats(int64_t index) const { return reinterpret_cast<const float *>(row(index)); }
 
   private:
+    size_t size() const { return static_cast<size_t>(rows_) * blocks_; }
+
     int64_t rows_ = 0;
     int blocks_ = 0;
-    std::vector<Lanes> data_;
+    std::vector<Lanes> data_;  // never shrinks: a matrix that changes its shape in turns is not cleared each time
+};
+
+// Where the rows of a matrix are, from one block on: a copy in registers, for inner loops that write to memory.
+class RowPointers {
+  public:
+    RowPointers(Matrix &matrix, int first) : from_(matrix.row(0) + first), blocks_(matrix.blocks()) {}
+    Lanes *operator()(int64_t row) const { return from_ + row * blocks_; }
+
+  private:
+    Lanes *from_;
+    int64_t blocks_;
 };
 
 }  // namespace bmpaudit

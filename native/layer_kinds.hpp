@@ -27,7 +27,7 @@ class LayerKind {
     // Blocks of lanes that a pass keeps for each edge.
     virtual int blocks_each_edge(const LayerShape &) const { return 0; }
     virtual std::unique_ptr<Kept> make_kept() const { return nullptr; }
-    // From pass.linear to pass.output.
+    // From pass.linear to pass.output, the bias included.
     virtual void propagate(const TrainingGraph &graph, const Layer &layer, const EdgeSettings &edges, Pass &pass) const = 0;
     // From the gradient of the output, which it may use up, to pass.linear_gradient and the gradients of the vectors.
     virtual void backward(const TrainingGraph &graph, Layer &layer, Pass &pass, Matrix &output_gradient) const = 0;

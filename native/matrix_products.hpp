@@ -1,25 +1,45 @@
-// Products of small dense and sparse matrices with accumulators in registers.
+// Products of small dense matrices with accumulators in registers.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 #include "lanes.hpp"
 
 namespace bmpaudit {
 
+constexpr int kMostBlocksTogether = 4;
+
 // Calls kernel with the number of blocks as a compile-time constant, at most four at a time from `first` on, so that
 // accumulators stay in registers.
 template <typename Kernel> void for_block_groups(int blocks, Kernel kernel) {
-    for (int first = 0; first < blocks; first += 4) {
+    for (int first = 0; first < blocks; first += kMostBlocksTogether) {
         switch (blocks - first) {
         case 1: kernel(std::integral_constant<int, 1>{}, first); break;
         case 2: kernel(std::integral_constant<int, 2>{}, first); break;
         case 3: kernel(std::integral_constant<int, 3>{}, first); break;
-        default: kernel(std::integral_constant<int, 4>{}, first);
+        default: kernel(std::integral_constant<int, kMostBlocksTogether>{}, first);
         }
+    }
+}
+
+// result[i] = rows[i] + bias.
+inline void add_to_rows(const Matrix &rows, const Lanes *bias, Matrix &result) {
+    result.reshape(rows.rows(), rows.blocks());
+    for (int64_t i = 0; i < rows.rows(); ++i)
+        for (int b = 0; b < rows.blocks(); ++b) result.row(i)[b] = rows.row(i)[b] + bias[b];
+}
+
+// result[0] = Σ_i rows[i], in four sums side by side.
+inline void sum_of_rows(const Matrix &rows, Matrix &result) {
+    for (int b = 0; b < rows.blocks(); ++b) {
+        Lanes parts[4] = {};
+        int64_t i = 0;
+        for (; i + 4 <= rows.rows(); i += 4)
+            for (int u = 0; u < 4; ++u) parts[u] += rows.row(i + u)[b];
+        for (; i < rows.rows(); ++i) parts[0] += rows.row(i)[b];
+        result.row(0)[b] = (parts[0] + parts[1]) + (parts[2] + parts[3]);
     }
 }
 
@@ -38,8 +58,10 @@ template <typename Row> void rows_times_weight(int64_t num_rows, int inputs, Row
                 for (int q = 0; q < R; ++q)
                     for (int b = 0; b < B; ++b) sums[q][b] += rows[q][k] * w[b];
             }
-            for (int64_t q = 0; q < count; ++q)
-                for (int b = 0; b < B; ++b) result.row(i + q)[first + b] = sums[q][b];
+            // A loop of known length keeps the sums in registers.
+            for (int64_t q = 0; q < R; ++q)
+                if (q < count)
+                    for (int b = 0; b < B; ++b) result.row(i + q)[first + b] = sums[q][b];
         }
     });
 }
@@ -65,43 +87,6 @@ void transposed_rows_times(int64_t num_rows, int inputs, Row row, const Matrix &
         int k = 0;
         for (; k + Q <= inputs; k += Q) inputs_from(k, std::integral_constant<int, Q>{});
         for (; k < inputs; ++k) inputs_from(k, std::integral_constant<int, 1>{});
-    });
-}
-
-// Σ over entries [begin, end) of value · rows[index], for B blocks from `first` on; `values` null where all are 1.
-// Several sums run side by side, so that one addition need not wait for the one before.
-template <int B>
-inline void sum_of_rows(int64_t begin, int64_t end, const int32_t *indices, const float *values, const Matrix &rows, int first,
-                        Lanes *sum) {
-    constexpr int U = B == 1 ? 4 : 2;
-    Lanes parts[U][B] = {};
-    const auto add = [&](int64_t entry, Lanes *part) {
-        const Lanes *row = rows.row(indices[entry]) + first;
-        for (int b = 0; b < B; ++b) part[b] += values == nullptr ? row[b] : values[entry] * row[b];
-    };
-    int64_t e = begin;
-    for (; e + U <= end; e += U)
-        for (int u = 0; u < U; ++u) add(e + u, parts[u]);
-    for (; e < end; ++e) add(e, parts[0]);
-    for (int b = 0; b < B; ++b) {
-        sum[b] = parts[0][b];
-        for (int u = 1; u < U; ++u) sum[b] += parts[u][b];
-    }
-}
-
-// result[i] = scale · Σ over the entries of row i of value · weight[index].
-template <typename Range>
-void sparse_times_weight(int64_t num_rows, Range range, const int32_t *indices, const float *values, const Matrix &weight,
-                         float scale, Matrix &result) {
-    result.reshape(num_rows, weight.blocks());
-    for_block_groups(weight.blocks(), [&](auto width, int first) {
-        constexpr int B = decltype(width)::value;
-        for (int64_t i = 0; i < num_rows; ++i) {
-            const auto [begin, end] = range(i);
-            Lanes sum[B];
-            sum_of_rows<B>(begin, end, indices, values, weight, first, sum);
-            for (int b = 0; b < B; ++b) result.row(i)[first + b] = scale * sum[b];
-        }
     });
 }
 

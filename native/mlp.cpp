@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "layer_kinds.hpp"
+#include "matrix_products.hpp"
 
 namespace bmpaudit {
 
@@ -9,8 +10,8 @@ namespace {
 
 class MlpKind final : public LayerKind {
   public:
-    void propagate(const TrainingGraph &, const Layer &, const EdgeSettings &, Pass &pass) const override {
-        pass.output = pass.linear;
+    void propagate(const TrainingGraph &, const Layer &layer, const EdgeSettings &, Pass &pass) const override {
+        add_to_rows(pass.linear, layer.bias.value.row(0), pass.output);
     }
     void backward(const TrainingGraph &, Layer &, Pass &pass, Matrix &output_gradient) const override {
         std::swap(pass.linear_gradient, output_gradient);

@@ -7,5 +7,6 @@ NB_MODULE(BMPAUDIT_INSTRUCTION_SET, m) {
     bmpaudit::bind_samplers(m);
     bmpaudit::bind_shadow(m);
     bmpaudit::bind_attack(m);
+    bmpaudit::bind_scores(m);
     bmpaudit::bind_estimation(m);
 }

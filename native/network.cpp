@@ -1,31 +1,27 @@
 #include "network.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "choices.hpp"
+#include "cross_entropy.hpp"
 #include "matrix_products.hpp"
 
 namespace bmpaudit {
-
-namespace {
-
-void add_to_rows(Matrix &rows, const Lanes *bias) {
-    for (int64_t i = 0; i < rows.rows(); ++i)
-        for (int b = 0; b < rows.blocks(); ++b) rows.row(i)[b] += bias[b];
-}
-
-}  // namespace
 
 Activation activation_of(const std::string &name) {
     static const Choices<Activation> activations = {{"elu", Activation::elu}, {"relu", Activation::relu}};
     return chosen("activation", name, activations);
 }
 
-Network::Network(const FeatureView &features, int num_classes, const ModelSettings &model, const TrainingSettings &training)
+LayerShape first_layer_shape(int num_features, int num_classes, const ModelSettings &model) {
+    return model.layers == 1 ? LayerShape(num_features, num_classes, 1) : LayerShape(num_features, model.hidden, model.heads);
+}
+
+Network::Network(const GraphFeatures &features, int num_classes, const ModelSettings &model, const TrainingSettings &training)
     : features_(features), num_classes_(num_classes), model_(model), epochs_(training.epochs), optimizer_(training),
-      passes_(model.layers), scoring_(model.layers) {
-    int inputs = features.num_features;
+      passes_(model.layers), scoring_(model.layers),
+      sample_(features, first_layer_shape(features.num_features(), num_classes, model).blocks, drops(model.drops_input)) {
+    int inputs = features.num_features();
     std::vector<int> input_row(inputs);
     for (int k = 0; k < inputs; ++k) input_row[k] = k;
     for (int l = 0; l < model.layers; ++l) {
@@ -102,94 +98,10 @@ Layer Network::noisy_last_layer(const std::vector<double> &noise, double noise_s
     return noisy;
 }
 
-void Network::begin(const TrainingGraph &graph) {
-    if (!features_.is_sparse() || drops(model_.drops_input)) return;
-    const bool has_values = features_.values != nullptr;
-    // The sample's rows, next to each other: read once an epoch, they should come in one stream.
-    kept_scale_ = 1.0f;
-    kept_start_.assign(1, 0);
-    kept_index_.clear();
-    kept_value_.clear();
-    column_start_.assign(features_.num_features + 1, 0);
-    for (const int32_t node : graph.nodes) {
-        const int64_t begin = features_.indptr[node], end = features_.indptr[node + 1];
-        kept_index_.insert(kept_index_.end(), features_.indices + begin, features_.indices + end);
-        if (has_values) kept_value_.insert(kept_value_.end(), features_.values + begin, features_.values + end);
-        for (int64_t e = begin; e < end; ++e) ++column_start_[features_.indices[e] + 1];
-        kept_start_.push_back(static_cast<int64_t>(kept_index_.size()));
-    }
-    // The same by column.
-    for (int32_t f = 0; f < features_.num_features; ++f) column_start_[f + 1] += column_start_[f];
-    column_node_.resize(kept_index_.size());
-    column_value_.resize(kept_value_.size());
-    std::vector<int64_t> next(column_start_.begin(), column_start_.end() - 1);
-    for (int32_t i = 0; i < graph.size(); ++i) {
-        for (int64_t e = kept_start_[i]; e < kept_start_[i + 1]; ++e) {
-            const int64_t at = next[kept_index_[e]]++;
-            column_node_[at] = i;
-            if (has_values) column_value_[at] = kept_value_[e];
-        }
-    }
-}
-
-void Network::drop_inputs(const TrainingGraph &graph, RandomBits &random) {
-    CoinFlips keep(random, 1.0 - model_.dropout);
-    kept_scale_ = static_cast<float>(1.0 / keep.probability());
-    if (!features_.is_sparse()) {
-        const int width = features_.num_features;
-        dense_rows_.resize(static_cast<size_t>(graph.size()) * width);
-        for (int32_t i = 0; i < graph.size(); ++i) {
-            const float *from = features_.dense_row(graph.nodes[i]);
-            float *to = dense_rows_.data() + static_cast<int64_t>(i) * width;
-            for (int k = 0; k < width; k += kLanes) {
-                const uint32_t coins = keep.next_sixteen();
-                for (int q = 0; q < std::min(kLanes, width - k); ++q) to[k + q] = (coins >> q & 1) ? from[k + q] * kept_scale_ : 0;
-            }
-        }
-        return;
-    }
-    // Only non-zero features need a coin: dropping a zero changes nothing.
-    kept_start_.assign(1, 0);
-    int64_t most = 0;
-    for (const int32_t node : graph.nodes) most += features_.indptr[node + 1] - features_.indptr[node];
-    kept_index_.resize(most + 1);
-    kept_value_.resize(features_.values == nullptr ? 0 : most + 1);
-    int64_t kept = 0;
-    for (const int32_t node : graph.nodes) {
-        for (int64_t e = features_.indptr[node]; e < features_.indptr[node + 1]; e += kLanes) {
-            const uint32_t coins = keep.next_sixteen();
-            const int64_t count = std::min<int64_t>(kLanes, features_.indptr[node + 1] - e);
-            for (int64_t q = 0; q < count; ++q) {
-                kept_index_[kept] = features_.indices[e + q];
-                if (features_.values != nullptr) kept_value_[kept] = features_.values[e + q];
-                kept += coins >> q & 1;
-            }
-        }
-        kept_start_.push_back(kept);
-    }
-}
-
-void Network::sample_times_weight(const TrainingGraph &graph, Matrix &result) const {
-    const Matrix &weight = layers_[0].weight.value;
-    if (!features_.is_sparse()) {
-        rows_times_weight(graph.size(), features_.num_features, [&](int64_t i) { return sample_row(graph, i); }, weight,
-                          result);
-        return;
-    }
-    sparse_times_weight(graph.size(), [&](int64_t i) { return std::pair(kept_start_[i], kept_start_[i + 1]); },
-                        kept_index_.data(), kept_value_.empty() ? nullptr : kept_value_.data(), weight, kept_scale_, result);
-}
-
-void Network::features_times_weight(const TrainingGraph &whole, const Layer &layer, Matrix &result) const {
-    const Matrix &weight = layer.weight.value;
-    if (!features_.is_sparse()) {
-        rows_times_weight(whole.size(), features_.num_features, [&](int64_t i) { return features_.dense_row(whole.nodes[i]); },
-                          weight, result);
-        return;
-    }
-    sparse_times_weight(whole.size(), [&](int64_t i) {
-        return std::pair(features_.indptr[whole.nodes[i]], features_.indptr[whole.nodes[i] + 1]);
-    }, features_.indices, features_.values, weight, 1.0f, result);
+void Network::begin(const TrainingGraph &graph, const int32_t *labels) {
+    sample_.begin(graph.nodes);
+    labels_.clear();
+    for (const int32_t node : graph.nodes) labels_.push_back(labels[node]);
 }
 
 void Network::input_times_weight(const Matrix &input, const Layer &layer, Matrix &result) const {
@@ -208,7 +120,7 @@ void Network::activate(const Matrix &output, Pass &next, RandomBits *dropout) co
         for (int b = 0; b < output.blocks(); ++b) {
             const Lanes z = output.row(i)[b];
             const Lanes below = is_relu ? Lanes{} : exp_lanes(z);  // derivative where z is not positive
-            const Lanes kept = drops_here ? scale * lanes_of_bits(keep.next_sixteen()) : splat(1.0f);
+            const Lanes kept = drops_here ? only(keep.next_sixteen(), splat(scale)) : splat(1.0f);
             const Lanes value = select(z > 0.0f, z, is_relu ? Lanes{} : below - 1.0f);
             next.input.row(i)[b] = select(z == z, value, z) * kept;
             if (dropout != nullptr) next.input_slope.row(i)[b] = select(z > 0.0f, splat(1.0f), below) * kept;
@@ -219,51 +131,26 @@ void Network::activate(const Matrix &output, Pass &next, RandomBits *dropout) co
 void Network::propagate(const TrainingGraph &graph, const Layer &layer, Pass &pass, RandomBits *dropout) const {
     const EdgeSettings edges{dropout != nullptr, drops(model_.drops_attention) ? dropout : nullptr, model_.dropout};
     model_.kind->propagate(graph, layer, edges, pass);
-    add_to_rows(pass.output, layer.bias.value.row(0));
 }
 
 void Network::train(const TrainingGraph &graph, const int32_t *labels, RandomBits &random, Worker &worker) {
-    begin(graph);
+    begin(graph, labels);
     for (int epoch = 1; epoch <= epochs_; ++epoch) {
         forward(graph, &random, worker);
-        output_gradient(graph, labels);
+        cross_entropy_gradient(passes_.back().output, num_classes_, labels_, output_gradient_);
         backward(graph, epoch, worker);
     }
 }
 
 void Network::forward(const TrainingGraph &graph, RandomBits *dropout, Worker &worker) {
-    if (drops(model_.drops_input)) drop_inputs(graph, *dropout);
+    if (drops(model_.drops_input)) sample_.drop(*dropout, model_.dropout);
     for (size_t l = 0; l < layers_.size(); ++l) {
         worker.checkpoint();
         Pass &pass = passes_[l];
-        if (l == 0) sample_times_weight(graph, pass.linear);
+        if (l == 0) sample_.times(layers_[0].weight.value, pass.linear);
         else input_times_weight(pass.input, layers_[l], pass.linear);
         propagate(graph, layers_[l], pass, dropout);
         if (l + 1 < layers_.size()) activate(pass.output, passes_[l + 1], dropout);
-    }
-}
-
-void Network::output_gradient(const TrainingGraph &graph, const int32_t *labels) {
-    const Matrix &logits = passes_.back().output;
-    const int blocks = logits.blocks();
-    output_gradient_.reshape(graph.size(), blocks);
-    const float share = 1.0f / static_cast<float>(graph.size());
-    for (int32_t i = 0; i < graph.size(); ++i) {
-        Lanes largest = splat(-INFINITY), total = {};
-        for (int b = 0; b < blocks; ++b) {
-            const IntLanes is_class = lane_numbers() + b * kLanes < num_classes_;
-            largest = max_lanes(largest, select(is_class, logits.row(i)[b], splat(-INFINITY)));
-        }
-        const float top = largest_lane(largest);
-        for (int b = 0; b < blocks; ++b) {
-            const IntLanes is_class = lane_numbers() + b * kLanes < num_classes_;
-            const Lanes weight = select(is_class, exp_lanes(logits.row(i)[b] - top), Lanes{});
-            output_gradient_.row(i)[b] = weight;
-            total += weight;
-        }
-        const float scale = share / sum_lanes(total);
-        for (int b = 0; b < blocks; ++b) output_gradient_.row(i)[b] *= scale;
-        output_gradient_.floats(i)[labels[graph.nodes[i]]] -= share;
     }
 }
 
@@ -274,12 +161,10 @@ void Network::backward(const TrainingGraph &graph, int epoch, Worker &worker) {
         worker.checkpoint();
         Layer &layer = layers_[l];
         Pass &pass = passes_[l];
-        layer.bias.gradient.fill_zero();
-        for (int32_t i = 0; i < graph.size(); ++i)
-            for (int b = 0; b < layer.shape.blocks; ++b) layer.bias.gradient.row(0)[b] += output_gradient_.row(i)[b];
+        sum_of_rows(output_gradient_, layer.bias.gradient);
         model_.kind->backward(graph, layer, pass, output_gradient_);
         if (l == 0) {
-            first_weight_backward(graph, pass.linear_gradient, takes_step);
+            first_weight_backward(pass.linear_gradient, takes_step);
         } else {
             const auto input_row = [&](int64_t i) { return pass.input.floats(i); };
             transposed_rows_times(graph.size(), layer.shape.inputs, input_row, pass.linear_gradient, layer.weight.gradient);
@@ -303,40 +188,27 @@ void Network::backward(const TrainingGraph &graph, int epoch, Worker &worker) {
     }
 }
 
-void Network::first_weight_backward(const TrainingGraph &graph, const Matrix &gradient, bool takes_step) {
+void Network::first_weight_backward(const Matrix &gradient, bool takes_step) {
     Parameter &weight = layers_[0].weight;
-    const int blocks = gradient.blocks();
-    if (!features_.is_sparse()) {
-        transposed_rows_times(graph.size(), features_.num_features, [&](int64_t i) { return sample_row(graph, i); },
-                              gradient, weight.gradient);
-        if (takes_step) optimizer_.step(weight);
-    } else if (drops(model_.drops_input)) {
-        weight.gradient.fill_zero();
-        for (int32_t i = 0; i < graph.size(); ++i) {
-            const Lanes *g = gradient.row(i);
-            for (int64_t e = kept_start_[i]; e < kept_start_[i + 1]; ++e) {
-                const float value = kept_value_.empty() ? kept_scale_ : kept_scale_ * kept_value_[e];
-                Lanes *sum = weight.gradient.row(kept_index_[e]);
-                for (int b = 0; b < blocks; ++b) sum[b] += value * g[b];
-            }
-        }
-        if (takes_step) optimizer_.step(weight);
-    } else {
-        const float *values = column_value_.empty() ? nullptr : column_value_.data();
-        for_block_groups(blocks, [&](auto width, int first) {
-            for (int32_t f = 0; f < features_.num_features; ++f)
-                sum_of_rows<decltype(width)::value>(column_start_[f], column_start_[f + 1], column_node_.data(), values,
-                                                    gradient, first, weight.gradient.row(f) + first);
+    if (!takes_step) {
+        const RowPointers to(weight.gradient, 0);
+        sample_.transposed_times(gradient, weight.gradient, [to](int64_t row, int first, auto width, const Lanes *sums) {
+            for (int b = 0; b < decltype(width)::value; ++b) to(row)[first + b] = sums[b];
         });
-        if (takes_step) optimizer_.step(weight);
+        return;
     }
+    const int64_t blocks = gradient.blocks();
+    const auto step = optimizer_.lane_step(weight);
+    sample_.transposed_times(gradient, weight.gradient, [=](int64_t row, int first, auto width, const Lanes *sums) {
+        for (int b = 0; b < decltype(width)::value; ++b) step(row * blocks + first + b, sums[b]);
+    });
 }
 
 void Network::gradient_without_dropout(const TrainingGraph &graph, const int32_t *labels, Worker &worker) {
     PhiloxBits unused(0, 0, 0);
-    begin(graph);
+    begin(graph, labels);
     forward(graph, &unused, worker);
-    output_gradient(graph, labels);
+    cross_entropy_gradient(passes_.back().output, num_classes_, labels_, output_gradient_);
     backward(graph, 0, worker);
 }
 

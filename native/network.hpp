@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "features.hpp"
 #include "graph_view.hpp"
 #include "lanes.hpp"
 #include "layer_kinds.hpp"
@@ -31,6 +32,8 @@ struct ModelSettings {
     bool drops_hidden;
 };
 
+LayerShape first_layer_shape(int num_features, int num_classes, const ModelSettings &model);
+
 // The graph that a trained model is shown, and what stands in the place of its last layer, one after another.
 struct Query {
     const TrainingGraph *graph;
@@ -40,7 +43,7 @@ struct Query {
 // One model and the buffers to train it; used by one thread at a time, for one model after another.
 class Network {
   public:
-    Network(const FeatureView &features, int num_classes, const ModelSettings &model, const TrainingSettings &training);
+    Network(const GraphFeatures &features, int num_classes, const ModelSettings &model, const TrainingSettings &training);
 
     // Parameters layer by layer, each in the order of visit_numbers.
     int64_t num_parameters() const;
@@ -55,10 +58,10 @@ class Network {
     bool is_finite() const;
 
     // Logits of every node without dropout, for each query: calls emit(query, which of its last layers, logits). All graphs
-    // are of the same nodes in the same order.
+    // are of all nodes, in order.
     template <typename Emit> void score(const std::vector<Query> &queries, Worker &worker, Emit emit) {
         const size_t depth = layers_.size();
-        if (depth > 1) features_times_weight(*queries.front().graph, layers_[0], scoring_[0].linear);
+        if (depth > 1) features_.times(layers_[0].weight.value, scoring_[0].linear);
         for (size_t q = 0; q < queries.size(); ++q) {
             const TrainingGraph &graph = *queries[q].graph;
             for (size_t l = 0; l + 1 < depth; ++l) {
@@ -72,7 +75,7 @@ class Network {
                 worker.checkpoint();
                 const Layer &last = *queries[q].last_layers[which];
                 if (depth > 1) input_times_weight(pass.input, last, pass.linear);
-                else features_times_weight(graph, last, pass.linear);
+                else features_.times(last.weight.value, pass.linear);
                 propagate(graph, last, pass, nullptr);
                 emit(q, which, pass.output);
             }
@@ -85,24 +88,16 @@ class Network {
     int num_classes() const { return num_classes_; }
 
   private:
-    void begin(const TrainingGraph &graph);
+    void begin(const TrainingGraph &graph, const int32_t *labels);
     void forward(const TrainingGraph &graph, RandomBits *dropout, Worker &worker);
-    void output_gradient(const TrainingGraph &graph, const int32_t *labels);
     void backward(const TrainingGraph &graph, int epoch, Worker &worker);  // epoch 0: gradients only, no step
-    void first_weight_backward(const TrainingGraph &graph, const Matrix &gradient, bool takes_step);
-    void drop_inputs(const TrainingGraph &graph, RandomBits &random);
-    void sample_times_weight(const TrainingGraph &graph, Matrix &result) const;
-    void features_times_weight(const TrainingGraph &whole, const Layer &layer, Matrix &result) const;
-    const float *sample_row(const TrainingGraph &graph, int64_t i) const {
-        return drops(model_.drops_input) ? dense_rows_.data() + i * features_.num_features
-                                         : features_.dense_row(graph.nodes[i]);
-    }
+    void first_weight_backward(const Matrix &gradient, bool takes_step);
     void input_times_weight(const Matrix &input, const Layer &layer, Matrix &result) const;
     void propagate(const TrainingGraph &graph, const Layer &layer, Pass &pass, RandomBits *dropout) const;
     void activate(const Matrix &output, Pass &next, RandomBits *dropout) const;
     bool drops(bool place) const { return place && model_.dropout > 0; }
 
-    const FeatureView &features_;
+    const GraphFeatures &features_;
     int num_classes_;
     ModelSettings model_;
     int epochs_;
@@ -110,14 +105,8 @@ class Network {
     std::vector<Layer> layers_;
     std::vector<Pass> passes_, scoring_;
     Matrix output_gradient_, transposed_weight_;
-
-    // Sparse features of the sample: by row those that dropout left, and, without dropout, all by column too, so that a
-    // feature's gradient is gathered in registers. Dense features with dropout are copied.
-    std::vector<int64_t> column_start_, kept_start_;
-    std::vector<int32_t> column_node_, kept_index_;
-    std::vector<float> column_value_, kept_value_;
-    float kept_scale_ = 1.0f;
-    std::vector<float> dense_rows_;
+    SampleFeatures sample_;
+    std::vector<int32_t> labels_;  // of the sample
 };
 
 }  // namespace bmpaudit

@@ -24,7 +24,37 @@ class Optimizer {
     void begin_step(int epoch);
     void step(Parameter &parameter) const;
 
+    // The step of single lanes, in the same pass that computed their gradient. It holds what it needs by value, so that
+    // an inner loop keeps it in registers.
+    class LaneStep {
+      public:
+        // `at` counts lanes from the parameter's first row on.
+        void operator()(int64_t at, Lanes gradient) const {
+            const Lanes value = value_[at], g = gradient + decay_ * value;
+            if (!uses_adam_) {
+                value_[at] = value - step_size_ * g;
+                return;
+            }
+            // 1 - β is rounded once, from double: 1.0f - 0.999f would be off by 5e-5.
+            const Lanes mean = mean_[at] + static_cast<float>(1.0 - kBeta1) * (g - mean_[at]);
+            const Lanes square = static_cast<float>(kBeta2) * square_[at] + static_cast<float>(1.0 - kBeta2) * (g * g);
+            value_[at] = value - step_size_ * mean / (sqrt_lanes(square) * inverse_root_correction_ + kEpsilon);
+            mean_[at] = mean;
+            square_[at] = square;
+        }
+
+      private:
+        friend class Optimizer;
+        Lanes *value_, *mean_, *square_;
+        float decay_, step_size_, inverse_root_correction_;
+        bool uses_adam_;
+    };
+    LaneStep lane_step(Parameter &parameter) const;
+
   private:
+    static constexpr double kBeta1 = 0.9, kBeta2 = 0.999;
+    static constexpr float kEpsilon = 1e-8f;
+
     TrainingSettings training_;
     float step_size_ = 0, inverse_root_correction_ = 0;
 };

@@ -73,48 +73,61 @@ class PhiloxBits final : public RandomBits {
     PhiloxBits(uint64_t seed, uint64_t purpose, uint64_t index) : key_{seed, purpose}, counter_{0, 0, index, 0} {}
 
     uint64_t next() override {
-        if (used_ == 4) refill();
+        if (used_ == kWords) refill();
         return buffer_[used_++];
     }
 
   private:
+    static constexpr int kBlocks = 4, kWords = 4 * kBlocks;  // the multiplications of several blocks overlap
+
     void refill() {
-        if (++counter_[0] == 0) ++counter_[1];
-        uint64_t c0 = counter_[0], c1 = counter_[1], c2 = counter_[2], c3 = counter_[3];
+        uint64_t c0[kBlocks], c1[kBlocks], c2[kBlocks], c3[kBlocks];
+        for (int b = 0; b < kBlocks; ++b) {
+            if (++counter_[0] == 0) ++counter_[1];
+            c0[b] = counter_[0];
+            c1[b] = counter_[1];
+            c2[b] = counter_[2];
+            c3[b] = counter_[3];
+        }
         uint64_t k0 = key_[0], k1 = key_[1];
         for (int round = 0; round < 10; ++round) {
-            const unsigned __int128 p0 = static_cast<unsigned __int128>(0xD2E7470EE14C6C93u) * c0;
-            const unsigned __int128 p1 = static_cast<unsigned __int128>(0xCA5A826395121157u) * c2;
-            c0 = static_cast<uint64_t>(p1 >> 64) ^ c1 ^ k0;
-            c1 = static_cast<uint64_t>(p1);
-            c2 = static_cast<uint64_t>(p0 >> 64) ^ c3 ^ k1;
-            c3 = static_cast<uint64_t>(p0);
+            for (int b = 0; b < kBlocks; ++b) {
+                const unsigned __int128 p0 = static_cast<unsigned __int128>(0xD2E7470EE14C6C93u) * c0[b];
+                const unsigned __int128 p1 = static_cast<unsigned __int128>(0xCA5A826395121157u) * c2[b];
+                c0[b] = static_cast<uint64_t>(p1 >> 64) ^ c1[b] ^ k0;
+                c1[b] = static_cast<uint64_t>(p1);
+                c2[b] = static_cast<uint64_t>(p0 >> 64) ^ c3[b] ^ k1;
+                c3[b] = static_cast<uint64_t>(p0);
+            }
             k0 += 0x9E3779B97F4A7C15u;
             k1 += 0xBB67AE8584CAA73Bu;
         }
-        buffer_[0] = c0;
-        buffer_[1] = c1;
-        buffer_[2] = c2;
-        buffer_[3] = c3;
+        for (int b = 0; b < kBlocks; ++b) {
+            buffer_[4 * b] = c0[b];
+            buffer_[4 * b + 1] = c1[b];
+            buffer_[4 * b + 2] = c2[b];
+            buffer_[4 * b + 3] = c3[b];
+        }
         used_ = 0;
     }
 
     uint64_t key_[2];
     uint64_t counter_[4];
-    uint64_t buffer_[4] = {};
-    int used_ = 4;
+    uint64_t buffer_[kWords] = {};
+    int used_ = kWords;
 };
 
-// Independent coins, sixteen at a time. The probability is rounded to 16 binary digits; a digit costs one word for 64
-// coins, so a fair coin costs one bit.
+// Independent coins, sixteen at a time, 64 of them from each binary digit of their uniform numbers: heads where the number
+// is less than the probability, which the first digit in which they differ decides. The probability is rounded to 32
+// binary digits. A fair coin costs one bit, any other about an eighth of a word, as nearly all are soon decided.
 class CoinFlips {
   public:
     CoinFlips(RandomBits &random, double probability) : random_(random) {
-        digits_ = static_cast<uint32_t>(std::lround(probability * 65536.0));
-        digits_ = std::min(std::max(digits_, 1u), 65535u);
+        const double digits = std::round(probability * 0x1.0p32);
+        digits_ = static_cast<uint32_t>(std::min(std::max(digits, 1.0), 0x1.0p32 - 1.0));
     }
     // The probability after rounding.
-    double probability() const { return digits_ / 65536.0; }
+    double probability() const { return digits_ * 0x1.0p-32; }
 
     uint32_t next_sixteen() {
         if (left_ == 0) refill();
@@ -126,10 +139,18 @@ class CoinFlips {
 
   private:
     void refill() {
-        // From the last digit to the first: a one adds heads, a zero takes them away, each halving what came before.
-        int digit = __builtin_ctz(digits_);
-        word_ = random_.next();
-        while (++digit < 16) word_ = (digits_ >> digit & 1) ? (word_ | random_.next()) : (word_ & random_.next());
+        uint64_t heads = 0, undecided = ~uint64_t{0};
+        // Once all digits that are left are zeros, a number that agreed so far is not less.
+        for (uint32_t digits = digits_; digits != 0 && undecided != 0; digits <<= 1) {
+            const uint64_t bits = random_.next();
+            if (digits >> 31) {
+                heads |= undecided & ~bits;
+                undecided &= bits;
+            } else {
+                undecided &= ~bits;
+            }
+        }
+        word_ = heads;
         left_ = 4;
     }
 

@@ -167,7 +167,9 @@ class ShadowEngine::Trainer {
 
 ShadowEngine::ShadowEngine(Adjacency graph, FeatureView features, const int32_t *labels, int num_classes,
                            ModelSettings model, TrainingSettings training)
-    : graph_(std::move(graph)), features_(features), labels_(labels), num_classes_(num_classes), model_(model), training_(training) {
+    : graph_(std::move(graph)),
+      features_(features, graph_.num_nodes(), first_layer_shape(features.num_features, num_classes, model).blocks),
+      labels_(labels), num_classes_(num_classes), model_(model), training_(training) {
     const std::vector<uint8_t> everyone(num_nodes(), 1);
     std::vector<int32_t> place;
     whole_.induce(graph_, everyone.data(), place);

@@ -68,7 +68,7 @@ class ShadowEngine {
     std::vector<float> with_network(const float *parameters, const uint8_t *member, const Poll &poll, Use use, Save save) const;
 
     Adjacency graph_;
-    FeatureView features_;
+    GraphFeatures features_;
     const int32_t *labels_;
     int num_classes_;
     ModelSettings model_;

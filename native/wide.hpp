@@ -143,4 +143,26 @@ template <typename H> inline Halves<H> shifted_pair(const Halves<H> &a, const Ha
     return {shifted_pair(a.high, b.low, by - kHalf), shifted_pair(b.low, b.high, by - kHalf)};
 }
 
+// The lanes of a and b in turn, a's first: those of the lower halves, and those of the upper halves.
+template <typename V> inline V interleaved_from(const V &a, const V &b, int first) {
+    constexpr int kCount = static_cast<int>(sizeof(V) / sizeof(a[0]));
+#ifdef __clang__
+    V mixed;
+    for (int lane = 0; lane < kCount; ++lane) mixed[lane] = lane % 2 == 0 ? a[first + lane / 2] : b[first + lane / 2];
+    return mixed;
+#else
+    return __builtin_shuffle(a, b, (kLaneOfRegister >> 1) + (kLaneOfRegister & 1) * kCount + first);
+#endif
+}
+template <typename V> inline V interleaved_low(const V &a, const V &b) { return interleaved_from(a, b, 0); }
+template <typename V> inline V interleaved_high(const V &a, const V &b) {
+    return interleaved_from(a, b, static_cast<int>(sizeof(V) / sizeof(a[0])) / 2);
+}
+template <typename H> inline Halves<H> interleaved_low(const Halves<H> &a, const Halves<H> &b) {
+    return {interleaved_low(a.low, b.low), interleaved_high(a.low, b.low)};
+}
+template <typename H> inline Halves<H> interleaved_high(const Halves<H> &a, const Halves<H> &b) {
+    return {interleaved_low(a.high, b.high), interleaved_high(a.high, b.high)};
+}
+
 }  // namespace bmpaudit

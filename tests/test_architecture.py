@@ -19,6 +19,7 @@ STAGES = (
         "errors",
         "checks",
         "arrays",
+        "tables",
         "plain",
         "settings",
         "registry",

@@ -23,7 +23,7 @@ from slow_attack import (
     slow_split_scores,
 )
 
-from bmpaudit import Graph, InputError
+from bmpaudit import Graph, InputError, tables
 from bmpaudit.attack import (
     Challenges,
     DecisionSettings,
@@ -38,7 +38,6 @@ from bmpaudit.attack import (
     challenge,
     node_mia,
     permutation_test,
-    scoring,
     split_mia,
     split_models,
 )
@@ -105,7 +104,7 @@ def test_built_in_parts_are_what_the_seams_ask_for() -> None:
 def test_the_native_pass_and_scores_in_blocks_agree_exactly(
     monkeypatch: pytest.MonkeyPatch, unfittable: Any, attack: Gaussian, targets: Any, max_block: int
 ) -> None:
-    monkeypatch.setattr(scoring, "MAX_BLOCK", max_block)
+    monkeypatch.setattr(tables, "MAX_BLOCK", max_block)
     models, settings = random_models(), DecisionSettings(1.5, 0.8, unfittable)
     halves = split_models(models)
     for challenged, fitting in ((models, None), (halves.challenged, halves.fitting)):
@@ -208,7 +207,7 @@ def test_queries_and_neighbours_of_one_release_are_fused(monkeypatch: pytest.Mon
         by_one_query = attack_performance(scores_of(alone, "shadow-frequency")).auc
         assert attack_performance(whole.scores).auc > by_one_query + 0.05
     # Blocks and targets change nothing: neighbours outside of them stay visible.
-    monkeypatch.setattr(scoring, "MAX_BLOCK", 20)
+    monkeypatch.setattr(tables, "MAX_BLOCK", 20)
     blocks = challenge(WithNeighbours(), models, "shadow-frequency", RULES, with_scores=True)
     assert blocks.scores is not None
     np.testing.assert_allclose(blocks.scores.log_likelihood_ratio, whole.scores.log_likelihood_ratio, rtol=1e-12)
@@ -229,7 +228,7 @@ def test_an_attack_that_does_not_fuse_takes_one_query() -> None:
 
 
 def test_blocks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "MAX_BLOCK", 40)
+    monkeypatch.setattr(tables, "MAX_BLOCK", 40)
     WithNeighbours.largest = 0
     challenge(WithNeighbours(), graph_models(), "shadow-frequency", RULES)
     assert 0 < WithNeighbours.largest <= 40
@@ -238,7 +237,7 @@ def test_blocks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory_is_that_of_a_block_not_of_all_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     members = random_memberships(400, 2_000, seed=4)
     models, prior = make_models(members, np.random.default_rng(4).normal(size=members.shape)), np.full(2_000, 0.4)
-    monkeypatch.setattr(scoring, "MAX_BLOCK", 20_000)
+    monkeypatch.setattr(tables, "MAX_BLOCK", 20_000)
     tracemalloc.start()
     challenge(GAUSSIAN, models, prior, SCORE_RULES)
     _, peak = tracemalloc.get_traced_memory()

@@ -1,11 +1,14 @@
 """Accuracy, AUC and true positive rates against their definitions, counted pair by pair and threshold by threshold."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from slow_attack import RULES, make_models, random_memberships, scores_of
 
-from bmpaudit import InputError
+from bmpaudit import InputError, _native
 from bmpaudit.attack import ChallengeScores, attack_performance, node_mia
+from bmpaudit.attack.performance import roc_within_models
 
 RATES = (0.0, 0.01, 0.05, 0.1, 0.29, 0.3, 0.5, 0.9, 1.0)
 
@@ -89,13 +92,31 @@ def test_impossible_inputs_are_refused() -> None:
 
 
 def test_scores_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    lengths = []
-    sort = np.sort
+    calls = []
+    sort = _native.sort_by_side
 
-    def counting_sort(values: np.ndarray) -> np.ndarray:
-        lengths.append(len(values))
-        return sort(values)
+    def counting_sort(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return sort(*arguments)
 
-    monkeypatch.setattr(np, "sort", counting_sort)
-    performance = attack_performance(scores_of_kind("continuous"))
-    assert lengths == [performance.num_out, performance.num_in]
+    monkeypatch.setattr(_native, "sort_by_side", counting_sort)
+    attack_performance(scores_of_kind("continuous"))
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("kind", ["continuous", "ties", "infinite", "equal"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_within_models_each_model_counts_alone(kind: str, dtype: type) -> None:
+    scores = scores_of_kind(kind)
+    values: np.ndarray = scores.of("weak").astype(dtype)
+    members = scores.memberships.copy()
+    members[3], members[5] = True, False
+    for rate in RATES:
+        roc = roc_within_models(values, members, rate)
+        assert np.isnan(roc.auc[[3, 5]]).all()
+        assert np.isnan(roc.true_positive_rate[[3, 5]]).all()
+        for model in np.flatnonzero(members.any(axis=1) & ~members.all(axis=1)):
+            alone = make_scores(values[[model]].astype(np.float64), members[[model]])
+            expected = attack_performance(alone, "weak", [rate])
+            assert roc.auc[model] == expected.auc
+            assert roc.true_positive_rate[model] == expected.tpr_at_fpr[rate]

@@ -10,14 +10,13 @@ from slow_attack import GAUSSIAN, RULES, make_models, random_memberships, scores
 from slow_student import features_of, slow_left_out_scores, slow_prior, slow_split_scores
 from test_any_attack import graph_models, own_scores_move
 
-from bmpaudit import Graph, InputError, _native
+from bmpaudit import Graph, InputError, _native, tables
 from bmpaudit.attack import (
     Evidence,
     Student,
     attack_performance,
     challenge,
     permutation_test,
-    scoring,
     split_models,
 )
 from bmpaudit.attack.student_prior import StudentPrior, learn_priors
@@ -76,7 +75,7 @@ def test_the_prior_is_that_of_the_slow_reference() -> None:
     models = ring_models(25, 2)
     features = features_of(models, with_neighbours=True)
     expected = slow_prior(features, models.memberships)
-    (prior,) = learn_priors(features.transpose(2, 0, 1).astype(np.float32), models.memberships, [slice(None)])
+    (prior,) = learn_priors(features.transpose(2, 0, 1).astype(np.float32), models.memberships, [slice(None)], 2)
     assert prior is not None
     for name in ("level", "shift", "level_weight", "shift_weight", "dof", "other_share", "scale"):
         np.testing.assert_allclose(getattr(prior, name), getattr(expected, name), rtol=1e-9)
@@ -229,7 +228,7 @@ def test_a_model_far_off_is_taken_out_of_a_fit_without_a_trace() -> None:
         features = features_of(far, with_neighbours=False)
         others = np.delete(np.arange(20), 11)
         folds = [slice(first, last) for first, last in pairwise(20 * fold // 10 for fold in range(11))]
-        priors = learn_priors(features.transpose(2, 0, 1).astype(np.float32), models.memberships, folds)
+        priors = learn_priors(features.transpose(2, 0, 1).astype(np.float32), models.memberships, folds, 2)
         expected = slow_split_scores(features[others], models.memberships[others], features[[11]], priors[11 // 2])
         np.testing.assert_allclose(left_out(far)[[11]], expected, rtol=1e-9, atol=1e-9)
 
@@ -242,7 +241,7 @@ def test_blocks_targets_and_threads_change_nothing(monkeypatch: pytest.MonkeyPat
     np.testing.assert_array_equal(some, whole[:, [156, 7, 3, 151]])
     for threads in (1, 3):
         assert left_out(models, num_threads=threads).tobytes() == whole.tobytes()
-    monkeypatch.setattr(scoring, "MAX_BLOCK", 30 * 20)
+    monkeypatch.setattr(tables, "MAX_BLOCK", 30 * 20)
     np.testing.assert_array_equal(scores_of(models, prior, STUDENT).log_likelihood_ratio, whole)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ import numpy as np
 from bmpaudit import Audit, AuditPlan, Graph, Pipeline, Runtime, Subject, Workspace
 from bmpaudit.auditing.pipeline import STEPS
 from bmpaudit.auditing.stored import stored_subject
+from bmpaudit.report.page import data_of_page
+from bmpaudit.report.picture_formats import DEFAULT_PICTURES
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import MLP, Training
 
@@ -64,7 +66,7 @@ def run_audit(path: Path, plan: AuditPlan | None = None, *, pictures: bool = Fal
     """The whole audit of the small graph in a folder."""
     steps = pipeline(path, plan, **options)
     with steps.prepared():
-        steps.report(pictures=pictures)
+        steps.report(pictures=DEFAULT_PICTURES if pictures else "none")
         return steps.audit
 
 
@@ -74,10 +76,32 @@ def run_step(path: Path, step: str, *, trust_code: bool = False, pictures: bool 
     steps = Pipeline(stored_subject(workspace, trust_code=trust_code), workspace, QUIET, may_run=(step,))
     with steps.prepared():
         if step == "report":
-            return steps.report(pictures=pictures)
+            return steps.report(pictures=DEFAULT_PICTURES if pictures else "none")
         if step == "sample":
             return steps.sample()
         return getattr(steps, {"train": "runs", "attack": "findings", "estimate": "audit"}[step])
+
+
+def page_texts(folder: Path) -> str:
+    """All that the page of an audit shows."""
+    return json.dumps(data_of_page((folder / "report.html").read_text(encoding="utf-8")), ensure_ascii=False)
+
+
+def always_the_first(graph: Any, rng: np.random.Generator) -> np.ndarray:
+    """A sampler by which node 0 is always in."""
+    return np.concatenate([[0], 1 + rng.permutation(graph.num_nodes - 1)[: graph.num_nodes // 2]])
+
+
+def start(step: str, path: Path, plan: Any) -> None:
+    """A step that may begin a folder."""
+    steps = pipeline(path, plan)
+    with steps.prepared():
+        actions: dict[str, Callable[[], Any]] = {
+            "audit": steps.report,
+            "train": lambda: steps.runs,
+            "sample": steps.sample,
+        }
+        actions[step]()
 
 
 def times(folder: Path) -> dict[str, int]:

@@ -108,21 +108,21 @@ def test_only_the_main_variant_has_two_parameters(done: Audit) -> None:
 
 
 def test_threads_and_folder_change_nothing(done: Audit, tmp_path: Path) -> None:
-    again = audit(leaky_graph(), PLAN, folder=tmp_path, pictures=False, runtime=bmpaudit.Runtime(num_threads=2))
+    again = audit(leaky_graph(), PLAN, folder=tmp_path, pictures="none", runtime=bmpaudit.Runtime(num_threads=2))
     assert without_timings(again.summary) == without_timings(done.summary)
     assert summary_of(tmp_path) == again.summary
     assert (tmp_path / "report.html").exists()
 
 
 def test_settings_override_the_plan(tmp_path: Path) -> None:
-    one = audit(leaky_graph(), PLAN, shadows=12, definitions="mp", folder=tmp_path, pictures=False, runtime=QUIET)
+    one = audit(leaky_graph(), PLAN, shadows=12, definitions="mp", folder=tmp_path, pictures="none", runtime=QUIET)
     assert (one.plan.shadows, list(one.plan.definitions_by_name), one.plan.sampler) == (12, ["mp"], PLAN.sampler)
     with pytest.raises(InputError, match=r"^unknown key shadow; allowed here: shadows, seed, "):
         audit(leaky_graph(), PLAN, shadow=12)
 
 
 def test_what_is_loaded_is_what_was_returned(done: Audit, tmp_path: Path) -> None:
-    result = audit(leaky_graph(), PLAN, folder=tmp_path, pictures=False, runtime=QUIET)
+    result = audit(leaky_graph(), PLAN, folder=tmp_path, pictures="none", runtime=QUIET)
     loaded = Audit.load(tmp_path)
     assert_same_audit(loaded, result)
     assert without_timings(loaded.summary) == without_timings(done.summary)
@@ -204,7 +204,7 @@ def one_half(graph: Graph, rng: np.random.Generator) -> np.ndarray:
 
 def test_a_function_as_sampler(tmp_path: Path) -> None:
     plan = small_plan(sampler=one_half, prior_draws=500, queries="full", definitions="bmp-r")
-    result = audit(leaky_graph(), plan, folder=tmp_path, pictures=False, runtime=QUIET)
+    result = audit(leaky_graph(), plan, folder=tmp_path, pictures="none", runtime=QUIET)
     assert result.priors.num_draws == 500
     assert result.title == "graph, one_half, MLP"
     assert f'name = "{__name__}:one_half"' in (tmp_path / "plan.toml").read_text()
@@ -218,10 +218,10 @@ def test_a_function_that_nobody_can_import_is_recorded_all_the_same(tmp_path: Pa
         return one_half(graph, rng)
 
     plan = small_plan(sampler=local, prior_draws=500, queries="full", definitions="bmp-r")
-    result = audit(leaky_graph(), plan, folder=tmp_path, pictures=False, runtime=QUIET)
+    result = audit(leaky_graph(), plan, folder=tmp_path, pictures="none", runtime=QUIET)
     before = times(tmp_path)
     assert Audit.load(tmp_path).headline == result.headline
-    assert audit(leaky_graph(), plan, folder=tmp_path, pictures=False, runtime=QUIET).summary == result.summary
+    assert audit(leaky_graph(), plan, folder=tmp_path, pictures="none", runtime=QUIET).summary == result.summary
     assert times(tmp_path) == before
 
 

@@ -377,7 +377,7 @@ def test_a_gate_changes_no_answer(folder: Path, tmp_path: Path) -> None:
     before = times(copied)
     steps = pipeline(copied, gated)
     with steps.prepared():
-        steps.report(pictures=False)
+        steps.report(pictures="none")
     assert [name for name, written in times(copied).items() if written != before[name]] == ["plan.toml"]
     assert Audit.load(copied).plan.gate == gated.gate
     assert check(copied).outcome == "undecided"

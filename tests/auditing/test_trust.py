@@ -124,13 +124,13 @@ def test_a_whole_audit_of_their_folder_refuses(theirs: tuple[Path, Audit], paylo
     folder, result = theirs
     subject, before = stored_subject(Workspace(folder)), times(folder)
     with pytest.raises(UntrustedCodeError, match=f"the module '{MODULE}'"):
-        audit(subject.graph, subject.plan, shadows=14, folder=folder, pictures=False, runtime=QUIET)
+        audit(subject.graph, subject.plan, shadows=14, folder=folder, pictures="none", runtime=QUIET)
     with pytest.raises(UntrustedCodeError, match=f"the module '{MODULE}'"):
         estimate_cost_or_audit(field, subject.plan)
     assert not payload.was_run()
     assert times(folder) == before
     trusted = stored_subject(Workspace(folder), trust_code=True)
-    again = audit(trusted.graph, trusted.plan, folder=folder, pictures=False, runtime=QUIET)
+    again = audit(trusted.graph, trusted.plan, folder=folder, pictures="none", runtime=QUIET)
     assert again.headline == result.headline
     assert payload.was_run()
 
@@ -143,7 +143,7 @@ def estimate_cost_or_audit(field: str, plan: AuditPlan) -> None:
 
 
 def test_a_graph_that_a_folder_names_is_not_run(payload: Payload, tmp_path: Path) -> None:
-    audit(f"{MODULE}:run", tiny_plan(), folder=tmp_path / "audit", pictures=False, runtime=QUIET)
+    audit(f"{MODULE}:run", tiny_plan(), folder=tmp_path / "audit", pictures="none", runtime=QUIET)
     assert payload.was_run()
     payload.forget()
     # Its own copy is there: nothing has to run.

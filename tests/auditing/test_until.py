@@ -30,7 +30,7 @@ WEAK: dict[str, Any] = {
 
 def run(path: Path, width: float, max_shadows: int = 90, plan: AuditPlan | None = None) -> Stopped:
     subject = Subject(leaky_graph(), "", plan or small_plan(**WEAK))
-    return audit_until_width(subject, Workspace(path), width, max_shadows, QUIET, pictures=False)
+    return audit_until_width(subject, Workspace(path), width, max_shadows, QUIET, pictures="none")
 
 
 def test_rates_with_endless_models() -> None:
@@ -119,7 +119,7 @@ def test_stopping_when_it_looks_good_is_proven_by_the_method_that_allows_for_it(
 
 def test_models_are_added_until_enough_is_proven(tmp_path: Path) -> None:
     subject = Subject(leaky_graph(), "", small_plan(shadows=50, queries="full"))
-    reached = audit_until_proven(subject, Workspace(tmp_path), 1.0, 1_000, QUIET, pictures=False)
+    reached = audit_until_proven(subject, Workspace(tmp_path), 1.0, 1_000, QUIET, pictures="none")
     assert reached.is_reached
     proof = reached.audit.main_findings.proof
     assert proof is not None
@@ -148,7 +148,7 @@ def test_models_are_added_until_enough_is_proven(tmp_path: Path) -> None:
 def test_the_limit_is_kept_when_nothing_is_proven(tmp_path: Path) -> None:
     plan = small_plan(queries="full", training=Training(epochs=1, learning_rate=1e-9))
     subject = Subject(leaky_graph(), "", plan)
-    reached = audit_until_proven(subject, Workspace(tmp_path), 6.0, 100, QUIET, pictures=False)
+    reached = audit_until_proven(subject, Workspace(tmp_path), 6.0, 100, QUIET, pictures="none")
     assert (reached.is_reached, reached.shadows) == (False, 100)
     assert reached.message.startswith("stopped at the limit of 100 models: ")
     assert reached.message.endswith(": not ε_R ≥ 6")

@@ -34,7 +34,7 @@ def summary_of(folder: Path) -> dict[str, Any]:
 
 def test_audits_leaves_a_finished_audit_alone_and_extends_it(graph_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "audit"
-    printed = run_well("audit", graph_path, *FAST, "--shadows", 40, "--no-pictures", "--out", out)
+    printed = run_well("audit", graph_path, *FAST, "--shadows", 40, "--pictures=none", "--out", out)
     summary = summary_of(out)
     assert " ".join(printed.split()).startswith(f"{summary['title']} {summary['verdict']}")
     assert f"page: {out / 'report.html'}" in printed.splitlines()
@@ -43,22 +43,22 @@ def test_audits_leaves_a_finished_audit_alone_and_extends_it(graph_path: Path, t
     assert not (out / "figures").exists()
 
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file() and path.name != ".lock"}
-    assert json.loads(run_well("audit", "--out", out, "--no-pictures", "--json")) == summary
+    assert json.loads(run_well("audit", "--out", out, "--pictures=none", "--json")) == summary
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
-    outcome = run_here("audit", "--out", out, "--shadows", 44, "--no-pictures", "--json")
+    outcome = run_here("audit", "--out", out, "--shadows", 44, "--pictures=none", "--json")
     assert one_line(outcome).startswith("models were added after there was a result: what one guess per model proves")
     extended = json.loads(outcome.stdout)
     assert extended["shadow_models"]["trained"] == 44
     assert extended["plan"]["model"]["hidden"] == 8
     assert extended["graph"]["source"] == str(graph_path)
-    fewer = run_wrong("audit", "--out", out, "--shadows", 40, "--no-pictures")
+    fewer = run_wrong("audit", "--out", out, "--shadows", 40, "--pictures=none")
     assert "holds results of 44 shadow models" in fewer
 
 
 def test_damaged_results_are_made_again(graph_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "audit"
-    settings = ("audit", graph_path, *FAST, "--shadows", 16, "--no-pictures", "--out", out)
+    settings = ("audit", graph_path, *FAST, "--shadows", 16, "--pictures=none", "--out", out)
     run_well(*settings)
     before = contents(out)
     (out / "nodes.parquet").unlink()
@@ -75,7 +75,7 @@ def test_the_steps_give_what_audit_gives(graph_path: Path, tmp_path: Path) -> No
     whole, steps = tmp_path / "whole", tmp_path / "steps"
     plan = tmp_path / "audit.toml"
     run_well("plan", "init", plan, "--graph", graph_path, *FAST, "--shadows", 20)
-    run_well("audit", "--plan", plan, "--no-pictures", "--out", whole)
+    run_well("audit", "--plan", plan, "--pictures=none", "--out", whole)
 
     sampled = json.loads(run_well("sample", "--plan", plan, "--out", steps, "--json"))
     assert sampled == {"folder": str(steps), "num_samples": 20, "prior_prob": {"min": 0.4, "max": 0.4}}
@@ -90,7 +90,7 @@ def test_the_steps_give_what_audit_gives(graph_path: Path, tmp_path: Path) -> No
     assert "clean release: proven with 95 % confidence each, one guess per model" in printed
     assert "run bmpaudit estimate" in run_wrong("report", steps)
     run_well("estimate", steps)
-    assert run_well("report", steps, "--no-pictures").strip() == str(steps / "report.html")
+    assert run_well("report", steps, "--pictures=none").strip() == str(steps / "report.html")
     summary, expected = summary_of(steps), summary_of(whole)
     assert summary.pop("timings").keys() <= expected.pop("timings").keys()
     assert summary == expected
@@ -120,9 +120,9 @@ def test_models_trained_elsewhere(graph_path: Path, tmp_path: Path) -> None:
     # They are in the folder now: later steps find them there, and nothing is trained in their place.
     runs.unlink()
     assert "trained elsewhere" in run_well("estimate", out)
-    run_well("report", out, "--no-pictures")
+    run_well("report", out, "--pictures=none")
     finished = summary_of(out)
-    assert json.loads(run_well("audit", "--out", out, "--no-pictures", "--json")) == finished
+    assert json.loads(run_well("audit", "--out", out, "--pictures=none", "--json")) == finished
     assert "trained elsewhere" in run_wrong("audit", graph_path, *FAST, "--out", out)
     assert "bmpaudit cannot train more of them" in run_wrong("audit", "--out", out, "--shadows", 40)
     assert summary_of(out) == finished
@@ -155,7 +155,7 @@ def test_an_audit_of_models_trained_elsewhere_needs_them_first(tmp_path: Path) -
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.import_module("bmpaudit.cli.audit"), "DEMO_SHADOWS", 20)
     # All pictures would take longer than the audit.
-    monkeypatch.setattr("bmpaudit.auditing.plots.AuditPlots.files", lambda _: {"posteriors.pdf": Path.touch})
+    monkeypatch.setattr("bmpaudit.auditing.plots.AuditPlots.names", lambda _: ["posteriors"])
     monkeypatch.setattr(datasets, "load", {"demo": small_graph()}.__getitem__)
     monkeypatch.chdir(tmp_path)
     printed = run_well("demo", "--quiet")
@@ -166,7 +166,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_until_width(graph_path: Path, tmp_path: Path) -> None:
-    settings = ("audit", graph_path, *FAST, "--shadows", 20, "--no-pictures", "--json", "--out", tmp_path / "audit")
+    settings = ("audit", graph_path, *FAST, "--shadows", 20, "--pictures=none", "--json", "--out", tmp_path / "audit")
     outcome = run_here(*settings, "--until-width", 99)
     assert outcome.exit_code == 0
     assert json.loads(outcome.stdout)["shadow_models"]["trained"] == 20
@@ -265,7 +265,7 @@ def test_a_folder_is_good_from_everywhere(graph_path: Path, tmp_path: Path, monk
 
 def test_an_audit_of_a_graph_from_python_can_be_extended(tmp_path: Path) -> None:
     plan = AuditPlan(shadows=8, training=Training(epochs=2), definitions="bmp-r")
-    audit(small_graph(), plan, folder=tmp_path / "a", pictures=False)
+    audit(small_graph(), plan, folder=tmp_path / "a", pictures="none")
     summary = json.loads(run_well("train", "--out", tmp_path / "a", "--shadows", 9, "--json"))
     assert summary["num_models"] == 9
     assert read_plan(tmp_path / "a" / "plan.toml").graph == "graph.npz"

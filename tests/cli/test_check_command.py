@@ -33,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("check")
     small_graph().to_npz(path / 'a<b&"c|d.npz')
     settings = (*TRAINING, "--train-fraction", 0.4, "--shadows", 40, "--definition", "bmp", "--definition", "mp")
-    run_well("audit", path / 'a<b&"c|d.npz', "--out", path / "audit", *settings, "--no-pictures", "--quiet")
+    run_well("audit", path / 'a<b&"c|d.npz', "--out", path / "audit", *settings, "--pictures=none", "--quiet")
     return path / "audit"
 
 

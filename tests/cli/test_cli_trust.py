@@ -64,7 +64,6 @@ PLACES: dict[str, tuple[str, ...]] = {
     "rule": ("decision", "rules"),
     "definition": ("estimation", "definitions"),
 }
-AFTER_TRAINING = ("attack", "rule", "definition")
 LISTS = ("release", "query", "rule", "definition")
 
 
@@ -100,7 +99,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     audit(
         small_graph(),
         folder=folder,
-        pictures=False,
+        pictures="none",
         model=MLP(hidden=4, dropout=0.0),
         training=Training(epochs=3),
         shadows=16,
@@ -155,7 +154,7 @@ ON_A_FOLDER = [
     ("sample", "--out", "DIR"),
     ("attack", "DIR"),
     ("estimate", "DIR"),
-    ("report", "DIR", "--no-pictures"),
+    ("report", "DIR", "--pictures=none"),
     ("nodes", "DIR"),
     ("compare", "DIR", "OTHER"),
     ("audit", "--plan", "DIR/plan.toml", "--out", "new"),
@@ -179,9 +178,6 @@ def test_a_plan_file_runs_no_code_unasked(kind: str, payload: Payload, tmp_path:
     for template in ON_A_PLAN:
         outcome = run_here(*arguments(template, PLAN=plan))
         assert not payload.has_run(), template
-        if template[:2] == ("plan", "cost") and kind in AFTER_TRAINING:
-            assert (outcome.exit_code, outcome.stderr) == (0, "")
-            continue
         assert outcome.exit_code == (0 if template[:2] == ("plan", "check") else 2), template
         assert one_line(outcome).startswith(f"the {kind} 'payload:")
         assert "--trust-code runs the module 'payload'" in outcome.stderr, template
@@ -226,7 +222,7 @@ def test_a_graph_of_code_is_named_in_the_message(
 @pytest.mark.parametrize("kind", PLACES)
 def test_trusted_code_of_a_plan_runs(kind: str, payload: Payload, tmp_path: Path) -> None:
     plan = received_plan(kind, tmp_path / "theirs.toml")
-    small: tuple[object, ...] = ("--shadows", 8, "--prior-draws", 100, "--no-pictures")
+    small: tuple[object, ...] = ("--shadows", 8, "--prior-draws", 100, "--pictures=none")
     if kind != "definition":
         small = (*small, "--definition", "bmp-r")
     if kind != "graph":
@@ -236,17 +232,17 @@ def test_trusted_code_of_a_plan_runs(kind: str, payload: Payload, tmp_path: Path
     # What was made with it can be read without it, and made again with it.
     run_well("nodes", "new")
     run_well("compare", "new", "new", "--definition", "definition" if kind == "definition" else "bmp-r")
-    run_well("report", "new", "--no-pictures")
+    run_well("report", "new", "--pictures=none")
     assert not payload.has_run()
     for step in (("attack", "new"), ("estimate", "new"), ("report", "new"), ("audit", "--out", "new")):
-        pictures = ("--no-pictures",) if step[0] in ("report", "audit") else ()
+        pictures = ("--pictures=none",) if step[0] in ("report", "audit") else ()
         run_well(*step, *pictures, "--trust-code")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in PLACES if kind != "graph"])
 def test_code_on_the_command_line_needs_no_flag(kind: str, payload: Payload) -> None:
     small = ("--shadows", 8, "--model", "mlp", "--epochs", 1, "--definition", "bmp-r")
-    run_well("audit", "payload:graph", *small, f"--{kind}", NAMES[kind], "--no-pictures", "--out", "new", "--quiet")
+    run_well("audit", "payload:graph", *small, f"--{kind}", NAMES[kind], "--pictures=none", "--out", "new", "--quiet")
     assert payload.has_run()
     # The folder is a file like any other.
     assert run_here("audit", "--out", "new", "--shadows", 9).exit_code == 2

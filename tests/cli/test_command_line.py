@@ -368,9 +368,10 @@ HEAVY = {
     "matplotlib",
     "rich",
     "torch",
-    "plotly",
     "pyarrow",
     "bmpaudit.auditing",
+    "bmpaudit.report.figures",
+    "bmpaudit.report.page",
 }
 
 

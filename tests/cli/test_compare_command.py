@@ -29,7 +29,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     plan = AuditPlan(model=MLP(hidden=8, dropout=0.0), shadows=40, rules="weak", definitions="bmp-r", permutations=19)
     for name, epochs in (("one", 1), ("two", 30)):
         training = Training(epochs=epochs, learning_rate=0.1)
-        audit(graph, plan, training=training, folder=place / name, pictures=False)
+        audit(graph, plan, training=training, folder=place / name, pictures="none")
     return [place / "one", place / "two"]
 
 
@@ -39,7 +39,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     place = tmp_path_factory.mktemp("demo")
     plan = AuditPlan(shadows=40, queries="full", rules="strong", definitions="bmp-r", permutations=19)
     for name, epochs, seed in (("long", 200, 0), ("short", 5, 0), ("again", 200, 1)):
-        audit("demo", plan.replace(seed=seed), training=Training(epochs=epochs), folder=place / name, pictures=False)
+        audit("demo", plan.replace(seed=seed), training=Training(epochs=epochs), folder=place / name, pictures="none")
     return [place / name for name in ("long", "short", "again")]
 
 

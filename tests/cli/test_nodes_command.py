@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         attack=Gaussian(min_models=4),  # some nodes are in fewer samples
     )
     path: Path = tmp_path_factory.mktemp("nodes") / "audit"
-    audit(graph, plan, folder=path, pictures=False)
+    audit(graph, plan, folder=path, pictures="none")
     return path
 
 

@@ -33,8 +33,12 @@ def test_init_check_and_cost(tmp_path: Path) -> None:
     assert checked == tomllib.loads((tmp_path / "audit.toml").read_text())
 
     cost = json.loads(run_well("plan", "cost", "audit.toml", "--json"))
-    assert cost["num_models"] == 64
-    assert "64" in run_well("plan", "cost", "audit.toml")
+    steps = ["training", "priors", "permutation test", "attack", "proof and exposure", "estimation", "report"]
+    assert (cost["num_models"], list(cost["seconds"])) == (64, steps)
+    assert cost["total"] == pytest.approx(sum(cost["seconds"].values()))
+    printed = run_well("plan", "cost", "audit.toml")
+    assert printed.startswith("demo, Snowball 25 %, GCN, 64 models\n")
+    assert all(f"\n {step} " in printed for step in [*steps, "in all"])
     assert {path.name for path in tmp_path.iterdir()} == {"audit.toml"}
 
 

@@ -94,7 +94,7 @@ def test_a_second_process_is_refused_and_both_leave_a_consistent_folder(
 
 def test_processes_that_start_together_leave_one_audit(graph_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "audit"
-    settings = ("audit", graph_path, *TRAINING, *DEFINITION, "--shadows", 16, "--no-pictures", "--quiet", "--out", out)
+    settings = ("audit", graph_path, *TRAINING, *DEFINITION, "--shadows=16", "--pictures=none", "--quiet", "--out", out)
     jobs = [start_script(*settings) for _ in range(2)]
     outcomes = []
     for job in jobs:
@@ -115,7 +115,7 @@ def test_a_stopped_attack_or_estimate_leaves_no_half_of_an_answer(
     graph_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "audit"
-    settings = ("audit", graph_path, *TRAINING, *DEFINITION, "--shadows", 16, "--no-pictures", "--out", out)
+    settings = ("audit", graph_path, *TRAINING, *DEFINITION, "--shadows", 16, "--pictures=none", "--out", out)
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -129,9 +129,13 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
     table = np.column_stack([trials, rng.binomial(trials, rng.random((400, 2)))]).astype(np.float64)
     log_odds = rng.normal(0, 0.2, 400)
     epsilon, cutoff = np.linspace(0.8, 6, 9), np.full(9, -1e4)
-    lists = [_native.log_likelihood(table, log_odds, epsilon, epsilon, cutoff, 0.0, threads) for threads in (1, 2, 5)]
+    times = np.ones(400)
+    lists = [
+        _native.log_likelihood(table, log_odds, times, epsilon, epsilon, cutoff, 0.0, threads, None)
+        for threads in (1, 2, 5)
+    ]
     grids = [
-        _native.grid_log_likelihood(table, log_odds, epsilon, epsilon, 300.0, 0.2, n)
+        _native.grid_log_likelihood(table, log_odds, times, epsilon, epsilon, 300.0, 0.2, n, None)
         for n in (1, 3, os.cpu_count() or 1)
     ]
     assert all(np.array_equal(values, lists[0]) for values in lists)

@@ -10,7 +10,12 @@ from bmpaudit import InputError, _native
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import StrengthPrior, estimate, node_leakage
 
-FUNCTIONS = {"log_likelihood": 6, "grid_log_likelihood": 6, "leakage_quantiles": 2}  # where num_threads stands
+FUNCTIONS = {
+    "log_likelihood": 7,
+    "grid_log_likelihood": 7,
+    "node_log_likelihood": 5,
+    "leakage_quantiles": 2,
+}  # where num_threads stands
 COUNTS = ErrorCounts.from_arrays([30, 20], [20, 20], [3, 0], [4, 20], [0.4, 0.5])
 
 
@@ -40,7 +45,7 @@ WORK: list[tuple[str, Callable[[int | None], object]]] = [
         lambda threads: estimate(COUNTS.take([0]), "mp", strength=StrengthPrior(2, 2), num_threads=threads),
     ),
     ("run_mhaar", lambda threads: estimate(COUNTS, "bmp", method="mhaar", num_iterations=50, num_threads=threads)),
-    ("log_likelihood", lambda threads: estimate(COUNTS, "bmp-r", num_threads=threads).influence()),
+    ("node_log_likelihood", lambda threads: estimate(COUNTS, "bmp-r", num_threads=threads).influence()),
     ("leakage_quantiles", lambda threads: node_leakage(COUNTS, num_threads=threads)),
 ]
 

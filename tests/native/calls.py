@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import score_calls
 
 from bmpaudit import _native
 
@@ -191,24 +192,40 @@ def log_likelihood(**changed: Any) -> Any:
     arguments: dict[str, Any] = {
         "counts": COUNTS,
         "log_prior_odds": np.zeros(3),
+        "times": np.ones(3),
         "epsilon_left": floats(1, 2),
         "epsilon_right": floats(1, 2),
         "cutoff": floats(-np.inf, -np.inf),
         "strength": 0.0,
         "num_threads": 2,
+        "progress": None,
     }
     return _native.log_likelihood(**arguments | changed)
+
+
+def node_log_likelihood(**changed: Any) -> Any:
+    arguments: dict[str, Any] = {
+        "counts": COUNTS,
+        "log_prior_odds": np.zeros(3),
+        "epsilon_left": floats(1, 2),
+        "epsilon_right": floats(1, 2),
+        "strength": 0.0,
+        "num_threads": 2,
+    }
+    return _native.node_log_likelihood(**arguments | changed)
 
 
 def grid_log_likelihood(**changed: Any) -> Any:
     arguments: dict[str, Any] = {
         "counts": COUNTS,
         "log_prior_odds": np.zeros(3),
+        "times": np.ones(3),
         "epsilon_left": floats(1, 2),
         "epsilon_right": floats(1, 2, 3),
         "depth": 400.0,
         "strength": 0.0,
         "num_threads": 2,
+        "progress": None,
     }
     return _native.grid_log_likelihood(**arguments | changed)
 
@@ -264,9 +281,11 @@ RIGHT: tuple[Callable[..., Any], ...] = (
     challenge,
     student_scores,
     log_likelihood,
+    node_log_likelihood,
     grid_log_likelihood,
     leakage_quantiles,
     run_mhaar,
+    *score_calls.RIGHT,
 )
 
 
@@ -465,6 +484,14 @@ WRONG: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (
     (log_likelihood, {"strength": 1.0}),
     (log_likelihood, {"strength": NAN}),
     (log_likelihood, {"num_threads": 0}),
+    (log_likelihood, {"times": np.ones(2)}),
+    (log_likelihood, {"times": floats(1, 0, 1)}),
+    (log_likelihood, {"times": floats(1, NAN, 1)}),
+    (log_likelihood, {"progress": 1}),
+    (node_log_likelihood, {"counts": COUNTS[:, :3].copy()}),
+    (node_log_likelihood, {"epsilon_left": floats(1)}),
+    (node_log_likelihood, {"strength": 1.0}),
+    (node_log_likelihood, {"num_threads": 0}),
     (grid_log_likelihood, {"counts": COUNTS.astype(np.int64)}),
     (grid_log_likelihood, {"log_prior_odds": np.zeros(4)}),
     (grid_log_likelihood, {"epsilon_left": np.zeros(200_000), "epsilon_right": np.zeros(200_000)}),
@@ -498,6 +525,7 @@ WRONG: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (
     (run_mhaar, {"acceptance": np.zeros(1)}),
     (run_mhaar, {"acceptance": READ_ONLY}),
     (run_mhaar, {"progress": "no function"}),
+    *score_calls.WRONG,
 )
 
 

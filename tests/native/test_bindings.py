@@ -74,9 +74,11 @@ def test_extreme_counts_give_numbers() -> None:
         [[2.0**40, 2.0**40, 2.0**39, 2.0**27], [0, 0, 0, 0], [2.0**40, 0, 0, 0], [1, 2.0**40, 1, 2.0**40]]
     )
     left = np.array([0.01, 1.0, 50.0, np.inf])
-    values = _native.log_likelihood(counts, np.zeros(4), left, left, np.full(4, -np.inf), 0.0, 2)
+    values = _native.log_likelihood(counts, np.zeros(4), np.ones(4), left, left, np.full(4, -np.inf), 0.0, 2, None)
     assert not np.isnan(values).any()
-    assert not np.isnan(_native.grid_log_likelihood(counts, np.zeros(4), left, left, 400.0, 0.0, 2)).any()
+    on_grid = _native.grid_log_likelihood(counts, np.zeros(4), np.ones(4), left, left, 400.0, 0.0, 2, None)
+    assert not np.isnan(on_grid).any()
+    assert not np.isnan(_native.node_log_likelihood(counts, np.zeros(4), left, left, 0.0, 2)).any()
     assert not np.isnan(_native.leakage_quantiles(counts, np.array([0.5]), 2)).any()
 
 

@@ -17,7 +17,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 rng = np.random.default_rng(0)
 path = np.array([0, 1, 3, 4], dtype=np.int64), np.array([1, 0, 2, 1], dtype=np.int32)  # 0 - 1 - 2
 counts = np.column_stack([rng.integers(100, 200, (4_000, 2)), rng.integers(0, 100, (4_000, 2))]).astype(np.float64)
-odds = rng.normal(size=4_000)
+odds, times = rng.normal(size=4_000), np.ones(4_000)
 epsilon = np.linspace(3, 12, 2_000)
 
 
@@ -53,8 +53,9 @@ LONG_CALLS = {
     "counts": "walks().counts(1, 2, 0, 4, 2)",
     "run": "one_model(engine())",
     "trained parameters": "engine().trained_parameters(engine().initial_parameters(1, 0), np.ones(3, dtype=np.uint8))",
-    "log-likelihood": "_native.log_likelihood(counts, odds, epsilon, epsilon, np.full(2_000, -np.inf), 0.3, 2)",
-    "grid": "_native.grid_log_likelihood(counts, odds, epsilon, epsilon, np.inf, 0.3, 2)",
+    "log-likelihood": "_native.log_likelihood(counts, odds, times, epsilon, epsilon, epsilon - 1e9, 0.3, 2, None)",
+    "of rows": "_native.node_log_likelihood(counts, odds, epsilon, epsilon, 0.3, 2)",
+    "grid": "_native.grid_log_likelihood(counts, odds, times, epsilon, epsilon, np.inf, 0.3, 2, None)",
     "quantiles": "_native.leakage_quantiles(np.repeat(counts, 50, axis=0), np.linspace(0.001, 0.999, 400), 2)",
     "chains": "chains(correlated=False)",
     "correlated chains": "chains(correlated=True)",

@@ -6,7 +6,7 @@ import scipy.stats
 
 from bmpaudit.errors import InputError
 from bmpaudit.proof import epsilon_bound, mean_bound, mp_bound
-from bmpaudit.proof.bounds import quick_mp_bound
+from bmpaudit.proof.bounds import quick_mp_bounds
 
 
 @pytest.mark.parametrize(("hits", "guesses"), [(500, 500), (499, 500), (3, 10), (1, 1), (9_990, 10_000)])
@@ -69,8 +69,27 @@ def test_the_quick_mp_bound_is_close_and_not_above(hits: int) -> None:
     odds = np.random.default_rng(4).normal(-1, 1, size=100)
     exact = mp_bound(hits, odds, 0.95)
     assert exact is not None
-    quick = quick_mp_bound(float(scipy.special.betaincinv(hits, 101 - hits, 0.05)), odds)
+    rate = scipy.special.betaincinv(hits, 101 - hits, 0.05)
+    (quick,) = quick_mp_bounds(np.array([rate]), odds, np.array([100]))
     assert exact - 0.2 < quick <= exact + 1e-6
+
+
+def test_quick_mp_bounds_are_those_of_bisection_for_each_set() -> None:
+    odds = np.random.default_rng(5).normal(-1, 1, size=200)
+    lengths = np.array([1, 7, 60, 200, 200, 200, 3])
+    rates = np.array([0.9, 0.8, 0.97, 0.999, 0.01, 1.0, 0.6])
+    for bound, rate, length in zip(quick_mp_bounds(rates, odds, lengths), rates, lengths, strict=True):
+
+        def mean_at(epsilon: float, num: int = length) -> float:
+            return float(scipy.special.expit(epsilon + odds[:num]).mean())
+
+        if mean_at(0) > rate:
+            assert bound == 0
+        elif rate == 1:
+            assert bound > 300
+        else:
+            exact = scipy.optimize.brentq(lambda epsilon, r=rate: mean_at(epsilon) - r, 0, 50)
+            assert exact - 1e-3 <= bound <= exact
 
 
 def test_guesses_against_all_odds_prove_nothing_about_mp() -> None:

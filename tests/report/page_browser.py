@@ -17,6 +17,7 @@ class Browser:
     """Chromium, with its console messages and requests since the page was opened."""
 
     def __init__(self, downloads: Path) -> None:
+        self.downloads = downloads
         found = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
         missing = [name for name, path in found.items() if path is None]
         assert not missing, f"{' and '.join(missing)} not found: run scripts/install_browser.sh"

@@ -5,24 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
-from scipy.stats import beta
-
-SCRIPT_NAME = "<script>alert(1)</script>"
-QUOTES_NAME = "\"'&</style>"
-IMAGE_NAME = "<img src=x onerror=alert(2)>"
-PLACEHOLDER_NAME = "{{data}} %{x} \u2028 </script><!--"
-HOSTILE_NAMES = (
+from page_fixture_nodes import (
+    HOSTILE_CLASS,
     SCRIPT_NAME,
-    QUOTES_NAME,
-    IMAGE_NAME,
-    PLACEHOLDER_NAME,
-    'a, "quoted"\nname',
-    "=1+1",
-    "名前 e_R",
-    "x" * 120,
+    groups_of,
+    made_up_margins,
+    made_up_nodes,
+    rounded,
+    thresholds_of,
 )
-HOSTILE_CLASS = "<b>class</b> & 'co'"
+from scipy.spatial import cKDTree
+
 VARIANTS = (
     ("full_clean_strong", "full edges, clean, strong"),
     ("full_clean_weak", "full edges, clean, weak"),
@@ -47,7 +40,7 @@ def page_data(
 ) -> dict[str, Any]:
     """A whole page; `audited_share=0` leaves every node without a leakage."""
     rng = np.random.default_rng(seed)
-    nodes = _nodes(rng, num_nodes, num_classes, num_models, audited_share)
+    nodes = made_up_nodes(rng, num_nodes, num_classes, num_models, audited_share)
     places = np.column_stack([nodes["x"], nodes["y"]])
     source = rng.integers(num_nodes, size=num_edges)
     near = cKDTree(places).query(places, k=min(8, num_nodes))[1].reshape(num_nodes, -1)
@@ -154,7 +147,7 @@ def page_data(
             "is_leakage_found": True,
             "p_value": 0.05,
             "statistic": 0.91,
-            "null_statistics": _rounded(rng.normal(0.5, 0.008, 19)),
+            "null_statistics": rounded(rng.normal(0.5, 0.008, 19)),
         },
         "is_not": [
             "The posterior is calibrated under its own model, in which error rates are uniform on the region; it is no "
@@ -178,8 +171,8 @@ def page_data(
         "joint": [
             {
                 "variant": name,
-                "left": _rounded(5.2 + rng.gamma(2, 0.45, 1000)),
-                "right": _rounded(4.0 + rng.gamma(2, 0.4, 1000)),
+                "left": rounded(5.2 + rng.gamma(2, 0.45, 1000)),
+                "right": rounded(4.0 + rng.gamma(2, 0.4, 1000)),
             }
             for name, _ in VARIANTS[:2]
         ],
@@ -187,11 +180,14 @@ def page_data(
         "at_risk": 0.99,
         "exposure_level": 0.95,
         "leakage_level": 0.9,
-        "edges": {"source": source.tolist(), "target": target.tolist()},
-        "margins": _margins(rng, nodes),
+        "num_most_exposed": num_nodes,
+        "edges": {"source": source.tolist(), "target": target.tolist(), "num_between": num_edges},
+        "groups": groups_of(nodes),
+        "thresholds": thresholds_of(nodes),
+        "margins": made_up_margins(rng, nodes),
         "accuracy": {
-            "train": _rounded(rng.beta(90, 4, num_models)),
-            "held_out": [None, *_rounded(rng.beta(80, 25, num_models - 1))],
+            "train": rounded(rng.beta(90, 4, num_models)),
+            "held_out": [None, *rounded(rng.beta(80, 25, num_models - 1))],
         },
         "provenance": [["seed", "0"], ["graph hash", "3f9a" * 16], ["name", HOSTILE_CLASS], ["Python", "3.11.2"]],
         "diagnostics": [["models trained", "1,000"], ["models failed", "0"], ["evaluations of the posterior", "311"]],
@@ -207,7 +203,7 @@ def _release(name: str, strength: float) -> dict[str, Any]:
     def curve(total: float) -> dict[str, Any]:
         correct = total * strength * np.array([0.8, 0.6, 0.4, 0.3, 0.15, 0.1, 0.0])
         band = {
-            f"{kind}{end}": _rounded(scale * factor * correct)
+            f"{kind}{end}": rounded(scale * factor * correct)
             for kind, scale in (("correct", 1.0), ("named", 1.01))
             for end, factor in (("", 1.0), ("_low", 0.9), ("_high", 1.1))
         }
@@ -257,7 +253,7 @@ def _variant(name: str, label: str, strength: float) -> dict[str, Any]:
     fpr = np.concatenate([[0.0], np.logspace(-4, 0, 100)])
     tpr = fpr ** (1 / (1 + strength))
     at = {level: round(float(np.interp(float(level), fpr, tpr)), 5) for level in ("0.001", "0.01", "0.1")}
-    curve = {"fpr": _rounded(fpr, 6), "tpr": _rounded(tpr, 6)}
+    curve = {"fpr": rounded(fpr, 6), "tpr": rounded(tpr, 6)}
     return {
         "id": name,
         "label": label,
@@ -278,118 +274,5 @@ def _posterior(
     prior = np.exp(-0.5 * x**2 / 10) / np.sqrt(20 * np.pi)
     quantiles = {"p5": centre - 1.5 * std, "p50": centre, "p95": centre + 2.2 * std, "mean": centre + 0.1}
     names = {"variant": variant, "definition": definition, "parameter": parameter, "symbol": symbol}
-    densities = {"x": _rounded(x), "density": _rounded(density, 5), "prior_density": _rounded(prior, 5)}
+    densities = {"x": rounded(x), "density": rounded(density, 5), "prior_density": rounded(prior, 5)}
     return {**names, **quantiles, **densities, "status": "exact"}
-
-
-def _nodes(
-    rng: np.random.Generator, num_nodes: int, num_classes: int, num_models: int, audited_share: float
-) -> dict[str, Any]:
-    names = [f"paper {node}" for node in range(num_nodes)]
-    names[3 : 3 + len(HOSTILE_NAMES)] = HOSTILE_NAMES
-    classes = [HOSTILE_CLASS, *(f"Topic_{label}" for label in range(1, num_classes))]
-    label = rng.integers(num_classes, size=num_nodes)
-    angle, reach = rng.uniform(0, 2 * np.pi, num_nodes), np.sqrt(rng.random(num_nodes))
-    prior = np.clip(rng.beta(5, 14, num_nodes), 0.01, 0.99)
-    num_in = rng.binomial(num_models, prior)
-    num_out = num_models - num_in
-    rate = rng.beta(2, 3, num_nodes) * 0.9 + 0.03
-    false_positives = rng.binomial(num_out, rate * 0.6)
-    false_negatives = rng.binomial(num_in, rate)
-    floor = np.log(prior / (1 - prior))
-    excess = np.abs(
-        np.log((num_in - false_negatives + 1) / (num_in + 2)) - np.log((false_positives + 1) / (num_out + 2))
-    )
-    width = 0.25 + 3 / np.sqrt(false_positives + 1)
-    left = (
-        np.log((num_out - false_positives + 1) / (num_out + 2)) - np.log((false_negatives + 1) / (num_in + 2)) - floor
-    )
-    is_audited = rng.random(num_nodes) < audited_share
-    is_constant = is_audited & (rng.random(num_nodes) < 0.06)
-    # Every node that no model contains is without an exposure; most are never named, a few often.
-    member_models = np.where(np.arange(num_nodes) % 97 == 96, 0, num_in)
-    exposure = rng.beta(0.3, 2.0, num_nodes) * (rng.random(num_nodes) < 0.6)
-    member_named = rng.binomial(member_models, exposure)
-    low = np.where(member_named > 0, beta.ppf(0.025, member_named, member_models - member_named + 1), 0.0)
-    order = np.lexsort((np.arange(num_nodes), -low, member_models == 0))
-
-    def shown(values: Any, digits: int = 4) -> list[float | None]:
-        return [value if audited else None for value, audited in zip(_rounded(values, digits), is_audited, strict=True)]
-
-    return {
-        "id": list(range(num_nodes)),
-        "name": names,
-        "class": [classes[index] for index in label],
-        "degree": [],
-        "homophily": [],
-        "component": [0] * num_nodes,
-        "x": _rounded(0.5 + 0.5 * reach * np.cos(angle)),
-        "y": _rounded(0.5 + 0.5 * reach * np.sin(angle)),
-        "prior_prob": _rounded(prior, 5),
-        "prior_standard_error": _rounded(np.sqrt(prior * (1 - prior) / 1e5), 6),
-        "rank": (np.argsort(order) + 1).tolist(),
-        "accuracy": shown((2 - rate * 1.6) / 2),
-        "member_models": member_models.tolist(),
-        "member_named": member_named.tolist(),
-        "member_exposure_low": _rounded(low, 6),
-        "non_member_models": num_out.tolist(),
-        "non_member_named": rng.binomial(num_out, 0.4).tolist(),
-        "floor_right": _rounded(floor),
-        "floor_left": _rounded(-floor),
-        "num_out": num_out.tolist(),
-        "num_in": num_in.tolist(),
-        "false_positives": [
-            int(n) if audited else None for n, audited in zip(false_positives, is_audited, strict=True)
-        ],
-        "false_negatives": [
-            int(n) if audited else None for n, audited in zip(false_negatives, is_audited, strict=True)
-        ],
-        "right_low": shown(floor + np.maximum(excess - 0.4 * width, 0.01)),
-        "right_median": shown(floor + excess + 0.02),
-        "right_high": shown(floor + excess + width),
-        "left_low": shown(left - 0.3),
-        "left_median": shown(left),
-        "left_high": shown(left + 0.4),
-        "excess_right_median": shown(excess),
-        "flag": [
-            "not auditable: fewer than 2 models contain it" if not audited else "constant decision" if constant else ""
-            for audited, constant in zip(is_audited, is_constant, strict=True)
-        ],
-    }
-
-
-def _margins(rng: np.random.Generator, nodes: dict[str, Any]) -> dict[str, Any]:
-    num_nodes, num_bins = len(nodes["id"]), 24
-    mean_out, mean_in = rng.normal(1, 1, num_nodes), rng.normal(2, 1, num_nodes)
-    std = rng.uniform(0.5, 1.2, num_nodes)
-    low, high = np.minimum(mean_out, mean_in) - 3 * std, np.maximum(mean_out, mean_in) + 3 * std
-
-    def binned(mean: Any, counts: list[int]) -> list[list[int]]:
-        return [
-            np.histogram(np.clip(rng.normal(mean[k], std[k], counts[k]), low[k], high[k]), num_bins, (low[k], high[k]))[
-                0
-            ].tolist()
-            for k in range(num_nodes)
-        ]
-
-    fitted = [value is not None for value in nodes["right_low"]]
-
-    def known(values: Any) -> list[float | None]:
-        return [value if fits else None for value, fits in zip(_rounded(values), fitted, strict=True)]
-
-    return {
-        "view": "full_clean",
-        "num_bins": num_bins,
-        "low": _rounded(low),
-        "high": _rounded(high),
-        "out": binned(mean_out, nodes["num_out"]),
-        "in": binned(mean_in, nodes["num_in"]),
-        "mean_out": known(mean_out),
-        "std_out": known(std),
-        "mean_in": known(mean_in),
-        "std_in": known(std),
-    }
-
-
-def _rounded(values: Any, digits: int = 4) -> list[float]:
-    return [float(value) for value in np.round(values, digits)]

@@ -11,7 +11,8 @@ from bmpaudit.errors import InputError
 from bmpaudit.estimation import estimate
 from bmpaudit.estimation.difference import DifferenceMarginal
 from bmpaudit.report.figures.compared_posteriors import compared_posteriors
-from bmpaudit.report.figures.comparison import NumberNamed, comparison, to_svg
+from bmpaudit.report.figures.comparison import NumberNamed, comparison
+from bmpaudit.report.figures.render import render
 
 CERTAINTY = np.array([0.5, 0.9, 0.999])
 
@@ -31,7 +32,7 @@ def test_exposure_curves_and_differences() -> None:
     ends = bars[1].lines[2][0].get_segments()
     assert [end[:, 1].tolist() for end in ends] == [[-9, -6], [-5, -2], [-1, 2]]
     assert right.get_ylabel() == r"difference from a \$x\$"
-    assert to_svg(figure) == to_svg(comparison(CERTAINTY, exposures, differences))
+    assert render(figure, ["svg"]) == render(comparison(CERTAINTY, exposures, differences), ["svg"])
     with pytest.raises(InputError, match="exposures must be at least two, got 1"):
         comparison(CERTAINTY, {"b": named(8, 4, 1)}, {})
 

@@ -48,19 +48,6 @@ def test_corners_are_those_of_the_region(tmp_path: Path) -> None:
             assert outside.min() < 0 or outside.max() > 1 or not region.contains(*outside)
 
 
-def test_whiskers_reach_one_and_a_half_boxes(tmp_path: Path) -> None:
-    samples = [RNG.standard_t(2, size).round(3).tolist() for size in (1, 2, 5, 40, 201)]
-    for values, box in zip(
-        samples, call(tmp_path, "statistics.js", "boxOf", [[each] for each in samples]), strict=True
-    ):
-        lower, median, upper = np.percentile(values, [25, 50, 75])
-        assert (box["lower"], box["median"], box["upper"]) == pytest.approx((lower, median, upper))
-        reach = 1.5 * (upper - lower)
-        within = [value for value in values if lower - reach <= value <= upper + reach]
-        assert (box["low"], box["high"]) == (min(within), max(within))
-    assert min(samples[-1]) < box["low"], "the sample has no outlier, so it tests nothing"
-
-
 @pytest.mark.parametrize(
     ("function", "write"),
     [("formatFixed", words.number), ("formatOdds", words.odds), ("formatFactor", words.factor)],

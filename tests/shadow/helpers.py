@@ -10,7 +10,7 @@ from bmpaudit.interfaces import Engine
 from bmpaudit.samplers import Uniform, draw_memberships
 from bmpaudit.shadow import ShadowPlan, Training
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.engines.torch import train_full_batch
+from bmpaudit.shadow.engines.torch_trainer import train_full_batch
 from bmpaudit.shadow.models import NativeModel
 from bmpaudit.shadow.models.layered_module import LayeredModule
 

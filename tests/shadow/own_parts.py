@@ -1,6 +1,9 @@
 """Parts as a user writes them, found as `own_parts:Name`."""
 
+import os
+import signal
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,7 @@ from torch_geometric.nn import SAGEConv
 
 from bmpaudit import Graph
 from bmpaudit.interfaces import Progress
-from bmpaudit.shadow import OutputRelease, ShadowPlan
+from bmpaudit.shadow import OutputRelease, ShadowPlan, label_margin
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
 
 
@@ -102,3 +105,47 @@ class ConstantEngine:
         batch.train_accuracy[:] = batch.held_out_accuracy[:] = 1.0
         batch.state[:] = ModelState.TRAINED
         progress(len(batch.indices))
+
+
+WIDTH = 4
+"""A setting that somebody may change after the import."""
+
+
+class Linear(nn.Module):
+    """Ignores the edges."""
+
+    def __init__(self, num_features: int, num_classes: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(num_features, WIDTH), nn.Dropout(), nn.Linear(WIDTH, num_classes))
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:  # noqa: ARG002
+        out: torch.Tensor = self.layers(x)
+        return out
+
+
+def noting_margin(outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The label margin, with a note of the process that has computed it."""
+    with Path(os.environ["NOTES"]).open("a") as notes:
+        notes.write(f"{os.getpid()}\n")
+    return label_margin(outputs, labels)
+
+
+CALLS = [0]
+
+
+def _is_second_call_elsewhere() -> bool:
+    """In another process than the one that has started it, after the trial."""
+    CALLS[0] += 1
+    return CALLS[0] > 1 and str(os.getpid()) != os.environ["FIRST_PROCESS"]
+
+
+def train_with_failures(module: nn.Module, data: Any, seed: int) -> None:
+    if _is_second_call_elsewhere():
+        raise ZeroDivisionError("of the\nuser's own")
+    train_by_hand(module, data, seed)
+
+
+def train_until_killed(module: nn.Module, data: Any, seed: int) -> None:
+    if _is_second_call_elsewhere():
+        os.kill(os.getpid(), signal.SIGKILL)
+    train_by_hand(module, data, seed)

@@ -197,7 +197,7 @@ def test_dropout_drops_its_share_and_scales_the_rest(place: DropoutPlace, dropou
     weight, moved = before[:size].reshape(hidden, -1).T, (after - before)[:size].reshape(hidden, -1).T
     last = before[size + hidden : size + hidden + 2 * hidden].reshape(2, hidden)
 
-    keep_prob = round((1 - dropout) * 65536) / 65536  # as the coins have it
+    keep_prob = 1 - dropout  # the coins have it to 32 binary digits
     kept = moved != 0
     coins = kept if place == "hidden" else kept.any(axis=1)
     expected_kept = keep_prob * coins.size
@@ -231,7 +231,7 @@ def test_dropout_of_real_features_keeps_their_values(num_features: int, dropout:
     weight, moved = before[:size].reshape(16, -1).T, (after - before)[:size].reshape(16, -1).T
     last = before[size + 16 : size + 48].reshape(2, 16)
 
-    keep_prob = round((1 - dropout) * 65536) / 65536
+    keep_prob = 1 - dropout
     kept = (moved != 0).any(axis=1)
     present = features[0] != 0
     assert not kept[~present].any()

@@ -1,6 +1,7 @@
 """C++ kernels of bmpaudit."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +120,85 @@ def challenge_models(
     errors: npt.NDArray[np.int64],
     scores: npt.NDArray[np.float64] | None,
 ) -> None: ...
+def neighbour_means(
+    indptr: npt.NDArray[np.int64],
+    indices: npt.NDArray[np.int32],
+    values: npt.NDArray[np.float32],
+    num_threads: int,
+    means: npt.NDArray[np.float32],
+) -> None: ...
+def student_sums(
+    features: npt.NDArray[np.float32],
+    member: npt.NDArray[np.uint8],
+    center: npt.NDArray[np.float64],
+    fold_of: npt.NDArray[np.int64],
+    num_threads: int,
+    sums: npt.NDArray[np.float64],
+) -> None: ...
+def covariance_likelihood(
+    start: npt.NDArray[np.int64],
+    freedom: npt.NDArray[np.float64],
+    scatter: npt.NDArray[np.float64],
+    own: npt.NDArray[np.float64],
+    other: npt.NDArray[np.float64],
+    shares: npt.NDArray[np.float64],
+    candidates: npt.NDArray[np.float64],
+    num_threads: int,
+    likelihood: npt.NDArray[np.float64],
+) -> None: ...
+def sort_numbers(values: npt.NDArray[np.floating[Any]]) -> None: ...
+def sort_by_side(
+    scores: npt.NDArray[np.float64], member: npt.NDArray[np.uint8], num_threads: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
+def pairs_in_order(out: npt.NDArray[np.float64], in_: npt.NDArray[np.float64]) -> int: ...
+def roc_within_models(
+    scores: npt.NDArray[np.floating[Any]],
+    member: npt.NDArray[np.uint8],
+    rate: float,
+    num_threads: int,
+    auc: npt.NDArray[np.float64],
+    tpr: npt.NDArray[np.float64],
+) -> None: ...
+def count_by_threshold(
+    scores: npt.NDArray[np.floating[Any]],
+    member: npt.NDArray[np.uint8],
+    thresholds: npt.NDArray[np.floating[Any]],
+    num_threads: int,
+    counts: npt.NDArray[np.int64],
+    members: npt.NDArray[np.int64],
+    probability: npt.NDArray[np.float64] | None,
+) -> None: ...
+def count_named_nodes(
+    scores: npt.NDArray[np.floating[Any]],
+    member: npt.NDArray[np.uint8],
+    high: float,
+    low: float,
+    num_threads: int,
+    named: npt.NDArray[np.int64],
+) -> None: ...
+def count_decisions(
+    scores: npt.NDArray[np.float64],
+    member: npt.NDArray[np.uint8],
+    log_prior_odds: npt.NDArray[np.float64],
+    threshold: float,
+    num_threads: int,
+    errors: npt.NDArray[np.int64],
+) -> None: ...
+def interpolate_rows(
+    values: npt.NDArray[np.float32],
+    from_: npt.NDArray[np.float64],
+    to: npt.NDArray[np.float64],
+    function_of: npt.NDArray[np.int64],
+    num_threads: int,
+) -> None: ...
+def find_surest(
+    scores: npt.NDArray[np.float64],
+    log_prior_odds: npt.NDArray[np.float64],
+    is_asked: npt.NDArray[np.uint8],
+    num_threads: int,
+    node: npt.NDArray[np.int64],
+    value: npt.NDArray[np.float64],
+) -> None: ...
 def student_scores(
     features: npt.NDArray[np.float32],
     member: npt.NDArray[np.uint8],
@@ -137,20 +217,32 @@ def student_scores(
 def log_likelihood(
     counts: npt.NDArray[np.float64],
     log_prior_odds: npt.NDArray[np.float64],
+    times: npt.NDArray[np.float64],
     epsilon_left: npt.NDArray[np.float64],
     epsilon_right: npt.NDArray[np.float64],
     cutoff: npt.NDArray[np.float64],
+    strength: float,
+    num_threads: int,
+    progress: Callable[[int], None] | None,
+) -> npt.NDArray[np.float64]: ...
+def node_log_likelihood(
+    counts: npt.NDArray[np.float64],
+    log_prior_odds: npt.NDArray[np.float64],
+    epsilon_left: npt.NDArray[np.float64],
+    epsilon_right: npt.NDArray[np.float64],
     strength: float,
     num_threads: int,
 ) -> npt.NDArray[np.float64]: ...
 def grid_log_likelihood(
     counts: npt.NDArray[np.float64],
     log_prior_odds: npt.NDArray[np.float64],
+    times: npt.NDArray[np.float64],
     epsilon_left: npt.NDArray[np.float64],
     epsilon_right: npt.NDArray[np.float64],
     depth: float,
     strength: float,
     num_threads: int,
+    progress: Callable[[int], None] | None,
 ) -> npt.NDArray[np.float64]: ...
 def leakage_quantiles(
     counts: npt.NDArray[np.float64], probabilities: npt.NDArray[np.float64], num_threads: int

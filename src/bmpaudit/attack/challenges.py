@@ -15,11 +15,12 @@ from bmpaudit.attack.inputs import check_fitting_models, prior_probs
 from bmpaudit.attack.not_auditable import NotAuditable, can_be_attacked, with_certain_priors
 from bmpaudit.attack.rules import RuleErrors, log_prior_odds
 from bmpaudit.attack.scores import ChallengeScores
-from bmpaudit.attack.scoring import count_errors
+from bmpaudit.attack.scoring import Scored, count_errors
 from bmpaudit.attack.settings import DEFAULT_SETTINGS, DecisionSettings
 from bmpaudit.checks import thread_count
 from bmpaudit.errors import InputError
-from bmpaudit.interfaces import Attack, DecisionRule
+from bmpaudit.interfaces import Attack, DecisionRule, Progress
+from bmpaudit.tables import columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,9 @@ def challenge(
     settings: DecisionSettings = DEFAULT_SETTINGS,
     targets: npt.ArrayLike | None = None,
     with_scores: bool = False,
+    most_scores: int | None = None,
     num_threads: int | None = None,
+    progress: Progress = lambda _: None,
 ) -> Challenges:
     """Challenges each model about each target node, and counts the errors of each rule.
 
@@ -84,8 +87,8 @@ def challenge(
     each model is challenged with a fit on all others (Algorithm 1) if the attack can leave models out, else with a fit
     on the nine tenths of the models that it is not part of.
 
-    The Gaussian attack with the built-in rules takes one native pass that keeps no scores. Anything else is scored in
-    blocks of nodes, so that memory stays bounded; both ways give the same counts.
+    Nodes are taken in blocks, so that memory stays bounded. The Gaussian attack with the built-in rules takes one
+    native pass that keeps no scores; both ways give the same counts.
 
     Args:
         attack: Any attack; one that does not fuse queries takes evidence of a single query.
@@ -97,7 +100,10 @@ def challenge(
         settings: Costs of errors, and what to do about nodes that cannot be attacked.
         targets: The target set 𝒯 as node ids, or flags for all nodes; those of `models` if None.
         with_scores: Whether to keep the scores, 8 bytes per challenge.
+        most_scores: If there are more challenges, the scores of evenly spaced nodes are kept, so many that there are no
+            more than that.
         num_threads: Number of threads; the result does not depend on it.
+        progress: Called with the number of target nodes done so far.
 
     Raises:
         InputError: if the inputs do not fit together, or scores are asked for and no node can be attacked.
@@ -112,6 +118,9 @@ def challenge(
     prior = prior_probs(prior_prob, models if fitting is None else fitting)[nodes]
     log_odds = log_prior_odds(prior)
     log_odds[np.isinf(log_odds)] = 0.0  # nothing to decide there, see below
+    keep = np.zeros(0, dtype=np.int64)
+    if with_scores:
+        keep = thinned(len(nodes), models.num_models, most_scores)
     scored = count_errors(
         attack,
         rules,
@@ -120,7 +129,8 @@ def challenge(
         log_odds,
         settings.threshold,
         num_threads=thread_count(num_threads),
-        keep_scores=with_scores,
+        keep=keep,
+        progress=progress,
     )
     reasons = with_certain_priors(scored.not_auditable, nodes, prior, models.node_names)
     is_scored = can_be_attacked(nodes, reasons)
@@ -134,18 +144,29 @@ def challenge(
         is_counted=is_counted,
         not_auditable=reasons,
     )
-    if scored.log_likelihood_ratio is None:
+    if not with_scores:
         return challenges
     if not is_counted.any():
         challenges.error_counts(next(iter(rules)))  # raises, and says why
-    values, memberships = scored.log_likelihood_ratio, models.at_targets(models.memberships)
-    values[:, ~is_scored] = -np.inf
+    return replace(challenges, scores=_scores(challenges, models, keep, is_scored, scored, settings.threshold))
+
+
+def thinned(num_nodes: int, num_models: int, most_challenges: int | None) -> Ints:
+    """Positions of evenly spaced nodes, so many that there are no more challenges than that; of all nodes if None."""
+    most = num_nodes if most_challenges is None else max(1, most_challenges // num_models)
+    return np.arange(num_nodes) if num_nodes <= most else np.linspace(0, num_nodes - 1, most).astype(np.int64)
+
+
+def _scores(
+    made: Challenges, models: Evidence, keep: Ints, is_scored: Flags, scored: Scored, threshold: float
+) -> ChallengeScores:
+    """Scores of those of the kept targets that are counted."""
+    values, is_counted, nodes = scored.log_likelihood_ratio, made.is_counted[keep], made.node[keep]
+    values[:, ~is_scored[keep]] = -np.inf
     if not is_counted.all():
-        values, memberships = values[:, is_counted], memberships[:, is_counted]
-    scores = ChallengeScores(
-        nodes[is_counted], values, memberships, prior[is_counted], is_scored[is_counted], settings.threshold
-    )
-    return replace(challenges, scores=scores)
+        values, keep, nodes = values[:, is_counted], keep[is_counted], nodes[is_counted]
+    memberships = columns(models.memberships, nodes)
+    return ChallengeScores(nodes, values, memberships, made.prior_prob[keep], is_scored[keep], threshold)
 
 
 def _check(attack: Attack, models: Evidence, rules: Mapping[str, DecisionRule]) -> None:

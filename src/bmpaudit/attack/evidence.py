@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.arrays import Flags, Floats32, Ints
+from bmpaudit.arrays import Ints
+from bmpaudit.attack.neighbours import NeighbourMeans
 from bmpaudit.attack.not_auditable import NotAuditable, node_label
 from bmpaudit.errors import InputError
+from bmpaudit.tables import FlagTable, FloatTable, LazyTable, columns, count_in, take_rows
 
 if TYPE_CHECKING:
     from bmpaudit.graph import Graph
     from bmpaudit.shadow import ShadowRuns
 
-AnyArray = TypeVar("AnyArray", bound=npt.NDArray[Any])
+Scalar = TypeVar("Scalar", bound=np.generic)
+Value = TypeVar("Value")
+Scope = Literal["models", "targets", "samples"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +32,9 @@ class Evidence:
 
     Two releases are two mechanisms and are never mixed. The queries of one release are questions of one adversary: an
     attack may use them all. Validated when made; arrays that already fit are not copied.
+
+    The tables of many models on many nodes are not in memory (`tables.LazyTable`). An attack reads of them what it
+    needs for the nodes that it is to score: `evidence.at_targets(table)`, or `table[:, nodes]` for other nodes.
 
     Attributes:
         statistics: By query label, the statistic of every node under every model, shape (J, N).
@@ -41,19 +48,17 @@ class Evidence:
         InputError: if shapes do not fit or a statistic is not finite.
     """
 
-    statistics: Mapping[str, Floats32]
-    memberships: Flags
+    statistics: Mapping[str, FloatTable]
+    memberships: FlagTable
     indices: Ints
     graph: Graph | None = None
     targets: Ints | None = None
+    _whole: NeighbourMeans = field(init=False, repr=False)
+    _rows: slice | Ints = field(init=False, repr=False)
+    _kept: dict[Scope, dict[Hashable, Any]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        memberships = np.asarray(self.memberships)
-        if memberships.ndim != 2 or (memberships.dtype != np.bool_ and not np.isin(memberships, (0, 1)).all()):
-            raise InputError(
-                f"memberships must be booleans of shape (num_models, num_nodes), got {memberships.dtype} of shape "
-                f"{memberships.shape}"
-            )
+        memberships = _checked_memberships(self.memberships)
         if not len(memberships):
             raise InputError("there must be at least one model, got none")
         indices = np.asarray(self.indices, dtype=np.int64)
@@ -63,10 +68,13 @@ class Evidence:
             raise InputError(f"graph must have {memberships.shape[1]} nodes as memberships, got {self.graph.num_nodes}")
         if not self.statistics:
             raise InputError("there must be statistics of at least one query, got none")
-        object.__setattr__(self, "memberships", np.ascontiguousarray(memberships, dtype=np.bool_))
+        object.__setattr__(self, "memberships", memberships)
         object.__setattr__(self, "indices", indices)
         object.__setattr__(self, "statistics", {query: self._checked(query) for query in self.statistics})
         object.__setattr__(self, "targets", self._as_targets(self.targets))
+        object.__setattr__(self, "_whole", NeighbourMeans(self.statistics, {}))
+        object.__setattr__(self, "_rows", slice(None))
+        object.__setattr__(self, "_kept", {scope: {} for scope in get_args(Scope)})
 
     if not TYPE_CHECKING:
 
@@ -92,7 +100,10 @@ class Evidence:
             if f"{query}_{release}" not in runs.statistics:
                 raise InputError(f"view must be one of {', '.join(runs.statistics)}, got {query}_{release}")
         statistics = {query: runs.statistics[f"{query}_{release}"] for query in queries}
-        return cls(statistics, runs.memberships, runs.indices, graph)
+        evidence = cls(statistics, runs.memberships, runs.indices, graph)
+        # What is worked out about the models is kept with them, for other steps.
+        kept = runs.neighbour_means.setdefault(release, {})
+        return evidence._with(_whole=NeighbourMeans(evidence.statistics, kept))
 
     @property
     def num_models(self) -> int:
@@ -117,10 +128,12 @@ class Evidence:
     @cached_property
     def num_in(self) -> Ints:
         """Number of models trained with each of the nodes to score, shape (K,)."""
+        if self.targets is None:
+            return count_in(self.memberships)
         return self.at_targets(self.memberships).sum(axis=0, dtype=np.int64)
 
     @property
-    def only_statistic(self) -> Floats32:
+    def only_statistic(self) -> FloatTable:
         """The statistic of the single query, shape (J, N).
 
         Raises:
@@ -142,8 +155,13 @@ class Evidence:
             InputError: if none is left.
         """
         rows = models if isinstance(models, slice) else np.asarray(models)
-        statistics = {query: values[rows] for query, values in self.statistics.items()}
-        part = self._with(statistics=statistics, memberships=self.memberships[rows], indices=self.indices[rows])
+        part = self._with(
+            ("models", "targets", "samples"),
+            statistics={query: take_rows(values, rows) for query, values in self.statistics.items()},
+            memberships=take_rows(self.memberships, rows),
+            indices=self.indices[rows],
+            _rows=np.arange(self._whole.num_models)[self._rows][rows],
+        )
         if not part.num_models:
             raise InputError("there must be at least one model, got none")
         return part
@@ -159,7 +177,7 @@ class Evidence:
         rows = np.asarray(order)
         if not np.array_equal(np.sort(rows), np.arange(self.num_models)):
             raise InputError(f"order must be a permutation of {self.num_models} models")
-        return self._with(memberships=self.memberships[rows])
+        return self._with(("samples",), memberships=take_rows(self.memberships, rows))
 
     def about(self, targets: npt.ArrayLike | None) -> Evidence:
         """The same models, with the nodes to score given as node ids, as flags for all N nodes, or None for all.
@@ -167,21 +185,47 @@ class Evidence:
         Raises:
             InputError: if the ids are not distinct or there are no such nodes.
         """
-        return self._with(targets=self._as_targets(targets))
+        return self._with(("targets",), targets=self._as_targets(targets))
 
     def asked(self, *queries: str) -> Evidence:
         """The same models with some of their queries."""
-        return self._with(statistics={query: self.statistics[query] for query in queries})
+        statistics = {query: self.statistics[query] for query in queries}
+        return self._with(("models", "targets", "samples"), statistics=statistics)
 
     def without_memberships(self) -> Evidence:
         """The same models as an attack gets them to score: reading their memberships raises `InputError`."""
-        withheld = self._with()
+        withheld = self._with(("samples",))
         vars(withheld).pop("memberships", None)
         return withheld
 
-    def at_targets(self, values: AnyArray) -> AnyArray:
+    def at_targets(self, values: npt.NDArray[Scalar] | LazyTable[Scalar]) -> npt.NDArray[Scalar]:
         """The columns of the nodes to score, from shape (J, N) to (J, K); not copied if these are all nodes."""
-        return values if self.targets is None else np.take(values, self.targets, axis=1)  # type: ignore[return-value]
+        return values[:, :] if self.targets is None else columns(values, self.targets)
+
+    def neighbour_means(self, query: str, num_threads: int) -> FloatTable:
+        """Mean statistic of each node's neighbours, shape (J, N), 0 without any; worked out once for all models.
+
+        Raises:
+            InputError: if there is no graph.
+        """
+        if self.graph is None:
+            raise InputError("a graph is needed to look at neighbours, got none")
+        return take_rows(self._whole.get(query, self.graph, num_threads), self._rows)
+
+    def kept(self, scope: Scope, key: Hashable, make: Callable[[], Value]) -> Value:
+        """What an attack has worked out, made when it is first asked for.
+
+        Args:
+            scope: How long it is right: about the statistics of these "models", whatever the memberships and the nodes
+                to score; about the statistics of the "targets", whatever the memberships; or about the "samples" of
+                these models, whatever the nodes to score.
+            key: What tells it from other things of this scope.
+            make: Works it out.
+        """
+        kept = self._kept[scope]
+        if key not in kept:
+            kept[key] = make()
+        return kept[key]
 
     def label(self, node: int) -> str:
         """What messages call a node: by its name if it has one."""
@@ -194,22 +238,27 @@ class Evidence:
     def __str__(self) -> str:
         return f"{self.num_models:,} models of {self.num_nodes:,} nodes, queries {', '.join(self.queries)}"
 
-    def _with(self, **changes: Any) -> Evidence:
+    def _with(self, forgotten: Sequence[Scope] = (), **changes: Any) -> Evidence:
         """A changed copy: parts of what was validated need not be validated again."""
         changed = copy(self)
         vars(changed).pop("num_in", None)
+        changes["_kept"] = {scope: {} if scope in forgotten else kept for scope, kept in self._kept.items()}
         for name, value in changes.items():
             object.__setattr__(changed, name, value)
         return changed
 
-    def _checked(self, query: str) -> Floats32:
-        array = np.asarray(self.statistics[query])
-        if array.shape != self.memberships.shape:
+    def _checked(self, query: str) -> FloatTable:
+        table = self.statistics[query]
+        if not isinstance(table, LazyTable):
+            table = np.asarray(table)
+        if table.shape != self.memberships.shape:
             raise InputError(
-                f"query {query}: statistics must have shape {self.memberships.shape} as memberships, got {array.shape}"
+                f"query {query}: statistics must have shape {self.memberships.shape} as memberships, got {table.shape}"
             )
+        if isinstance(table, LazyTable):  # checked when it is read
+            return table
         with np.errstate(over="ignore"):  # a number too large becomes infinite, which is refused
-            values = np.ascontiguousarray(array, dtype=np.float32)
+            values = np.ascontiguousarray(table, dtype=np.float32)
         is_finite = np.isfinite(values)
         if not is_finite.all():
             model, node = np.unravel_index(int(is_finite.argmin()), values.shape)
@@ -230,6 +279,17 @@ class Evidence:
         is_outside = (ids < 0) | (ids >= num_nodes)
         if is_outside.any():
             raise InputError(f"targets must be in [0, {num_nodes}), got {ids[is_outside.argmax()]}")
-        if len(np.unique(ids)) != len(ids):
+        if (np.diff(ids) <= 0).any() and len(np.unique(ids)) != len(ids):
             raise InputError("targets must be distinct")
         return ids.astype(np.int64)
+
+
+def _checked_memberships(memberships: Any) -> FlagTable:
+    if isinstance(memberships, LazyTable):
+        return memberships
+    flags = np.asarray(memberships)
+    if flags.ndim != 2 or (flags.dtype != np.bool_ and not np.isin(flags, (0, 1)).all()):
+        raise InputError(
+            f"memberships must be booleans of shape (num_models, num_nodes), got {flags.dtype} of shape {flags.shape}"
+        )
+    return np.ascontiguousarray(flags, dtype=np.bool_)

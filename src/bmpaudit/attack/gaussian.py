@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bmpaudit import _native
-from bmpaudit.arrays import Floats, Floats32, Ints
+from bmpaudit.arrays import Bytes, Floats, Floats32, Ints, as_bytes
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.not_auditable import NotAuditable, can_be_attacked, too_few_models
 from bmpaudit.attack.rules import RuleErrors, Strong, Weak
@@ -20,8 +19,6 @@ from bmpaudit.errors import InputError
 
 NATIVE_RULES = (Strong, Weak)
 """Rules whose errors `Gaussian.count_errors` counts."""
-
-Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -140,4 +137,4 @@ def _statistics(models: Evidence) -> Floats32:
 
 
 def _members(models: Evidence) -> Bytes:
-    return np.ascontiguousarray(models.at_targets(models.memberships)).view(np.uint8)
+    return as_bytes(models.at_targets(models.memberships))

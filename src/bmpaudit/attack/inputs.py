@@ -10,6 +10,7 @@ import numpy.typing as npt
 from bmpaudit.arrays import Floats
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.errors import InputError
+from bmpaudit.tables import count_in
 
 SHADOW_FREQUENCY: Literal["shadow-frequency"] = "shadow-frequency"
 
@@ -19,7 +20,7 @@ def prior_probs(prior_prob: npt.ArrayLike | str, fitting: Evidence) -> Floats:
     if isinstance(prior_prob, str):
         if prior_prob != SHADOW_FREQUENCY:
             raise InputError(f"prior_prob must be an array or {SHADOW_FREQUENCY!r}, got {prior_prob!r}")
-        return fitting.memberships.mean(axis=0)
+        return count_in(fitting.memberships) / fitting.num_models
     num_nodes = fitting.num_nodes
     probs = np.asarray(prior_prob, dtype=np.float64)
     if probs.shape != (num_nodes,):

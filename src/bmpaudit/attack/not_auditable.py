@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -49,13 +50,16 @@ def too_few_models(
         needed: Minimum number of models on either side.
         names: Names of all nodes of the graph, if they have names.
     """
-    reasons = []
-    for i in np.flatnonzero(np.minimum(num_out, num_in) < needed):
-        where, count = ("in", num_in[i]) if num_in[i] < needed else ("missing from", num_out[i])
-        total = num_out[i] + num_in[i]
-        reason = f"{where} the samples of {count:,} of {total:,} models, at least {needed} are needed"
-        reasons.append(NotAuditable(int(nodes[i]), reason, names[nodes[i]] if names else None))
-    return tuple(reasons)
+
+    @cache  # of many nodes, few numbers of models differ
+    def reason(number_in: int, number_out: int) -> str:
+        where, count = ("in", number_in) if number_in < needed else ("missing from", number_out)
+        total = number_out + number_in
+        return f"{where} the samples of {count:,} of {total:,} models, at least {needed} are needed"
+
+    is_left = np.minimum(num_out, num_in) < needed
+    rows = zip(nodes[is_left].tolist(), num_in[is_left].tolist(), num_out[is_left].tolist(), strict=True)
+    return tuple(NotAuditable(node, reason(*numbers), names[node] if names else None) for node, *numbers in rows)
 
 
 def with_certain_priors(

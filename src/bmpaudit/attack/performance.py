@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.arrays import Flags, Floats
+from bmpaudit import _native
+from bmpaudit.arrays import Flags, Floats, as_bytes
 from bmpaudit.attack.scores import ChallengeScores
+from bmpaudit.checks import thread_count
 from bmpaudit.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ def attack_performance(
     scores: ChallengeScores,
     rule: str | DecisionRule = "strong",
     false_positive_rates: Sequence[float] = (0.001, 0.01, 0.1),
+    *,
+    num_threads: int | None = None,
 ) -> AttackPerformance:
     """Accuracy, AUC, true positive rates and the ROC curve over all challenges.
 
@@ -70,6 +74,7 @@ def attack_performance(
         scores: Scores of all challenges, as `challenge(..., with_scores=True)` keeps them.
         rule: Decision rule, by name or itself.
         false_positive_rates: Rates at which true positive rates are wanted.
+        num_threads: Number of threads; the result does not depend on it.
 
     Raises:
         InputError: if a rate is outside [0, 1], or all challenges have the same truth.
@@ -77,56 +82,89 @@ def attack_performance(
     for rate in false_positive_rates:
         if not 0 <= rate <= 1:
             raise InputError(f"false_positive_rates must be in [0, 1], got {rate}")
-    values, is_member = scores.of(rule), scores.memberships
     # Sorting takes most of the time, and everything else follows from these two arrays.
-    out_scores, in_scores = np.sort(values[~is_member]), np.sort(values[is_member])
+    out_scores, in_scores = _sorted_sides(scores.of(rule), scores.memberships, num_threads)
     num_out, num_in = len(out_scores), len(in_scores)
-    if not num_out or not num_in:
-        raise InputError(f"there must be challenges with members and with non-members, got {num_in} and {num_out}")
     num_wrong = _num_above(out_scores, scores.threshold) + num_in - _num_above(in_scores, scores.threshold)
     return AttackPerformance(
         num_out=num_out,
         num_in=num_in,
-        accuracy=1.0 - num_wrong / values.size,
-        auc=area_under_roc(out_scores, in_scores),
-        tpr_at_fpr={float(rate): true_positive_rate(out_scores, in_scores, rate) for rate in false_positive_rates},
+        accuracy=1.0 - num_wrong / (num_out + num_in),
+        auc=_area_under_roc(out_scores, in_scores),
+        tpr_at_fpr={float(rate): _true_positive_rate(out_scores, in_scores, rate) for rate in false_positive_rates},
         roc=_roc_curve(out_scores, in_scores),
     )
 
 
-def area_under_curve(scores: Floats, is_member: Flags) -> float:
-    """AUC: the probability that a member's score exceeds a non-member's, ties counting half; both of one shape.
+def area_under_curve(scores: Floats, is_member: Flags, *, num_threads: int | None = None) -> float:
+    """AUC: the probability that a member's score exceeds a non-member's, ties counting half; both of shape (J, K).
 
     Raises:
         InputError: if all challenges have the same truth.
     """
-    out_scores, in_scores = np.sort(scores[~is_member]), np.sort(scores[is_member])
+    return _area_under_roc(*_sorted_sides(scores, is_member, num_threads))
+
+
+class RocWithinModels(NamedTuple):
+    """The ROC curve of each of J models, over its nodes; NaN where a model has no member or no non-member.
+
+    Attributes:
+        auc: As in `AttackPerformance`, shape (J,).
+        true_positive_rate: The largest of a threshold whose false positive rate is not above that wanted, shape (J,).
+    """
+
+    auc: Floats
+    true_positive_rate: Floats
+
+
+def roc_within_models(
+    scores: AnyFloats, is_member: Flags, false_positive_rate: float, *, num_threads: int | None = None
+) -> RocWithinModels:
+    """AUC and true positive rate within each model; both arrays of shape (J, K)."""
+    auc, rate = np.empty((2, len(scores)))
+    kind = np.float32 if scores.dtype == np.float32 else np.float64
+    _native.roc_within_models(
+        np.ascontiguousarray(scores, dtype=kind),
+        as_bytes(is_member),
+        false_positive_rate,
+        thread_count(num_threads),
+        auc,
+        rate,
+    )
+    return RocWithinModels(auc, rate)
+
+
+def _sorted_sides(scores: Floats, is_member: Flags, num_threads: int | None) -> tuple[Floats, Floats]:
+    """Scores of non-members and of members, ascending.
+
+    Raises:
+        InputError: if there are none of either.
+    """
+    values = np.ascontiguousarray(scores, dtype=np.float64)
+    out_scores, in_scores = _native.sort_by_side(values, as_bytes(is_member), thread_count(num_threads))
     if not len(out_scores) or not len(in_scores):
         raise InputError(
             f"there must be challenges with members and with non-members, got {len(in_scores)} and {len(out_scores)}"
         )
-    return area_under_roc(out_scores, in_scores)
+    return out_scores, in_scores
 
 
-def _num_above(ascending: AnyFloats, threshold: float) -> int:
+def _num_above(ascending: Floats, threshold: float) -> int:
     return len(ascending) - int(np.searchsorted(ascending, threshold, side="right"))
 
 
-def area_under_roc(out_scores: AnyFloats, in_scores: AnyFloats) -> float:
-    """Probability that a member's score exceeds a non-member's, ties counting half; scores ascending."""
-    num_below = np.searchsorted(out_scores, in_scores, side="left").sum(dtype=np.int64)
-    num_not_above = np.searchsorted(out_scores, in_scores, side="right").sum(dtype=np.int64)
-    return float(int(num_below) + int(num_not_above)) / (2.0 * len(out_scores) * len(in_scores))
+def _area_under_roc(out_scores: Floats, in_scores: Floats) -> float:
+    return _native.pairs_in_order(out_scores, in_scores) / (2.0 * len(out_scores) * len(in_scores))
 
 
-def true_positive_rate(out_scores: AnyFloats, in_scores: AnyFloats, false_positive_rate: float) -> float:
+def _true_positive_rate(out_scores: Floats, in_scores: Floats, false_positive_rate: float) -> float:
     """Share of members above the highest non-member score that may not be above it; scores ascending."""
     num_allowed = int(false_positive_rate * len(out_scores))
     if (num_allowed + 1) / len(out_scores) <= false_positive_rate:  # 0.29 · 100 is 28.999…
         num_allowed += 1
     if num_allowed >= len(out_scores):
         return 1.0
-    return _num_above(in_scores, out_scores[len(out_scores) - 1 - num_allowed]) / len(in_scores)
+    return _num_above(in_scores, float(out_scores[len(out_scores) - 1 - num_allowed])) / len(in_scores)
 
 
 def _roc_curve(out_scores: Floats, in_scores: Floats) -> RocCurve:

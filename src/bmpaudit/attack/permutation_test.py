@@ -93,28 +93,22 @@ def permutation_test(
     check_at_least_one(num_permutations=num_permutations)
     if models.num_models < 2:
         raise InputError(f"there must be at least 2 models to shuffle memberships, got {models.num_models}")
+    if targets is not None:
+        models = models.about(targets)
+    parts = [models] if attack.fuses_queries else [models.asked(query) for query in models.queries]
     statistics = []
     for trial in range(num_permutations + 1):
-        shuffled = models
+        order = np.arange(models.num_models)
         if trial > 0:
             order = stream(seed, trial - 1, Purpose.PERMUTATION_TEST).permutation(models.num_models)
-            shuffled = models.permuted(order)
-        parts = [shuffled] if attack.fuses_queries else [shuffled.asked(query) for query in shuffled.queries]
-        statistics.append(max(_auc(attack, part, prior_prob, targets, num_threads) for part in parts))
+        # Only memberships are shuffled: what an attack has worked out about the statistics stays.
+        statistics.append(max(_auc(attack, part.permuted(order), prior_prob, num_threads) for part in parts))
         if progress is not None:
             progress(trial + 1)
     return PermutationTest(statistics[0], np.array(statistics[1:]))
 
 
-def _auc(
-    attack: Attack,
-    models: Evidence,
-    prior_prob: npt.ArrayLike | str,
-    targets: npt.ArrayLike | None,
-    num_threads: int | None,
-) -> float:
-    scores = challenge(
-        attack, models, prior_prob, {"weak": Weak()}, targets=targets, with_scores=True, num_threads=num_threads
-    ).scores
+def _auc(attack: Attack, models: Evidence, prior_prob: npt.ArrayLike | str, num_threads: int | None) -> float:
+    scores = challenge(attack, models, prior_prob, {"weak": Weak()}, with_scores=True, num_threads=num_threads).scores
     assert scores is not None  # noqa: S101 - they were asked for
-    return area_under_curve(scores.of("weak"), scores.memberships)
+    return area_under_curve(scores.of("weak"), scores.memberships, num_threads=num_threads)

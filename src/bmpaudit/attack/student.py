@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from bmpaudit import _native
-from bmpaudit.arrays import Floats, Floats32, Ints
+from bmpaudit.arrays import Flags, Floats, Floats32, Ints, as_bytes
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.not_auditable import NotAuditable
 from bmpaudit.attack.scores import Scores
-from bmpaudit.attack.student_features import NodeGroup, evenly_spaced, independent_features, node_features, node_groups
+from bmpaudit.attack.student_features import NodeGroup, independent_features, node_features, node_groups
 from bmpaudit.attack.student_prior import StudentPrior, learn_priors
 from bmpaudit.errors import InputError
+from bmpaudit.tables import evenly_spaced
 
 MAX_FEATURES = 16
 """Largest number of features that the kernel takes."""
@@ -72,62 +73,99 @@ class Student:
         asked = fitting if challenged is None else challenged
         llr = np.zeros((asked.num_models, len(asked.nodes)))
         reasons: list[NotAuditable] = []
-        groups = node_groups(fitting, self.neighbours)
-        for group in groups:
-            columns = np.flatnonzero(np.isin(asked.nodes, group.nodes))
+        for group in fitting.kept("models", self, lambda: node_groups(fitting, self.neighbours)):
+            columns = np.flatnonzero(np.isin(asked.nodes, group.nodes, assume_unique=True))
             if not len(columns):
                 continue
-            if not _score_group(group, columns, fitting, challenged, num_threads, llr):
+            task = _GroupTask(self, group, fitting, challenged, num_threads)
+            if not task.score(columns, llr):
                 reason = f"{fitting.num_models:,} models leave nothing to learn the prior of the Student attack from"
                 reasons += [asked.not_auditable(node, reason) for node in asked.nodes[columns]]
         return Scores(llr, tuple(reasons))
 
 
-def _score_group(
-    group: NodeGroup,
-    columns: Ints,
-    fitting: Evidence,
-    challenged: Evidence | None,
-    num_threads: int,
-    llr: Floats,
-) -> bool:
-    """Fills columns of the scores; False if there is nothing to learn a prior from."""
-    some = _spread(group.nodes, fitting.num_models)
-    features = node_features(fitting, some, group.with_neighbours)
-    is_kept = independent_features(features)
-    num_features = int(is_kept.sum())
-    if num_features == 0:  # no statistic varies between models: they all look alike
-        return fitting.num_models > 1
-    if num_features > MAX_FEATURES:
-        raise InputError(f"the Student attack takes at most {MAX_FEATURES} features, got {num_features}")
-    if not group.with_neighbours and len(group.nodes) < fitting.num_nodes:  # all nodes have statistics of their own
-        some = _spread(np.arange(fitting.num_nodes), fitting.num_models)
-        features = node_features(fitting, some, with_neighbours=False)
-    folds = _folds(fitting.num_models) if challenged is None else [slice(None)]
-    learnt = learn_priors(features[is_kept], fitting.memberships[:, some], folds)
-    priors = [prior for prior in learnt if prior is not None]
-    if len(priors) < len(learnt):
-        return False
-    nodes = (fitting if challenged is None else challenged).nodes[columns]
+class _Basis(NamedTuple):
+    """What the prior of a group is learnt from, whatever the memberships.
 
-    def kept_features(models: Evidence) -> Floats32:
-        return node_features(models, nodes, group.with_neighbours, is_kept)
+    Attributes:
+        nodes: Ids of M nodes.
+        features: Their features, shape (V, J, M).
+        is_kept: Which of all features these are.
+    """
 
-    scores = np.empty((len(llr), len(columns)))
-    set_of = np.zeros(len(llr), dtype=np.int64)
-    for number, rows in enumerate(folds):
-        set_of[rows] = number
-    _native.student_scores(
-        kept_features(fitting),
-        np.ascontiguousarray(fitting.memberships[:, nodes]).view(np.uint8),
-        None if challenged is None else kept_features(challenged),
-        set_of,
-        **_stacked(priors, fitting.num_models),
-        num_threads=num_threads,
-        scores=scores,
-    )
-    llr[:, columns] = scores
-    return True
+    nodes: Ints
+    features: Floats32
+    is_kept: Flags
+
+
+class _GroupTask(NamedTuple):
+    """Scores of nodes that have the same features."""
+
+    attack: Student
+    group: NodeGroup
+    fitting: Evidence
+    challenged: Evidence | None
+    num_threads: int
+
+    @property
+    def key(self) -> tuple[Student, bool]:
+        """What tells these nodes from others."""
+        return self.attack, self.group.with_neighbours
+
+    def score(self, columns: Ints, llr: Floats) -> bool:
+        """Fills columns of the scores; False if there is nothing to learn a prior from."""
+        fitting, challenged, num_models = self.fitting, self.challenged, self.fitting.num_models
+        basis = fitting.kept("models", self.key, self._basis)
+        num_features = len(basis.features)
+        if num_features == 0:  # no statistic varies between models: they all look alike
+            return num_models > 1
+        if num_features > MAX_FEATURES:
+            raise InputError(f"the Student attack takes at most {MAX_FEATURES} features, got {num_features}")
+        folds = _folds(num_models) if challenged is None else [slice(None)]
+        learnt = fitting.kept(
+            "samples",
+            (*self.key, len(folds)),
+            lambda: learn_priors(basis.features, fitting.memberships[:, basis.nodes], folds, self.num_threads),
+        )
+        priors = [prior for prior in learnt if prior is not None]
+        if len(priors) < len(learnt):
+            return False
+        set_of = np.zeros(len(llr), dtype=np.int64)
+        for number, rows in enumerate(folds):
+            set_of[rows] = number
+        nodes = (fitting if challenged is None else challenged).nodes[columns]
+
+        def features_of(models: Evidence) -> Floats32:
+            return node_features(models, nodes, self.group.with_neighbours, self.num_threads, basis.is_kept)
+
+        if challenged is None:
+            features, asked = fitting.kept("targets", self.key, lambda: features_of(fitting)), None
+        else:
+            features, asked = features_of(fitting), features_of(challenged)
+        scores = llr if len(columns) == llr.shape[1] else np.empty((len(llr), len(columns)))
+        members = as_bytes(fitting.memberships[:, nodes])
+        _native.student_scores(
+            features,
+            members,
+            asked,
+            set_of,
+            **_stacked(priors, num_models),
+            num_threads=self.num_threads,
+            scores=scores,
+        )
+        if scores is not llr:
+            llr[:, columns] = scores
+        return True
+
+    def _basis(self) -> _Basis:
+        with_neighbours, fitting = self.group.with_neighbours, self.fitting
+        some = _spread(self.group.nodes, fitting.num_models)
+        features = node_features(fitting, some, with_neighbours, self.num_threads)
+        is_kept = independent_features(features)
+        if not with_neighbours and len(self.group.nodes) < fitting.num_nodes:  # all nodes have statistics of their own
+            some = _spread(np.arange(fitting.num_nodes), fitting.num_models)
+            features = node_features(fitting, some, with_neighbours, self.num_threads)
+        return _Basis(some, features[is_kept], is_kept)
 
 
 def _stacked(priors: Sequence[StudentPrior], num_models: int) -> dict[str, Floats]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bmpaudit.arrays import Floats, Ints
+from bmpaudit.arrays import Floats
 from bmpaudit.attack import (
     AttackPerformance,
     ErrorCounts,
@@ -22,6 +22,7 @@ from bmpaudit.attack import (
     challenge,
     permutation_test,
 )
+from bmpaudit.attack.challenges import thinned
 from bmpaudit.attack.inputs import SHADOW_FREQUENCY
 from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.runtime import Runtime
@@ -86,58 +87,81 @@ def attack_prior(plan: AuditPlan, priors: Priors) -> Floats | str:
     return SHADOW_FREQUENCY if plan.prior_source == SHADOW_FREQUENCY else priors.prob
 
 
-def run_attacks(plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors, runtime: Runtime) -> Attacks:
+def run_permutation_test(
+    plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors, runtime: Runtime
+) -> PermutationTest:
+    """Attacks the main release as it is, and after shuffling memberships between models.
+
+    Raises:
+        InputError: if there are too few models.
+    """
+    _check_enough(runs)
+    targets = thinned(graph.num_nodes, runs.num_models, MOST_PERMUTED)
+    with runtime.progress("permutation test", plan.permutations + 1) as progress:
+        return permutation_test(
+            plan.attack,
+            Evidence.of_runs(runs, variants(plan)[0].release, queries_of(plan), graph),
+            attack_prior(plan, priors),
+            num_permutations=plan.permutations,
+            seed=plan.seed,
+            targets=targets,
+            num_threads=runtime.num_threads,
+            progress=progress,
+        )
+
+
+def run_attacks(
+    plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors, test: PermutationTest, runtime: Runtime
+) -> Attacks:
     """Attacks the shadow models in every way that the plan names.
 
     Raises:
         InputError: if there are too few models.
     """
-    if runs.num_models < FEWEST_MODELS:
-        raise InputError(
-            f"an attack needs at least {FEWEST_MODELS} shadow models, got {runs.num_models}; {len(runs.failed)} failed"
-        )
+    _check_enough(runs)
     prior, all_variants = attack_prior(plan, priors), variants(plan)
     groups: dict[tuple[str, tuple[str, ...]], list[Variant]] = {}
     for variant in all_variants:
         groups.setdefault((variant.release, variant.queries), []).append(variant)
     counts: dict[str, ErrorCounts] = {}
     performance: dict[str, AttackPerformance] = {}
-    thinned = _thinned_targets(runs, MOST_SCORES)
+    num_nodes, num_attacked = graph.num_nodes, len(groups) * graph.num_nodes
     options: dict[str, Any] = {"settings": plan.decision_settings, "num_threads": runtime.num_threads}
-    with runtime.progress("attack", len(groups) + plan.permutations + 1) as progress:
-        for done, ((release, queries), members) in enumerate(groups.items()):
-            evidence = Evidence.of_runs(runs, release, queries, graph)
-            whole = challenge(plan.attack, evidence, prior, plan.rules_by_name, with_scores=thinned is None, **options)
-            scores = whole.scores
-            if thinned is not None:
-                scores = challenge(
-                    plan.attack, evidence, prior, plan.rules_by_name, targets=thinned, with_scores=True, **options
-                ).scores
-            assert scores is not None  # noqa: S101 - they were asked for
+    # Progress counts the nodes of every attack; the last one, with half of the models, counts half.
+    with runtime.progress("attack", num_attacked + num_nodes // 2) as progress:
+        for number, ((release, queries), members) in enumerate(groups.items()):
+            made = challenge(
+                plan.attack,
+                Evidence.of_runs(runs, release, queries, graph),
+                prior,
+                plan.rules_by_name,
+                with_scores=True,
+                most_scores=MOST_SCORES,
+                progress=lambda done, before=number * num_nodes: progress(before + done),  # type: ignore[misc]
+                **options,
+            )
+            assert made.scores is not None  # noqa: S101 - they were asked for
             for variant in members:
-                counts[variant.name] = whole.error_counts(variant.rule)
-                performance[variant.name] = attack_performance(scores, plan.rules_by_name[variant.rule])
-            progress(done + 1)
-        main = all_variants[0]
-        test = permutation_test(
-            plan.attack,
-            Evidence.of_runs(runs, main.release, queries_of(plan), graph),
-            prior,
-            num_permutations=plan.permutations,
-            seed=plan.seed,
-            targets=_thinned_targets(runs, MOST_PERMUTED),
-            num_threads=runtime.num_threads,
-            progress=lambda done: progress(len(groups) + done),
+                counts[variant.name] = made.error_counts(variant.rule)
+                rule = plan.rules_by_name[variant.rule]
+                performance[variant.name] = attack_performance(made.scores, rule, num_threads=runtime.num_threads)
+        ordered = [variant.name for variant in all_variants]
+        attacks = Attacks(
+            all_variants,
+            {name: counts[name] for name in ordered},
+            {name: performance[name] for name in ordered},
+            None,
+            test,
         )
-    ordered = [variant.name for variant in all_variants]
-    attacks = Attacks(
-        all_variants,
-        {name: counts[name] for name in ordered},
-        {name: performance[name] for name in ordered},
-        None,
-        test,
-    )
-    return replace(attacks, half_counts=_half_counts(plan, graph, runs, prior, attacks, options))
+        options["progress"] = lambda done: progress(num_attacked + done // 2)
+        return replace(attacks, half_counts=_half_counts(plan, graph, runs, prior, attacks, options))
+
+
+def _check_enough(runs: ShadowRuns) -> None:
+    if runs.num_models < FEWEST_MODELS:
+        raise InputError(
+            f"an attack needs at least {FEWEST_MODELS} shadow models, got {runs.num_models}; {len(runs.failed)} failed"
+        )
 
 
 def _half_counts(
@@ -151,13 +175,6 @@ def _half_counts(
     rules = {main.rule: plan.rules_by_name[main.rule]}
     challenges = challenge(plan.attack, evidence, prior, rules, **options)
     return challenges.error_counts(main.rule) if challenges.is_counted.any() else None
-
-
-def _thinned_targets(runs: ShadowRuns, most_challenges: int) -> Ints | None:
-    """Evenly spaced nodes, so many that there are no more challenges than that; None for all nodes."""
-    num_models, num_nodes = runs.memberships.shape
-    most = max(1, most_challenges // num_models)
-    return None if num_nodes <= most else np.linspace(0, num_nodes - 1, most).astype(np.int64)
 
 
 def attack_files(attacks: Attacks) -> dict[str, Callable[[Path], None]]:

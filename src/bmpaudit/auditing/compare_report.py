@@ -15,8 +15,9 @@ from bmpaudit.plain import to_json
 from bmpaudit.report.compare_page import render_compare_page
 from bmpaudit.report.compare_words import NAMED, named_with
 from bmpaudit.report.figures.compared_posteriors import compared_posteriors
-from bmpaudit.report.figures.comparison import NumberNamed, comparison, to_svg
-from bmpaudit.report.figures.style import Width, save_figure
+from bmpaudit.report.figures.comparison import NumberNamed, comparison
+from bmpaudit.report.figures.render import render, save_figure
+from bmpaudit.report.figures.style import Width
 
 EXPOSURE_CAPTION = (
     "Left: how many {nodes} of one released model are named correctly, against how sure the adversary wants to be, "
@@ -39,10 +40,10 @@ def write_comparison(result: Comparison, folder: str | Path) -> Path:
     first = result.audits[0]
     picture = draw(result)
     pictures = {
-        "exposure": (EXPOSURE_CAPTION.format(nodes=NAMED[first.side], first=first.label), to_svg(picture)),
+        "exposure": (EXPOSURE_CAPTION.format(nodes=NAMED[first.side], first=first.label), _to_svg(picture)),
     }
     if result.estimated is not None:
-        pictures["estimated"] = (POSTERIORS_CAPTION.format(first=first.label), to_svg(draw_posteriors(result)))
+        pictures["estimated"] = (POSTERIORS_CAPTION.format(first=first.label), _to_svg(draw_posteriors(result)))
     save_figure(picture, folder / "compare")
     with atomic_write(folder / "compare_nodes.parquet") as temporary:
         result.node_table().to_parquet(temporary, index=False)
@@ -78,6 +79,10 @@ def draw_posteriors(result: Comparison, width: Width = "two") -> Figure:
         "" if estimated is None else estimated.parameter,
         width=width,
     )
+
+
+def _to_svg(figure: Figure) -> bytes:
+    return render(figure, ["svg"], transparent=True)["svg"]
 
 
 def _band(means: Sequence[Mean | None]) -> NumberNamed:

@@ -21,6 +21,7 @@ from bmpaudit.proof import ExposureCurve, NodeExposure
 from bmpaudit.registry import RELEASE
 from bmpaudit.report.compare_words import AUC, HELD_OUT_ACCURACY, TRUE_POSITIVE_RATE, named_with
 from bmpaudit.shadow import ShadowRuns
+from bmpaudit.tables import model_blocks, take_rows
 
 AnyAudit = Audit | str | Path | tuple[Audit, str]
 """An audit or its folder; a release of it is `FOLDER:RELEASE`, or an audit and the release's label."""
@@ -145,8 +146,9 @@ def same_samples(first: ComparedAudit, other: ComparedAudit) -> Ints:
     if first.graph_hash != other.graph_hash or isinstance(first.runs, str) or isinstance(other.runs, str):
         return none
     shared = np.intersect1d(first.models.index, other.models.index)
-    one, two = (runs.memberships[np.searchsorted(runs.indices, shared)] for runs in (first.runs, other.runs))
-    return shared if np.array_equal(one, two) else none
+    one, two = (take_rows(runs.memberships, np.searchsorted(runs.indices, shared)) for runs in (first.runs, other.runs))
+    is_same = all(np.array_equal(one[rows], two[rows]) for rows in model_blocks(*one.shape))
+    return shared if is_same else none
 
 
 def compared_audits(audits: Sequence[AnyAudit], side: str, variant: str | None = None) -> tuple[ComparedAudit, ...]:

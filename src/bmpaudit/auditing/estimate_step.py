@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bmpaudit.attack import ErrorCounts
 from bmpaudit.auditing.attack_step import Attacks
 from bmpaudit.auditing.plan import AuditPlan
@@ -15,7 +17,10 @@ from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.errors import InputError, UntrustedCodeError
 from bmpaudit.estimation import Influence, NodeLeakage, Posterior, estimate, node_leakage
+from bmpaudit.estimation.steps import PARTS
+from bmpaudit.interfaces import Progress
 
+JOINT_COST = 10.0  # of a posterior of two parameters, against one
 SIDES = ("epsilon_right", "epsilon_left")
 
 
@@ -72,17 +77,17 @@ def run_estimates(plan: AuditPlan, attacks: Attacks, runtime: Runtime) -> Estima
     tasks = estimation_tasks(plan, attacks)
     posteriors: dict[str, dict[str, Posterior]] = {name: {} for name in attacks.counts}
     reasons = []
-    with runtime.progress("posteriors", len(tasks)) as progress:
-        for done, (variant, definition) in enumerate(tasks):
+    with runtime.progress("posteriors, ‰", PARTS) as progress:
+        for (variant, definition), part in zip(tasks, _parts(plan, tasks, progress), strict=True):
             try:
                 posteriors[variant][definition] = estimate_one(
-                    plan, attacks.counts[variant], plan.definitions_by_name[definition], runtime
+                    plan, attacks.counts[variant], plan.definitions_by_name[definition], runtime, part
                 )
             except UntrustedCodeError:
                 raise
             except InputError as reason:  # what is proven and exposed does not depend on it
                 reasons.append(f"{definition} of {variant} could not be estimated: {reason}")
-            progress(done + 1)
+            part(PARTS)
     main = posteriors[attacks.main]
     if not main:
         raise InputError(reasons[0])
@@ -99,10 +104,27 @@ def run_estimates(plan: AuditPlan, attacks: Attacks, runtime: Runtime) -> Estima
     )
 
 
-def estimate_one(plan: AuditPlan, counts: ErrorCounts, definition: Any, runtime: Runtime) -> Posterior:
+def _parts(plan: AuditPlan, tasks: list[tuple[str, str]], progress: Progress) -> list[Progress]:
+    """The progress of each task as a part of all, by how long they take."""
+    costs = [JOINT_COST ** (len(plan.definitions_by_name[name].parameters) - 1) for _, name in tasks]
+    ends = np.cumsum(costs) / sum(costs)
+    return [
+        partial(lambda done, start, share: progress(int(PARTS * start + share * done)), start=end - share, share=share)
+        for end, share in zip(ends.tolist(), (cost / sum(costs) for cost in costs), strict=True)
+    ]
+
+
+def estimate_one(
+    plan: AuditPlan, counts: ErrorCounts, definition: Any, runtime: Runtime, progress: Progress = lambda _: None
+) -> Posterior:
     """The posterior of one definition from the errors of one variant."""
     return estimate(
-        counts, definition, prior=plan.epsilon_prior, strength=plan.strength, num_threads=runtime.num_threads
+        counts,
+        definition,
+        prior=plan.epsilon_prior,
+        strength=plan.strength,
+        num_threads=runtime.num_threads,
+        progress=progress,
     )
 
 

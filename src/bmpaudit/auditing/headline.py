@@ -41,8 +41,7 @@ class HeadlineRow:
         floor: What the sampler alone gives away, at least (Prop. 1).
         floor_is_exact: Whether the floor comes from a formula.
         floor_level: Confidence of the floor otherwise.
-        proven: What is proven of it, by one guess per model; None if nothing, or if the definition is none that a proof
-            is about.
+        proven: What is proven of it; None if nothing, or if the definition is none that a proof is about.
         proof_level: Confidence of what is proven.
         half_median: Median with half of the models; None if that is too few.
         mean: Mean of the posterior.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bmpaudit.arrays import Flags, Floats, Floats32
+from bmpaudit.tables import FloatTable
 
 LEVEL = 0.01
 """Share of the models trained as the plan says that may fail the check."""
@@ -166,7 +167,7 @@ class Behaviour:
     has_learnt_little: Flags
 
 
-def behaviour(shadows: Mapping[str, Floats32], released: Mapping[str, Floats32]) -> Behaviour:
+def behaviour(shadows: Mapping[str, FloatTable], released: Mapping[str, Floats32]) -> Behaviour:
     """Compares the statistics of a released model with those of the shadow models.
 
     Args:
@@ -177,7 +178,7 @@ def behaviour(shadows: Mapping[str, Floats32], released: Mapping[str, Floats32])
     num_models = len(next(iter(shadows.values())))
     is_little = np.zeros(num_models + 1, dtype=np.bool_)
     for query, statistics in shadows.items():
-        everyone = np.concatenate([statistics, released[query][None]]).astype(np.float64)
+        everyone = np.concatenate([np.asarray(statistics), released[query][None]]).astype(np.float64)
         summary = _quantities(everyone)
         is_little |= summary[POSITIVE] < np.median(summary[POSITIVE]) / 2
         quantities |= {f"{name} (query {query})": values for name, values in summary.items()}

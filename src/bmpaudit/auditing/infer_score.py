@@ -9,9 +9,7 @@ import numpy as np
 import scipy.special
 
 from bmpaudit.arrays import Flags, Floats
-from bmpaudit.attack.performance import attack_performance
-from bmpaudit.attack.rules import Weak
-from bmpaudit.attack.scores import ChallengeScores
+from bmpaudit.attack.performance import roc_within_models
 from bmpaudit.auditing.infer_check import BehaviourCheck, compare_with_shadows
 from bmpaudit.errors import InputError
 
@@ -128,29 +126,23 @@ def score_inference(
             f"{truth.sum():,} members"
         )
     is_mixed = memberships.any(axis=1) & ~memberships.all(axis=1)
-    rows = zip(shadows.score[is_mixed], shadows.calibrated[is_mixed], memberships[is_mixed], strict=True)
-    theirs = [_result(LogOdds(score, calibrated), members) for score, calibrated, members in rows]
-    result = _result(mine, truth)
-    by_name = {name: np.array([each[name] for each in theirs]) for name in result}
-    standing = compare_with_shadows(by_name, result, has_learnt_little[np.append(is_mixed, True)])
-    auc, tpr = _auc_and_tpr(mine.score + prior_shift, truth)
-    return InferenceScore(int(truth.sum()), auc, tpr, standing)
+    theirs = _results(shadows.score[is_mixed], shadows.calibrated[is_mixed], memberships[is_mixed])
+    result = {
+        name: float(values[0])
+        for name, values in _results(mine.score[None], mine.calibrated[None], truth[None]).items()
+    }
+    standing = compare_with_shadows(theirs, result, has_learnt_little[np.append(is_mixed, True)])
+    roc = roc_within_models((mine.score + prior_shift)[None], truth[None], FALSE_POSITIVE_RATE)
+    return InferenceScore(int(truth.sum()), float(roc.auc[0]), float(roc.true_positive_rate[0]), standing)
 
 
-def _result(log_odds: LogOdds, truth: Flags) -> dict[str, float]:
-    auc, tpr = _auc_and_tpr(log_odds.score, truth)
-    result = {"AUC": auc, "TPR at 1 %": tpr}
+def _results(scores: Floats, calibrated: Floats, truth: Flags) -> dict[str, Floats]:
+    """What is found out about each of J models; all arrays of shape (J, K)."""
+    roc = roc_within_models(scores, truth, FALSE_POSITIVE_RATE)
+    results = {"AUC": roc.auc, "TPR at 1 %": roc.true_positive_rate}
     for certainty in CERTAINTIES:
-        is_named = log_odds.calibrated >= scipy.special.logit(certainty)
-        result[f"members named rightly at {100 * certainty:g} %"] = float((is_named & truth).sum())
-        result[f"members named wrongly at {100 * certainty:g} %"] = float((is_named & ~truth).sum())
-    return result
-
-
-def _auc_and_tpr(scores: Floats, truth: Flags) -> tuple[float, float]:
-    everyone = np.ones(truth.size, dtype=np.bool_)
-    one_model = ChallengeScores(
-        np.arange(truth.size), scores[None], truth[None], np.full(truth.size, 0.5), everyone, threshold=0.0
-    )
-    performance = attack_performance(one_model, Weak(), (FALSE_POSITIVE_RATE,))
-    return performance.auc, performance.tpr_at_fpr[FALSE_POSITIVE_RATE]
+        is_named = calibrated >= scipy.special.logit(certainty)
+        for word, is_so in (("rightly", truth), ("wrongly", ~truth)):
+            numbers = np.count_nonzero(is_named & is_so, axis=1).astype(np.float64)
+            results[f"members named {word} at {100 * certainty:g} %"] = numbers
+    return results

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -14,12 +15,12 @@ from typing import TypeVar
 import numpy as np
 
 from bmpaudit import datasets
-from bmpaudit.auditing.attack_step import Attacks, attack_files, read_attacks, run_attacks
+from bmpaudit.auditing.attack_step import Attacks, attack_files, read_attacks, run_attacks, run_permutation_test
 from bmpaudit.auditing.estimate_step import run_estimates
 from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.plan_file import format_plan, read_plan
 from bmpaudit.auditing.proof_step import Findings, proof_files, read_proofs, run_proofs
-from bmpaudit.auditing.report_step import report_files
+from bmpaudit.auditing.report_step import num_parts, report_files
 from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.stamps import attack_hash, build_id, code_hashes, models_hash, plan_hash, proof_hash
 from bmpaudit.auditing.stored import OWN_GRAPH, audit_files, priors_files, read_audit, read_priors, read_runs
@@ -27,6 +28,7 @@ from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import STAGES, Stamp, Workspace
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.registry import UntrustedPart, untrusted
+from bmpaudit.report.picture_formats import DEFAULT_PICTURES, picture_formats
 from bmpaudit.samplers import Priors, check_memberships, draw_memberships, prior_probabilities
 from bmpaudit.shadow import ShadowRuns, train_shadows
 from bmpaudit.shadow.store import check_same_plan
@@ -97,8 +99,15 @@ class Pipeline:
     def runs(self) -> ShadowRuns:
         """The shadow models."""
         if self.workspace is None:
-            with tempfile.TemporaryDirectory(prefix="bmpaudit-") as temporary, self._timed("training"):
-                return self._train(Path(temporary))
+            temporary = tempfile.TemporaryDirectory(prefix="bmpaudit-")
+            try:
+                with self._timed("training"):
+                    runs = self._train(Path(temporary.name))
+            except BaseException:
+                temporary.cleanup()
+                raise
+            weakref.finalize(runs, temporary.cleanup)  # models that do not fit into memory are read from there
+            return runs
         if "train" in self.may_run and not self.plan.shadow_plan.is_trained_elsewhere:
             with self._timed("training"):
                 return self._train(self.workspace.path)
@@ -124,19 +133,35 @@ class Pipeline:
         self.findings  # noqa: B018 - the step before
         return self._stage("estimate", stamp, self._estimate, audit_files, self._read_audit)
 
-    def report(self, *, pictures: bool = True) -> Path | None:
-        """Writes the page, the tables and the pictures; returns the path of the page, or None without a workspace."""
+    def report(self, *, pictures: str = DEFAULT_PICTURES) -> Path | None:
+        """Writes the page, the tables and the pictures.
+
+        Args:
+            pictures: Formats of the pictures, separated by commas, or `none`.
+
+        Returns:
+            The path of the page, or None without a workspace.
+
+        Raises:
+            InputError: if there is no such format.
+        """
+        formats = picture_formats(pictures)
         audit, workspace = self.audit, self.workspace
         if workspace is None:
             return None
-        # Pictures of this very answer stay, even if nobody asked for them.
-        kinds = ("with pictures",) if pictures else ("without pictures", "with pictures")
-        stamps = [self._stamp(f"{plan_hash(self.plan)} {kind}", self._models) for kind in kinds]
-        if not any(workspace.is_current("report", stamp) for stamp in stamps):
-            with self.runtime.progress("report", 1) as progress:
-                workspace.publish("report", stamps[0], report_files(audit, pictures=pictures))
-                progress(1)
+        stamp = self._stamp(plan_hash(self.plan), self._models)
+        if not self._is_reported(workspace, stamp, formats):
+            with self._timed("report"), self.runtime.progress("report", num_parts(audit, formats)) as progress:
+                files = report_files(audit, formats, num_threads=self.runtime.num_threads, progress=progress)
+                workspace.publish("report", stamp, files)
         return workspace.report_path
+
+    def _is_reported(self, workspace: Workspace, stamp: Stamp, formats: Collection[str]) -> bool:
+        """Whether the report is there; pictures of this very answer stay, even if nobody asks for them now."""
+        if not workspace.is_current("report", stamp):
+            return False
+        there = {Path(name).suffix[1:] for name in workspace.files("report") if name.startswith("figures/")}
+        return there >= set(formats)
 
     def sample(self) -> Priors:
         """Writes who is in which sample, for models that are trained elsewhere."""
@@ -256,8 +281,11 @@ class Pipeline:
 
     def _attack(self) -> Attacks:
         notes = self.check_fit(self.runs) if self.plan.shadow_plan.is_trained_elsewhere else ()
+        made_from = self.plan, self.graph, self.runs, self.priors
+        with self._timed("permutation test"):
+            test = run_permutation_test(*made_from, self.runtime)
         with self._timed("attack"):
-            attacks = run_attacks(self.plan, self.graph, self.runs, self.priors, self.runtime)
+            attacks = run_attacks(*made_from, test, self.runtime)
         if self.is_extended and self.plan.proof_method == "one-guess":
             self.runtime.notice(ADDED)
         return replace(attacks, notes=notes)

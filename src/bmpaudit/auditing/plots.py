@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
-from pathlib import Path
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.node_ranking import ranked_nodes
 from bmpaudit.estimation import Posterior
 from bmpaudit.privacy import Region
-from bmpaudit.report import figures
-from bmpaudit.report.figures import Width
+from bmpaudit.report.drawing import Picture
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bmpaudit.report.figures import Width
 
 PICTURES = (
     *("exposure", "reliability", "exposure_by_class", "exposure_by_degree", "roc", "permutation_test"),
@@ -22,6 +25,18 @@ PICTURES = (
 )
 NODES_IN_REGIONS = 4
 DRAWS = 2_000
+
+P = ParamSpec("P")
+
+
+def drawn(picture: Callable[P, Picture]) -> Callable[P, Figure]:
+    """Makes a method that describes a picture draw it; the description stays, as `__wrapped__`, for other processes."""
+
+    @wraps(picture)
+    def draw(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        return picture(*args, **kwargs).draw()
+
+    return draw
 
 
 class AuditPlots:
@@ -33,6 +48,8 @@ class AuditPlots:
 
     def exposure(self, width: Width = "one") -> Figure:
         """Members named from one released model against certainty, every release."""
+        from bmpaudit.report import figures
+
         findings = self._audit.findings
         curves = {release: each.exposure.exposure.members for release, each in findings.items()}
         main = self._audit.main_findings.exposure.exposure.members
@@ -41,11 +58,15 @@ class AuditPlots:
 
     def reliability(self, width: Width = "one") -> Figure:
         """Stated against observed probabilities of membership, every release."""
+        from bmpaudit.report import figures
+
         diagrams = {release: each.exposure.reliability for release, each in self._audit.findings.items()}
         return figures.reliability(diagrams, width=width)
 
     def posteriors(self, width: Width = "one") -> Figure:
         """Density of the headline's first ε, with what is proven where that is more than the sampling gives away."""
+        from bmpaudit.report import figures
+
         row = self._audit.headline[0]
         return figures.posteriors(
             {f"{row.name} ({row.definition})": self._main_posteriors()[row.definition]},
@@ -57,6 +78,8 @@ class AuditPlots:
 
     def variants(self, width: Width = "one") -> Figure:
         """The first one-parameter posterior of every variant of the attack."""
+        from bmpaudit.report import figures
+
         name = next(name for name, each in self._main_posteriors().items() if len(each.definition.parameters) == 1)
         labels = {variant.name: variant.short_label for variant in self._audit.attacks.variants}
         return figures.posteriors(
@@ -65,14 +88,18 @@ class AuditPlots:
             width=width,
         )
 
-    def joint_samples(self, width: Width = "one") -> Figure:
+    @drawn
+    def joint_samples(self, width: Width = "one") -> Picture:
         """Draws of (ε_L, ε_R)."""
         draws = self._main_posteriors()["bmp"].sample(DRAWS, seed=self._audit.plan.seed)
         pairs = np.column_stack([draws["epsilon_left"], draws["epsilon_right"]])
-        return figures.joint_samples({self._audit.attacks.variants[0].short_label: pairs}, width=width)
+        samples = {self._audit.attacks.variants[0].short_label: pairs}
+        return Picture("joint_samples", {"samples": samples, "width": width})
 
     def regions(self, width: Width = "two") -> Figure:
         """The region that the estimated (ε_L, ε_R) allows the nodes most at risk, with their errors."""
+        from bmpaudit.report import figures
+
         counts = self._audit.attacks.counts[self._main]
         place = np.full(self._audit.graph.num_nodes, -1)
         place[counts.node[~counts.is_constant]] = np.flatnonzero(~counts.is_constant)
@@ -86,46 +113,58 @@ class AuditPlots:
         kept = figures.ErrorRates.from_counts(counts.take(chosen))
         return figures.regions(regions, observed=kept, width=width)
 
-    def prior_against_epsilon(self, width: Width = "one") -> Figure:
+    @drawn
+    def prior_against_epsilon(self, width: Width = "one") -> Picture:
         """The paper's Figure 3."""
         leakage = self._audit.estimates.leakage
-        right = leakage.right
-        return figures.prior_against_epsilon(
-            leakage.counts.prior_prob, right.median, right.low, right.high, leakage.is_constant, width=width
-        )
+        values = {
+            "prior_prob": leakage.counts.prior_prob,
+            "median": leakage.right.median,
+            "low": leakage.right.low,
+            "high": leakage.right.high,
+            "is_flagged": leakage.is_constant,
+            "width": width,
+        }
+        return Picture("prior_against_epsilon", values)
 
-    def exposure_by_class(self, width: Width = "one") -> Figure:
+    @drawn
+    def exposure_by_class(self, width: Width = "one") -> Picture:
         """How often nodes are named, by class."""
         return self._exposure_by("class", width, categorical=True)
 
-    def exposure_by_degree(self, width: Width = "one") -> Figure:
+    @drawn
+    def exposure_by_degree(self, width: Width = "one") -> Picture:
         """How often nodes are named, by degree."""
         return self._exposure_by("degree", width, log_axis=True)
 
-    def _exposure_by(self, column: str, width: Width, *, categorical: bool = False, log_axis: bool = False) -> Figure:
+    def _exposure_by(self, column: str, width: Width, *, categorical: bool = False, log_axis: bool = False) -> Picture:
         nodes = self._audit.nodes.dropna(subset=["member_exposure"])
-        return figures.exposure_by(
-            nodes["member_exposure"].to_numpy(dtype=np.float64),
-            nodes[column].to_numpy(),
-            group_label=column,
-            categorical=categorical,
-            log_axis=log_axis,
-            width=width,
-        )
+        values = {
+            "values": nodes["member_exposure"].to_numpy(dtype=np.float64),
+            "groups": np.asarray(nodes[column]),
+            "group_label": column,
+            "categorical": categorical,
+            "log_axis": log_axis,
+            "width": width,
+        }
+        return Picture("exposure_by", values)
 
-    def roc(self, width: Width = "one") -> Figure:
+    @drawn
+    def roc(self, width: Width = "one") -> Picture:
         """The attack's ROC, every variant."""
         labels = {variant.name: variant.short_label for variant in self._audit.attacks.variants}
         curves = {
             labels[name]: (each.roc.false_positive_rate, each.roc.true_positive_rate)
             for name, each in self._audit.attacks.performance.items()
         }
-        return figures.roc(curves, width=width)
+        return Picture("roc", {"curves": curves, "width": width})
 
-    def permutation_test(self, width: Width = "one") -> Figure:
+    @drawn
+    def permutation_test(self, width: Width = "one") -> Picture:
         """The attack's statistic beside those after shuffling memberships between models."""
         test = self._audit.attacks.permutation_test
-        return figures.permutation_test(test.statistic, test.null_statistics, width=width)
+        values = {"statistic": test.statistic, "null_statistics": test.null_statistics, "width": width}
+        return Picture("permutation_test", values)
 
     def names(self) -> list[str]:
         """The pictures that there is something for."""
@@ -136,14 +175,13 @@ class AuditPlots:
             names += ["joint_samples", "regions"]
         return names
 
-    def files(self) -> dict[str, Callable[[Path], None]]:
-        """What writes each picture, as PDF and PNG."""
-        writers: dict[str, Callable[[Path], None]] = {}
-        for name in self.names():
-            draw = cache(getattr(self, name))
-            for suffix in (".pdf", ".png"):
-                writers[f"{name}{suffix}"] = partial(_write, draw)
-        return writers
+    def pictures(self) -> dict[str, Picture | Callable[[], Figure]]:
+        """All of them, by name: described for any process to draw, or else what draws them in this one."""
+        return {name: self._described(getattr(self, name)) for name in self.names()}
+
+    def _described(self, draw: Callable[..., Figure]) -> Picture | Callable[[], Figure]:
+        describe = getattr(draw, "__wrapped__", None)
+        return draw if describe is None else describe(self)
 
     def _main_posteriors(self) -> Mapping[str, Posterior]:
         return self._audit.estimates.posteriors[self._main]
@@ -151,7 +189,3 @@ class AuditPlots:
     def _medians(self) -> tuple[float, float]:
         posterior = self._main_posteriors()["bmp"]
         return float(posterior.quantile(0.5, "epsilon_left")), float(posterior.quantile(0.5, "epsilon_right"))
-
-
-def _write(draw: Callable[[], Figure], path: Path) -> None:
-    figures.write_figure(draw(), path)

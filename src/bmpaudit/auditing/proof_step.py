@@ -18,7 +18,7 @@ from bmpaudit.auditing.variant import queries_of
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
-from bmpaudit.interfaces import Attack
+from bmpaudit.interfaces import Attack, Progress
 from bmpaudit.proof import Proof, ReleaseExposure, expose, prove
 from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
 from bmpaudit.registry import ATTACK
@@ -62,8 +62,11 @@ def run_proofs(
 ) -> Findings:
     """Proves and counts what can be named, for each release."""
     findings = {}
-    with runtime.progress("proof and exposure", 2 * len(attacks.releases)) as progress:
-        for done, release in enumerate(attacks.releases):
+    # Exposure scores every node twice, once with all models and once with halves of them; a proof counts as one more.
+    num_nodes = graph.num_nodes
+    with runtime.progress("proof and exposure", 3 * num_nodes * len(attacks.releases)) as progress:
+        for number, release in enumerate(attacks.releases):
+            before = 3 * num_nodes * number
             strongest = attacks.strongest(release).queries
             exposed = expose(
                 plan.attack,
@@ -71,22 +74,38 @@ def run_proofs(
                 priors.prob,
                 level=plan.proof_level,
                 num_threads=runtime.num_threads,
+                progress=lambda done, before=before: progress(before + done),  # type: ignore[misc]
             )
-            progress(2 * done + 1)
             proof, reason = None, ""
             try:
-                proof = prove_release(plan, graph, runs, priors, release, runtime)
+                proof = prove_release(
+                    plan,
+                    graph,
+                    runs,
+                    priors,
+                    release,
+                    runtime,
+                    progress=lambda done, before=before: progress(before + 2 * num_nodes + done),  # type: ignore[misc]
+                )
             except InputError as wrong:  # too few models, or none with a member: there is an audit all the same
                 reason = str(wrong)
             findings[release] = ReleaseFindings(strongest, exposed, proof, reason)
-            progress(2 * done + 2)
+            progress(before + 3 * num_nodes)
     return findings
 
 
 def prove_release(
-    plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors, release: str, runtime: Runtime
+    plan: AuditPlan,
+    graph: Graph,
+    runs: ShadowRuns,
+    priors: Priors,
+    release: str,
+    runtime: Runtime,
+    progress: Progress = lambda _: None,
 ) -> Proof:
     """What one release proves, by the plan's method.
+
+    `progress` is called with how much of the work is done, from 0 to the number of nodes.
 
     Raises:
         InputError: if there are too few models to prove anything.
@@ -99,6 +118,7 @@ def prove_release(
         level=plan.proof_level,
         method=plan.proof_method,
         num_threads=runtime.num_threads,
+        progress=progress,
     )
 
 

@@ -134,13 +134,16 @@ def _prove(
     if release not in releases:
         raise InputError(f"release must be one of {', '.join(releases)}, got {release!r}")
     asked = [query for query in queries if f"{query}_{release}" in runs.statistics]
-    return prove(
-        [registry.build(ATTACK, name) for name in settings.attacks],
-        Evidence.of_runs(runs, release, asked, graph),
-        prior_prob,
-        prior_draws=prior_draws,
-        level=settings.level,
-        method=settings.method or method,
-        num_fitting=settings.num_fitting,
-        num_threads=runtime.num_threads,
-    )
+    models = Evidence.of_runs(runs, release, asked, graph)
+    with runtime.progress("proof", models.num_nodes) as progress:
+        return prove(
+            [registry.build(ATTACK, name) for name in settings.attacks],
+            models,
+            prior_prob,
+            prior_draws=prior_draws,
+            level=settings.level,
+            method=settings.method or method,
+            num_fitting=settings.num_fitting,
+            num_threads=runtime.num_threads,
+            progress=progress,
+        )

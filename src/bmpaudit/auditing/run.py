@@ -13,6 +13,7 @@ from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.graph import Graph
+from bmpaudit.report.picture_formats import DEFAULT_PICTURES
 
 
 def audit(
@@ -20,7 +21,7 @@ def audit(
     plan: AuditPlan | None = None,
     *,
     folder: str | Path | None = None,
-    pictures: bool = True,
+    pictures: str = DEFAULT_PICTURES,
     runtime: Runtime | None = None,
     **settings: Any,
 ) -> Audit:
@@ -31,7 +32,7 @@ def audit(
         plan: What to do; the defaults if not given.
         folder: Where to keep everything, just as `bmpaudit audit --out` does: a stopped audit resumes, a finished one
             is returned, and models can be added. Nothing is kept if not given.
-        pictures: Whether to write pictures into the folder.
+        pictures: Formats of the pictures in the folder, separated by commas (`png`, `pdf`, `svg`), or `none`.
         runtime: Threads and progress.
         **settings: Fields of the plan, such as `sampler="snowball"` or `shadows=64`, which override it.
 

@@ -21,6 +21,7 @@ from bmpaudit.registry import ENGINE, ENTRIES, UntrustedPart
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns, TorchModel
 from bmpaudit.shadow.models.torch_model import function_name
+from bmpaudit.tables import model_blocks
 
 CODE_SUFFIXES = frozenset((".py", ".so", ".pyd", ".js", ".html", ".css"))
 
@@ -96,10 +97,12 @@ def proof_hash(plan: AuditPlan) -> str:
 def models_hash(runs: ShadowRuns, priors: Priors) -> str:
     """A hash of everything that the attack looks at."""
     digest = hashlib.sha256(runs.indices.astype(np.int64).tobytes())
-    digest.update(np.packbits(runs.memberships).tobytes())
+    for rows in model_blocks(*runs.memberships.shape):
+        digest.update(np.packbits(runs.memberships[rows], axis=1).tobytes())
     for name, values in runs.statistics.items():
         digest.update(name.encode())
-        digest.update(_buffer(values))
+        for rows in model_blocks(*values.shape):
+            digest.update(_buffer(values[rows]))
     digest.update(_buffer(priors.prob))
     return digest.hexdigest()
 

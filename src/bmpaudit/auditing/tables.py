@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from bmpaudit.auditing.finished_audit import Audit
-from bmpaudit.estimation import Posterior
 from bmpaudit.estimation.definitions import Parameter
 from bmpaudit.proof import ExposureCurve, Proof
 from bmpaudit.report.words import confidence, interval, number, percent
@@ -108,14 +108,18 @@ def _columns(audit: Audit) -> list[tuple[str, Parameter]]:
 
 
 def _rows(audit: Audit, columns: list[tuple[str, Parameter]]) -> list[list[str]]:
-    posteriors = audit.estimates.posteriors
+    variants = audit.summary["variants"]
     return [
-        [variant.label, *(_cell(posteriors[variant.name].get(name), parameter.name) for name, parameter in columns)]
+        [
+            variant.label,
+            *(_cell(variants[variant.name]["posteriors"].get(name), parameter.name) for name, parameter in columns),
+        ]
         for variant in audit.attacks.variants
     ]
 
 
-def _cell(posterior: Posterior | None, parameter: str) -> str:
+def _cell(posterior: Mapping[str, Any] | None, parameter: str) -> str:
+    """Percentiles of a posterior, as the summary has them."""
     if posterior is None:
         return ""
-    return "/".join(number(value, 1) for value in posterior.quantile([0.05, 0.5, 0.95], parameter))
+    return "/".join(number(posterior[parameter][name], 1) for name in ("p5", "p50", "p95"))

@@ -26,6 +26,7 @@ from bmpaudit.checks import check_at_least_one
 from bmpaudit.errors import InputError
 from bmpaudit.proof.prove import FIRST_FIT
 from bmpaudit.proof.scoring import SaysNothingError
+from bmpaudit.report.picture_formats import DEFAULT_PICTURES
 from bmpaudit.report.words import number
 
 LEVEL = 0.9
@@ -61,7 +62,7 @@ def audit_until_width(
     max_shadows: int,
     runtime: Runtime,
     *,
-    pictures: bool = True,
+    pictures: str = DEFAULT_PICTURES,
 ) -> Stopped:
     """Adds models until the 90 % interval of the first one-parameter definition is narrower than `width`.
 
@@ -97,7 +98,7 @@ def audit_until_proven(
     max_shadows: int,
     runtime: Runtime,
     *,
-    pictures: bool = True,
+    pictures: str = DEFAULT_PICTURES,
 ) -> Stopped:
     """Adds models until ε_R of the main release is proven to be at least `epsilon`.
 
@@ -134,7 +135,7 @@ def _audit_until(
     max_shadows: int,
     runtime: Runtime,
     *,
-    pictures: bool,
+    pictures: str,
 ) -> Stopped:
     check_at_least_one(max_shadows=max_shadows)
     shadows = min(subject.plan.shadows, max(max_shadows, FEWEST_SHADOWS))

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import atomic_write, folder_lock, is_ours, remove_leftovers, sha256_of, write_text
 from bmpaudit.plain import to_json
+from bmpaudit.report.picture_formats import PICTURE_FORMATS
 
 Value = TypeVar("Value")
 Write = Callable[[Path], None]
@@ -36,7 +37,9 @@ STAGES: Mapping[str, Stage] = {
     "attack": Stage("attack", ("attack.json", "counts/*.parquet")),
     "proof": Stage("attack", ("proof/*.npz",)),
     "estimate": Stage("estimate", ("summary.json", "nodes.parquet", "posteriors/*.npz")),
-    "report": Stage("report", ("report.html", "tables.md", "tables.tex", "figures/*.pdf", "figures/*.png")),
+    "report": Stage(
+        "report", ("report.html", "tables.md", "tables.tex", *(f"figures/*.{name}" for name in PICTURE_FORMATS))
+    ),
 }
 """In the order of the pipeline."""
 
@@ -248,7 +251,8 @@ class Workspace:
     def _entries(self) -> dict[str, _Entry]:
         path = self.path / MANIFEST
         if not path.exists():
-            # Without it nothing is vouched for, and all is made again; but not of models that are read otherwise now.
+            # Nothing is vouched for, so every stage is made again. Folders of the first format had no manifest at all,
+            # and their shadow models mean something else now: these are refused.
             if _had_no_manifest(self.path / "summary.json"):
                 raise DataError(f"{self.path} was made by an earlier version of bmpaudit: use a new folder")
             return {}

@@ -64,7 +64,7 @@ def audit(
     until_width: float | None,
     until_proven: float | None,
     max_shadows: int,
-    pictures: bool,
+    pictures: str,
     threads: int | None,
     quiet: bool,
     as_json: bool,

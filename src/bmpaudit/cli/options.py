@@ -9,9 +9,17 @@ import click
 
 from bmpaudit.cli.sections import RUN, SectionOption
 from bmpaudit.cli.terminal import tell
+from bmpaudit.report.picture_formats import DEFAULT_PICTURES, NO_PICTURES, PICTURE_FORMATS, picture_formats
 
 if TYPE_CHECKING:
     from bmpaudit.auditing.runtime import Runtime
+
+
+def _checked_pictures(context: click.Context, parameter: click.Parameter, value: str) -> str:  # noqa: ARG001
+    """Refuses unknown formats at once, not after the audit."""
+    picture_formats(value)
+    return value
+
 
 threads_option = click.option(
     "--threads",
@@ -37,12 +45,14 @@ out_option = click.option(
     help="Audit folder: a new one, or one to resume or extend.",
 )
 pictures_option = click.option(
-    "--pictures/--no-pictures",
-    default=True,
+    "--pictures",
+    metavar="FORMATS",
+    default=DEFAULT_PICTURES,
     show_default=True,
+    callback=_checked_pictures,
     cls=SectionOption,
     section=RUN,
-    help="Write the figures as PDF and PNG files.",
+    help=f"Formats of the pictures: {', '.join(PICTURE_FORMATS)}, several separated by commas, or {NO_PICTURES}.",
 )
 trust_option = click.option(
     "--trust-code",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from bmpaudit.cli.options import json_option, threads_option, trust_option
+from bmpaudit.cli.options import json_option, make_runtime, quiet_option, threads_option, trust_option
 from bmpaudit.cli.plan_options import plan_options
 from bmpaudit.cli.plan_settings import code_in_plan, merge_settings
 from bmpaudit.cli.root import cli
@@ -16,6 +16,9 @@ from bmpaudit.cli.terminal import echo, tell
 from bmpaudit.files import write_text
 from bmpaudit.plain import to_json
 from bmpaudit.registry import untrusted
+
+if TYPE_CHECKING:
+    from bmpaudit.auditing.cost import AuditCost
 
 plan_argument = click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 
@@ -82,20 +85,41 @@ def check(path: Path, trust_code: bool, as_json: bool) -> None:
 @plan_argument
 @trust_option
 @threads_option
+@quiet_option
 @json_option
-def cost(path: Path, trust_code: bool, threads: int | None, as_json: bool) -> None:
-    """Estimate how long a plan will take and how much disk space it needs, by training a few models.
+def cost(path: Path, trust_code: bool, threads: int | None, quiet: bool, as_json: bool) -> None:
+    """Estimate how long each step of a plan will take, and how much disk space it needs.
+
+    A few models are trained, and the later steps are rehearsed on a small part of the graph.
 
     \b
     bmpaudit plan cost audit.toml
     """
     from bmpaudit import datasets
+    from bmpaudit.auditing.cost import audit_cost
     from bmpaudit.auditing.plan_file import read_plan
-    from bmpaudit.shadow import estimate_cost
+    from bmpaudit.auditing.subject import Subject
 
     stored = read_plan(path, trust_code=trust_code)
     if not stored.graph:
         raise click.UsageError(f"{path} names no graph")
     graph = datasets.load(stored.graph, trust_code=trust_code)
-    price = estimate_cost(graph, stored.plan.shadow_plan, stored.plan.shadows, num_threads=threads)
-    echo(to_json(vars(price)) if as_json else price)
+    price = audit_cost(Subject(graph, stored.graph, stored.plan), make_runtime(threads, quiet))
+    if as_json:
+        echo(to_json(vars(price) | {"total": price.total}))
+    else:
+        _print_cost(price, f"{stored.graph}, {stored.plan.title}")
+
+
+def _print_cost(price: AuditCost, title: str) -> None:
+    from bmpaudit.cli.show import print_table, simple_table
+    from bmpaudit.report.words import duration
+
+    table = simple_table("step", "about")
+    for step, seconds in price.seconds.items():
+        table.add_row(step, duration(seconds))
+    table.add_row("in all", duration(price.total))
+    echo(f"{title}, {price.num_models:,} models")
+    print_table(table)
+    megabytes = f"{price.disk_bytes / 1e6:,.0f} MB"
+    echo(f"A model takes {price.seconds_per_model * 1e3:,.1f} ms on one thread; all take {megabytes} of disk.")

@@ -22,7 +22,7 @@ from bmpaudit.cli.terminal import echo
 @trust_option
 @threads_option
 @quiet_option
-def report(folder: Path, pictures: bool, trust_code: bool, threads: int | None, quiet: bool) -> None:
+def report(folder: Path, pictures: str, trust_code: bool, threads: int | None, quiet: bool) -> None:
     """Write the page, the tables and the pictures of an audit folder.
 
     \b

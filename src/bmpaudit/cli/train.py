@@ -18,6 +18,7 @@ from bmpaudit.cli.show import print_table, simple_table
 from bmpaudit.cli.terminal import console, echo
 from bmpaudit.graph import Graph
 from bmpaudit.plain import to_json
+from bmpaudit.tables import model_blocks
 
 if TYPE_CHECKING:
     from bmpaudit.shadow import ShadowRuns
@@ -84,14 +85,21 @@ def train(
         sys.exit(1)
 
 
-def _summary(runs: ShadowRuns) -> dict[str, Any]:
-    views = {
-        view: {
-            "mean_margin_in": _mean(margins[runs.memberships]),
-            "mean_margin_out": _mean(margins[~runs.memberships]),
-        }
-        for view, margins in runs.statistics.items()
+def _mean_margins(runs: ShadowRuns, view: str) -> dict[str, Any]:
+    totals, counts = np.zeros(2), np.zeros(2)
+    for rows in model_blocks(*runs.memberships.shape):
+        margins, members = runs.statistics[view][rows], runs.memberships[rows]
+        for side, is_side in enumerate((members, ~members)):
+            totals[side] += margins[is_side].sum(dtype=np.float64)
+            counts[side] += np.count_nonzero(is_side)
+    return {
+        name: float(totals[side] / counts[side]) if counts[side] else None
+        for side, name in enumerate(("mean_margin_in", "mean_margin_out"))
     }
+
+
+def _summary(runs: ShadowRuns) -> dict[str, Any]:
+    views = {view: _mean_margins(runs, view) for view in runs.statistics}
     return {
         "num_models": runs.num_models,
         "failed": list(runs.failed),

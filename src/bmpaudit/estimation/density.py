@@ -26,10 +26,26 @@ NEGLIGIBLE = 42.0  # nats below the highest point: less than 1e-18 of it
 SCAN_POINTS = 33
 NEAR_THE_FLOOR = 10.0 ** np.arange(-9, -3)  # as shares of the scan's width
 SCAN_PARTS = 3
-FINE_DEGREE = 16  # of a panel's polynomial; its error is estimated from the polynomial of half the degree
+FINE_DEGREE = 16  # of a panel's polynomial; its error is estimated from half of the points
 TOLERANCE = 1e-9  # of the log-density, weighted by the density relative to its highest value
+FAIR_TOLERANCE = 1e-6  # where another check follows
 MOST_SPLITS = 40
+ROUGH_ROUNDS = 6  # of a search that need not be precise
+EXPONENTIAL_TOLERANCE = 1e-13  # of a density relative to its highest value
+TOWER = 5.0  # nats
+MOST_EMPTY = 3  # nodes of a panel beyond the end of the support
+EXTENSION = 0.25  # of the width found so far
+MOST_HALVINGS = 5
 BISECTIONS = 53
+
+
+_DEGREES = np.arange(FINE_DEGREE + 1)
+_UNIT_NODES = np.cos(np.pi * _DEGREES[::-1] / FINE_DEGREE)  # every other one makes a set of half the degree
+_AT_NODES = np.polynomial.chebyshev.chebvander(_UNIT_NODES, FINE_DEGREE)
+_TO_SERIES = np.linalg.inv(_AT_NODES)  # from values at a panel's nodes to Chebyshev coefficients
+# From values at the nodes to how steeply the polynomial rises inwards from either end.
+_SLOPES = -np.stack([(-1.0) ** _DEGREES, np.ones(len(_DEGREES))]) * _DEGREES**2 @ _TO_SERIES
+_TO_HALF_SERIES = np.linalg.inv(_AT_NODES[::2, : FINE_DEGREE // 2 + 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +92,8 @@ class PiecewiseDensity:
         quantiles = np.empty(targets.size)
         for number in np.unique(numbers):
             here = numbers == number
-            mass = self.panels[number].integ(lbnd=self.edges[number])
-            quantiles[here] = _roots(mass, targets[here] - below[number], self.edges[number], self.edges[number + 1])
+            levels = targets[here] - below[number]
+            quantiles[here] = _roots(self.panels[number], levels, self.edges[number], self.edges[number + 1])
         return quantiles.reshape(np.shape(probability))
 
     def mean(self) -> float:
@@ -100,108 +116,230 @@ class PiecewiseDensity:
         return float((weights * densities * function(points)).sum())
 
 
-def approximate_density(log_density: LogFunction, low: float, high: float) -> PiecewiseDensity:
+def approximate_density(
+    log_density: LogFunction, low: float, high: float, rough: LogFunction | None = None
+) -> PiecewiseDensity:
     """Locates a density on (low, high), however narrow, and approximates it there.
 
     Args:
         log_density: Called with an array and a cutoff; -∞ where the density is 0.
         low: Lower end of the support.
         high: Upper end, beyond which the density is negligible.
+        rough: A density that is nearly as high in the same places, to search with if it is much faster. What comes out
+            is checked against `log_density`: it changes nothing but the time.
 
     Raises:
         InputError: if the density is 0 wherever it was evaluated.
     """
-    left, right, peak = _find_support(log_density, low, high)
-    edges = list(np.linspace(left, right, 5))
-    waiting = list(pairwise(edges))
-    accepted: list[tuple[float, float, Floats]] = []
-    for _ in range(MOST_SPLITS):
+    return _normalised(*_resolved_panels(log_density, low, high, rough))
+
+
+def panel_edges(log_density: LogFunction, low: float, high: float) -> Floats:
+    """Ends of the panels on which polynomials of degree 16 approximate the log-density fairly well, ascending."""
+    panels, _ = _resolved_panels(log_density, low, high, tolerance=FAIR_TOLERANCE)
+    return np.array([panels[0].low, *(panel.high for panel in panels)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Panel:
+    """An interval with the log-density at its nodes."""
+
+    low: float
+    high: float
+    logs: Floats
+
+    def is_filled(self, depth: float) -> bool:
+        return bool(self.logs.max() > depth)
+
+    def parts(self, depth: float) -> list[tuple[float, float]]:
+        """Where to look more closely: at its two halves, or at what is left without long stretches of nothing."""
+        nodes, filled = _nodes(self.low, self.high), np.flatnonzero(self.logs > depth)
+        # Between two peaks, or before or after all.
+        breaks = np.flatnonzero(np.diff(filled) > MOST_EMPTY)
+        first, last = filled[np.append(0, breaks + 1)], filled[np.append(breaks, len(filled) - 1)]
+        lows = np.where(first > MOST_EMPTY, nodes[np.maximum(first - 1, 0)], self.low)
+        highs = np.where(last < FINE_DEGREE - MOST_EMPTY, nodes[np.minimum(last + 1, FINE_DEGREE)], self.high)
+        lows[1:], highs[:-1] = nodes[first[1:] - 1], nodes[last[:-1] + 1]
+        if len(lows) == 1 and (lows[0], highs[0]) == (self.low, self.high):
+            middle = (self.low + self.high) / 2
+            return [(self.low, middle), (middle, self.high)]
+        return list(zip(lows.tolist(), highs.tolist(), strict=True))
+
+    def beyond(self, depth: float, width: float) -> tuple[float, float]:
+        """How far the density may go on before its low and after its high end until it falls to `depth`.
+
+        No further if its logarithm is concave there, and no further than a share of the width.
+        """
+        if not np.isfinite(self.logs).all():
+            return EXTENSION * width, EXTENSION * width
+        slopes = _SLOPES @ self.logs * 2 / (self.high - self.low)
+        excess = np.maximum([self.logs[0] - depth, self.logs[-1] - depth], 0.0) + 1.0
+        with np.errstate(divide="ignore"):
+            far = np.where(slopes > 0, excess / np.maximum(slopes, 1e-300), np.inf)
+        before, after = np.minimum(far, EXTENSION * width)
+        return float(before), float(after)
+
+
+def _resolved_panels(
+    log_density: LogFunction,
+    low: float,
+    high: float,
+    rough: LogFunction | None = None,
+    most_rounds: int = MOST_SPLITS,
+    tolerance: float = TOLERANCE,
+) -> tuple[list[_Panel], float]:
+    """Panels on which the log-density is known well enough, side by side, and its highest value.
+
+    After fewer than MOST_SPLITS rounds the last ones are given as they are.
+    """
+    if rough is None:
+        edges, peak = _find_support(log_density, low, high)
+        waiting = list(pairwise(edges))
+    else:
+        panels, _ = _resolved_panels(rough, low, high, most_rounds=ROUGH_ROUNDS)
+        waiting = [(panel.low, panel.high) for panel in panels]
+        highest = max(panels, key=lambda panel: float(panel.logs.max()))
+        point = _nodes(highest.low, highest.high)[[int(highest.logs.argmax())]]
+        peak = float(log_density(point, -np.inf)[0])  # shows what is negligible
+    accepted: list[_Panel] = []
+    for number in range(MOST_SPLITS):
         if not waiting:
-            break
+            return _without_gaps(accepted, peak), peak
         points = np.stack([_nodes(a, b) for a, b in waiting])
         values = log_density(points.ravel(), peak - 2 * NEGLIGIBLE).reshape(points.shape)
-        peak = max(peak, float(values.max()))
-        split = []
-        for (a, b), logs in zip(waiting, values, strict=True):
-            if _is_resolved(logs - peak, share=(b - a) / (right - left)):
-                accepted.append((a, b, logs))
-            else:
-                middle = (a + b) / 2
-                split += [(a, middle), (middle, b)]
-        waiting = split
-    if waiting:
-        raise InputError("the density could not be resolved: is its logarithm smooth?")
-    accepted.sort(key=lambda panel: panel[0])
-    return _normalised(accepted, peak)
-
-
-def _find_support(log_density: LogFunction, low: float, high: float) -> tuple[float, float, float]:
-    """Zooms in on the highest point until the part that is not negligible fills a good share of the scan."""
-    left, right, peak = low, high, -np.inf
-    # Points cluster at both ends, where a support may begin abruptly; the first scan goes down to the very floor, where
-    # thousands of nodes without leakage make a peak as narrow as it is high.
-    crowded = 0.5 * (1 - np.cos(np.pi * (np.arange(SCAN_POINTS) + 0.5) / SCAN_POINTS))
-    shares = np.union1d(crowded, NEAR_THE_FLOOR)
-    for _ in range(60):
-        points = left + (right - left) * shares
-        num_points, shares = len(points), crowded
-        # From the top down, where likelihoods are flat: their values show what is negligible further down.
-        values = np.empty(num_points)
-        for part in np.array_split(np.arange(num_points)[::-1], SCAN_PARTS):
-            values[part] = log_density(points[part], peak - 2 * NEGLIGIBLE)
-            peak = max(peak, float(values[part].max()))
+        known = accepted + [_Panel(a, b, logs) for (a, b), logs in zip(waiting, values, strict=True)]
+        known.sort(key=lambda panel: panel.low)
+        peak = max(float(panel.logs.max()) for panel in known)
         if peak == -np.inf:
             raise InputError("the posterior is 0 everywhere: these priors leave no ε possible")
+        depth = peak - NEGLIGIBLE
+        filled = [number for number, panel in enumerate(known) if panel.is_filled(depth)]
+        known, accepted, waiting = known[filled[0] : filled[-1] + 1], [], []
+        if number + 1 == most_rounds < MOST_SPLITS:
+            return _without_gaps(known, peak), peak
+        left, right = known[0].low, known[-1].high
+        for panel in known:
+            if _is_resolved(panel.logs - peak, tolerance * (right - left) / (panel.high - panel.low)):
+                accepted.append(panel)
+            else:
+                waiting += panel.parts(depth) if panel.is_filled(depth) else []
+        # Where the density is not negligible at an end, it goes on beyond it.
+        if left > low and known[0].logs[0] > depth:
+            waiting.append((max(low, left - known[0].beyond(depth, right - left)[0]), left))
+        if right < high and known[-1].logs[-1] > depth:
+            waiting.append((right, min(high, right + known[-1].beyond(depth, right - left)[1])))
+    raise InputError("the density could not be resolved: is its logarithm smooth?")
+
+
+def _without_gaps(panels: list[_Panel], peak: float) -> list[_Panel]:
+    """The panels side by side, with negligible ones where nothing was between them."""
+    nothing = np.full(FINE_DEGREE + 1, peak - 2 * NEGLIGIBLE)
+    gaps = [_Panel(one.high, other.low, nothing) for one, other in pairwise(panels) if one.high < other.low]
+    return sorted([*panels, *gaps], key=lambda panel: panel.low)
+
+
+def _find_support(log_density: LogFunction, low: float, high: float) -> tuple[list[float], float]:
+    """Zooms in on the highest point until the part that is not negligible fills a good share of the scan.
+
+    Gives the ends of the support, with the neighbours of the highest point between them if it towers above these, and
+    the height.
+    """
+    left, right, peak = low, high, -np.inf
+    points, values = np.empty(0), np.empty(0)
+    # Points cluster at both ends, where a support may begin abruptly; scans from the floor on begin very close to it,
+    # where thousands of nodes without leakage make a peak as narrow as it is high.
+    crowded = 0.5 * (1 - np.cos(np.pi * (np.arange(SCAN_POINTS) + 0.5) / SCAN_POINTS))
+    for _ in range(60):
+        shares = np.union1d(crowded, NEAR_THE_FLOOR) if left == low else crowded
+        # From the top down, where likelihoods are flat: their values show what is negligible further down.
+        for part in np.array_split(left + (right - left) * shares[::-1], SCAN_PARTS):
+            found = log_density(part, peak - 2 * NEGLIGIBLE)
+            peak = max(peak, float(found.max()))
+            points, values = np.append(points, part), np.append(values, found)
+        if peak == -np.inf:
+            raise InputError("the posterior is 0 everywhere: these priors leave no ε possible")
+        order = np.argsort(points)
+        points, values = points[order], values[order]
         high_enough = np.flatnonzero(values > peak - NEGLIGIBLE)
         first, last = int(high_enough[0]), int(high_enough[-1])
         new_left = left if first == 0 else float(points[first - 1])
-        new_right = right if last == num_points - 1 else float(points[last + 1])
-        if len(high_enough) >= SCAN_POINTS // 3 or (new_left, new_right) == (left, right):
-            return new_left, new_right, peak
+        new_right = right if last == len(points) - 1 else float(points[last + 1])
+        is_done = len(high_enough) >= SCAN_POINTS // 3 or (new_left, new_right) == (left, right)
         left, right = new_left, new_right
-    return left, right, peak
+        if is_done:
+            break
+    best = int(values.argmax())
+    around = slice(max(best - 1, 0), best + 2)
+    is_tower = np.sort(values[around])[-2] < peak - TOWER
+    between = points[around][points[around] != points[best]].tolist() if is_tower else []
+    return sorted({left, right, *(x for x in between if left < x < right)}), peak
 
 
 def _nodes(a: float, b: float) -> Floats:
-    """Chebyshev points of the second kind, just inside the ends; every other one makes a set of half the degree."""
-    inner = np.cos(np.pi * np.arange(FINE_DEGREE, -1, -1) / FINE_DEGREE)
-    return (a + b) / 2 + (b - a) / 2 * inner * (1 - 1e-12)
+    """Chebyshev points of the second kind, just inside the ends."""
+    return (a + b) / 2 + (b - a) / 2 * _UNIT_NODES * (1 - 1e-12)
 
 
-def _is_resolved(logs: Floats, share: float) -> bool:
-    """Whether a panel with this share of the whole width is approximated well enough for the mass it can contain."""
+def _is_resolved(logs: Floats, tolerance: float) -> bool:
+    """Whether a panel is approximated well enough for the density it has: the narrower it is, the more may be off."""
     if not np.isfinite(logs).all():
         # The support begins in this panel, or the density is negligible here.
-        return bool(logs.max() < -NEGLIGIBLE or share < TOLERANCE)
-    x = np.cos(np.pi * np.arange(FINE_DEGREE, -1, -1) / FINE_DEGREE)
-    coarse = np.polynomial.chebyshev.chebfit(x[::2], logs[::2], FINE_DEGREE // 2)
-    difference = np.abs(np.polynomial.chebyshev.chebval(x, coarse) - logs)
-    # The error of the full degree is about the square of that of half the degree.
-    return bool(share * (difference * np.exp(np.minimum(logs, 0.0))).max() < np.sqrt(TOLERANCE) / 10)
+        return bool(logs.max() < -NEGLIGIBLE or tolerance > 1)
+    coefficients, half = _TO_SERIES @ logs, _TO_HALF_SERIES @ logs[::2]
+    difference = np.abs(_AT_NODES[:, : len(half)] @ half - logs)
+    # From half the degree to the full one the error falls as the coefficients do: fast if the logarithm is smooth,
+    # slowly where it is not.
+    fall = np.abs(coefficients[-3:]).max() / max(np.abs(coefficients[FINE_DEGREE // 2 - 2 :]).max(), 1e-300)
+    return bool((difference * np.exp(np.minimum(logs, 0.0))).max() * fall < tolerance)
 
 
-def exponential(series: Chebyshev) -> Chebyshev:
-    """The exponential of a panel's polynomial, as a polynomial of higher degree."""
-    return Chebyshev.interpolate(lambda x: np.exp(series(x)), 2 * FINE_DEGREE, series.domain)
+def exponential(series: Chebyshev, most_halvings: int = MOST_HALVINGS) -> list[Chebyshev]:
+    """The exponential of a panel's polynomial, as polynomials of higher degree on as many parts as that takes.
+
+    That of a parabola, which is a normal density, takes several.
+    """
+    whole = Chebyshev.interpolate(lambda x: np.exp(series(x)), 2 * FINE_DEGREE, series.domain)
+    if most_halvings == 0 or np.abs(whole.coef[-2:]).max() < EXPONENTIAL_TOLERANCE:
+        return [whole]
+    low, high = series.domain
+    parts = [_restricted(series, domain) for domain in ([low, (low + high) / 2], [(low + high) / 2, high])]
+    return [part for each in parts for part in exponential(each, most_halvings - 1)]
 
 
-def _normalised(panels: list[tuple[float, float, Floats]], peak: float) -> PiecewiseDensity:
-    edges = np.array([panels[0][0], *(b for _, b, _ in panels)])
+def _restricted(series: Chebyshev, domain: list[float]) -> Chebyshev:
+    return Chebyshev.interpolate(series, series.degree(), domain)
+
+
+def _normalised(panels: list[_Panel], peak: float) -> PiecewiseDensity:
     densities = []
-    for a, b, logs in panels:
-        finite = np.where(np.isfinite(logs), logs, peak - 2 * NEGLIGIBLE)
-        series = Chebyshev.fit(_nodes(a, b), finite - peak, FINE_DEGREE, domain=[a, b])
-        densities.append(exponential(series))
-    whole = PiecewiseDensity(edges, tuple(densities), 0.0)
-    mass = float(whole._masses().sum())
-    return PiecewiseDensity(edges, tuple(density / mass for density in densities), peak + float(np.log(mass)))
+    for panel in panels:
+        finite = np.where(np.isfinite(panel.logs), panel.logs, peak - 2 * NEGLIGIBLE)
+        densities += exponential(Chebyshev(_TO_SERIES @ (finite - peak), domain=[panel.low, panel.high]))
+    return piecewise_density(densities, peak)
 
 
-def _roots(rising: Chebyshev, levels: Floats, low: float, high: float) -> Floats:
-    """Where an increasing function reaches each of the levels, by bisection of [low, high] to the last digit."""
+def piecewise_density(panels: list[Chebyshev], log_scale: float) -> PiecewiseDensity:
+    """The density that is e^log_scale times some polynomials, side by side, normalised."""
+    edges = np.array([panels[0].domain[0], *(panel.domain[1] for panel in panels)])
+    mass = float(PiecewiseDensity(edges, tuple(panels), 0.0)._masses().sum())
+    return PiecewiseDensity(edges, tuple(panel / mass for panel in panels), log_scale + float(np.log(mass)))
+
+
+def _roots(density: Chebyshev, levels: Floats, low: float, high: float) -> Floats:
+    """Where the integral of a density from `low` on reaches each of the levels, to the last digits.
+
+    Newton's method, with bisection of [low, high] where it leaves what is known to hold the root.
+    """
+    mass = density.integ(lbnd=low)
     left, right = np.full_like(levels, low), np.full_like(levels, high)
+    x = (left + right) / 2
     for _ in range(BISECTIONS):
-        middle = (left + right) / 2
-        is_below = rising(middle) < levels
-        left, right = np.where(is_below, middle, left), np.where(is_below, right, middle)
-    return (left + right) / 2
+        missing, height = levels - mass(x), density(x)
+        left, right = np.where(missing > 0, x, left), np.where(missing > 0, right, x)
+        with np.errstate(all="ignore"):
+            newton = x + missing / height
+        following = np.where((newton > left) & (newton < right), newton, (left + right) / 2)
+        if (np.abs(following - x) <= 2 * np.spacing(np.abs(x))).all():
+            return following
+        x = following
+    return x

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +13,6 @@ from bmpaudit.errors import InputError
 from bmpaudit.estimation.definitions.curve import parameter_names
 from bmpaudit.estimation.draws import DrawsMarginal
 from bmpaudit.estimation.exact import exact_density, exact_joint_density, exact_strength_density
-from bmpaudit.estimation.influence import mean_without_constant
 from bmpaudit.estimation.joint_density import JointDensity
 from bmpaudit.estimation.likelihood import Likelihood
 from bmpaudit.estimation.lower_bound import check_prior_draws
@@ -22,6 +20,7 @@ from bmpaudit.estimation.marginal import Marginal
 from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun, run_mhaar
 from bmpaudit.estimation.posterior import Posterior
 from bmpaudit.estimation.prior import LogDensity, NormalPrior, StrengthPrior
+from bmpaudit.estimation.steps import PARTS
 from bmpaudit.estimation.support import likelihood_of, support_lows, used_nodes
 from bmpaudit.interfaces import Definition, Progress
 from bmpaudit.privacy import prior_floor
@@ -62,7 +61,8 @@ def estimate(
         prior_draws: Number of independent draws behind each `counts.prior_prob`, for what the errors prove; 0 if these
             are exact. The posterior itself takes them as known.
         num_threads: Number of threads; all processors if None.
-        progress: Called with the number of iterations done so far, over all chains (`mhaar`).
+        progress: Called with the number of iterations done so far, over all chains (`mhaar`), or with the number of
+            thousandths done (`exact`).
 
     Raises:
         InputError: if no node is left, or a setting is out of bounds.
@@ -106,7 +106,8 @@ def estimate(
     elif correlated is not None:
         raise InputError("correlated counts are for method mhaar, got method='exact'")
     else:
-        marginals, joint = _exact(likelihood, chosen, log_prior, strength)
+        marginals, joint = _exact(likelihood, chosen, log_prior, strength, progress)
+        progress(PARTS)
     posterior = Posterior(
         definition=chosen,
         method=method,
@@ -124,7 +125,7 @@ def estimate(
         run=run,
     )
     doubt = _doubt(posterior)
-    return posterior if doubt is None else replace(posterior, status=f"{posterior.status}; {doubt}")
+    return posterior if doubt is None else posterior.with_status(f"{posterior.status}; {doubt}")
 
 
 def _definition(given: Any) -> Definition:
@@ -138,17 +139,21 @@ def _definition(given: Any) -> Definition:
 
 
 def _exact(
-    likelihood: Likelihood, definition: Definition, prior: LogDensity, strength: float | StrengthPrior
+    likelihood: Likelihood,
+    definition: Definition,
+    prior: LogDensity,
+    strength: float | StrengthPrior,
+    progress: Progress,
 ) -> tuple[Mapping[str, Marginal], JointDensity | None]:
     """The marginals, and the joint density if there are two parameters."""
     names = parameter_names(definition)
     if isinstance(strength, StrengthPrior):
-        joint = exact_strength_density(likelihood, definition, prior, strength)
+        joint = exact_strength_density(likelihood, definition, prior, strength, progress)
         names = (*names, "strength")
     elif len(names) == 2:
-        joint = exact_joint_density(likelihood, definition, prior, strength)
+        joint = exact_joint_density(likelihood, definition, prior, strength, progress)
     else:
-        return {names[0]: exact_density(likelihood, definition, prior, strength)}, None
+        return {names[0]: exact_density(likelihood, definition, prior, strength, progress)}, None
     return dict(zip(names, (joint.first_marginal, joint.second_marginal), strict=True)), joint
 
 
@@ -160,7 +165,7 @@ def _doubt(posterior: Posterior) -> str | None:
     if not is_constant.any():
         return None
     for name in posterior.parameter_names:
-        without = mean_without_constant(posterior, name)
+        without = posterior.mean_without_constant(name)
         if without < float(posterior.quantile(0.05, name)):
             return (
                 f"{name} is driven by {np.count_nonzero(is_constant):,} nodes whose decision never varies: without "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from bmpaudit.arrays import Floats
@@ -10,49 +12,77 @@ from bmpaudit.estimation.density import PiecewiseDensity, approximate_density
 from bmpaudit.estimation.joint_density import DEEPEST, JointDensity, approximate_joint_density
 from bmpaudit.estimation.likelihood import Likelihood
 from bmpaudit.estimation.prior import LogDensity, StrengthPrior, upper_end
+from bmpaudit.estimation.rows import Rows
+from bmpaudit.estimation.steps import Steps
 from bmpaudit.estimation.support import check_one_parameter, support_lows
-from bmpaudit.interfaces import Definition
+from bmpaudit.interfaces import Definition, Progress
 
+TYPICAL_POINTS = 12  # half of the points at which a posterior is computed for all rows
+GRID_POINTS = 64  # points of a grid that stand for one of these
+RING_SHARE = 0.005  # of the work left: one strength of some hundred
 STRONGEST = 1 - 1e-7  # the ring of a larger s is too thin for double precision
-HAIR = 1e-9  # share of the range, next to its lower end, that is left out: there R is too thin for double precision
+HAIR = 1e-13  # share of the range, next to its lower end, that is left out: there R is too thin for double precision
+
+
+def silent(_: int) -> None:
+    """Progress that nobody watches."""
 
 
 def exact_density(
-    likelihood: Likelihood, definition: Definition, prior: LogDensity, strength: float = 0.0
+    likelihood: Likelihood,
+    definition: Definition,
+    prior: LogDensity,
+    strength: float = 0.0,
+    progress: Progress = silent,
 ) -> PiecewiseDensity:
     """The posterior density of the one parameter of a definition.
 
     log p(ε | data) = log prior + Σ_k [log Pr((α_k, β_k) ∈ R_k) - log |R_k|], on the support that the priors leave.
     """
     (low,) = support_lows(definition, likelihood.log_prior_odds, prior).values()
+    steps = Steps(progress)
 
-    def log_posterior(epsilon: Floats, cutoff: float) -> Floats:
+    def log_posterior(epsilon: Floats, cutoff: float, rows: Rows | None = None) -> Floats:
         left, right = epsilons_of(definition, epsilon)
         log_prior = prior(epsilon)
         # A prior of 0 leaves 0, whatever the likelihood is.
         lowest = np.where(log_prior == -np.inf, np.inf, cutoff - np.maximum(log_prior, np.finfo(np.float64).min))
-        return likelihood(left, right, strength, lowest) + log_prior
+        step = steps.step(*_share(likelihood, len(epsilon), rows))
+        return likelihood(left, right, strength, lowest, rows=rows, progress=step) + log_prior
 
-    high = upper_end(prior, low)
-    return approximate_density(log_posterior, _just_above(low, high), high)
+    high, sketch = upper_end(prior, low), likelihood.rows.sketch()
+    rough = None if sketch is likelihood.rows else partial(log_posterior, rows=sketch)
+    return approximate_density(log_posterior, _just_above(low, high), high, rough)
 
 
 def exact_joint_density(
-    likelihood: Likelihood, definition: Definition, prior: LogDensity, strength: float = 0.0
+    likelihood: Likelihood,
+    definition: Definition,
+    prior: LogDensity,
+    strength: float = 0.0,
+    progress: Progress = silent,
 ) -> JointDensity:
     """The posterior density of (ε_L, ε_R), with independent priors."""
     low_left, low_right = support_lows(definition, likelihood.log_prior_odds, prior).values()
+    steps = Steps(progress)
 
-    def log_posterior(left: Floats, right: Floats) -> Floats:
-        return likelihood.on_grid(left, right, strength) + prior(left)[:, None] + prior(right)[None, :]
+    def log_posterior(left: Floats, right: Floats, rows: Rows | None = None) -> Floats:
+        step = steps.step(*_share(likelihood, len(left) * len(right) // GRID_POINTS, rows))
+        values = likelihood.on_grid(left, right, strength, rows=rows, progress=step)
+        return values + prior(left)[:, None] + prior(right)[None, :]
 
-    high = upper_end(prior, max(low_left, low_right))
+    high, sketch = upper_end(prior, max(low_left, low_right)), likelihood.rows.sketch()
     lows = _just_above(low_left, high), _just_above(low_right, high)
-    return approximate_joint_density(log_posterior, lows, (high, high))
+    rough = None if sketch is likelihood.rows else partial(log_posterior, rows=sketch)
+    return approximate_joint_density(log_posterior, lows, (high, high), rough)
 
 
 def exact_strength_density(
-    likelihood: Likelihood, definition: Definition, prior: LogDensity, strength_prior: StrengthPrior
+    likelihood: Likelihood,
+    definition: Definition,
+    prior: LogDensity,
+    strength_prior: StrengthPrior,
+    progress: Progress = silent,
 ) -> JointDensity:
     """The posterior density of (ε, s) of a definition with one ε, for an unknown attack strength s.
 
@@ -62,7 +92,7 @@ def exact_strength_density(
     check_one_parameter(definition)
     (low,) = support_lows(definition, likelihood.log_prior_odds, prior).values()
 
-    best = [-np.inf]
+    best, steps = [-np.inf], Steps(progress)
 
     def log_posterior(epsilon: Floats, strength: Floats) -> Floats:
         left, right = epsilons_of(definition, epsilon)
@@ -71,12 +101,19 @@ def exact_strength_density(
         for column, s in enumerate(strength):
             # Rings take long to integrate: skip those that are negligible beside the best value so far.
             cutoff = best[0] - DEEPEST - log_prior[:, column]
-            values[:, column] = likelihood(left, right, float(s), cutoff) + log_prior[:, column]
+            step = steps.step(RING_SHARE, len(likelihood.rows))
+            values[:, column] = likelihood(left, right, float(s), cutoff, progress=step) + log_prior[:, column]
             best[0] = max(best[0], float(values[:, column].max()))
         return values
 
     high = upper_end(prior, low)
     return approximate_joint_density(log_posterior, (_just_above(low, high), 0.0), (high, STRONGEST))
+
+
+def _share(likelihood: Likelihood, num_points: int, rows: Rows | None) -> tuple[float, int]:
+    """What share of the work left some points on some rows are thought to be, and the number of rows."""
+    num_rows = len(likelihood.rows if rows is None else rows)
+    return 1 - 2.0 ** -(num_points / TYPICAL_POINTS * num_rows / len(likelihood.rows)), num_rows
 
 
 def _just_above(low: float, high: float) -> float:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.arrays import Flags, Floats
+from bmpaudit.arrays import Flags, Floats, Ints
 from bmpaudit.estimation.definitions.curve import epsilons_of
+from bmpaudit.estimation.density import NEGLIGIBLE, PiecewiseDensity
 from bmpaudit.estimation.likelihood import Likelihood
 from bmpaudit.estimation.prior import upper_end
-from bmpaudit.estimation.quadrature import gauss_legendre
+from bmpaudit.estimation.quadrature import gauss_legendre, gauss_of_measure
+from bmpaudit.estimation.rows import Rows
 
 if TYPE_CHECKING:
     from bmpaudit.estimation.posterior import Posterior
@@ -22,6 +24,8 @@ POINTS_PER_PANEL = 12
 PANELS_BELOW = 4  # between the floor and the bulk, where the posterior falls to without the nodes that hold it up
 BULK = (1e-5, 0.001, 0.05, 0.25, 0.5, 0.75, 0.95, 0.999)
 SLID = 1e-3  # share of a posterior below the bulk of the full one from which on it is computed there too
+FEW_POINTS = 24  # of a Gauss rule whose weight is the posterior: enough for a likelihood that varies little
+LITTLE = 0.3  # nats
 
 
 @dataclass(frozen=True)
@@ -67,87 +71,84 @@ class Influence:
         )
 
 
-def influence(posterior: Posterior, parameter: str | None = None, *, num_threads: int | None = None) -> Influence:
-    """How far the posterior mean of a parameter moves without each of the nodes.
+class Cuts:
+    """The posterior along one parameter: over its bulk and, only if needed, down to the floor.
 
-    By quadrature with binomial counts, whatever the posterior's method. If there are two parameters, the other one is
-    held at its median.
+    Far below the bulk every likelihood takes long to compute, and few nodes hold a posterior up so that it would fall
+    there without them. By quadrature with binomial counts, whatever the posterior's method; if there are two
+    parameters, the other one is held at its median.
 
     Args:
         posterior: The posterior.
         parameter: Name of the parameter; may be left out if there is one.
-        num_threads: Number of threads; as many as `posterior.likelihood` has if None.
+        likelihood: Its likelihood.
 
     Raises:
         InputError: if the posterior has no such parameter.
     """
-    cuts = _Cuts(posterior, parameter, num_threads)
-    likelihood = cuts.likelihood
-    rows = np.column_stack([likelihood.counts, likelihood.log_prior_odds])
-    distinct, place = np.unique(rows, axis=0, return_inverse=True)
-    shifts = np.array([cuts.shift_of(replace(likelihood, counts=r[None, :4], log_prior_odds=r[4:])) for r in distinct])
-    mean = posterior.mean(parameter)
-    return Influence(
-        mean=mean,
-        node=posterior.node,
-        shift=shifts[place.ravel()],
-        is_constant=posterior.is_constant,
-        mean_without_constant=_without_constant(cuts, posterior, mean),
-    )
 
-
-def mean_without_constant(posterior: Posterior, parameter: str | None = None) -> float:
-    """The posterior mean without the nodes whose decision never varies; much faster than all of `influence`."""
-    return _without_constant(_Cuts(posterior, parameter), posterior, posterior.mean(parameter))
-
-
-def _without_constant(cuts: _Cuts, posterior: Posterior, mean: float) -> float:
-    chosen, likelihood = posterior.is_constant, cuts.likelihood
-    if not chosen.any():
-        return mean
-    return mean - cuts.shift_of(
-        replace(likelihood, counts=likelihood.counts[chosen], log_prior_odds=likelihood.log_prior_odds[chosen])
-    )
-
-
-class _Cuts:
-    """The posterior along one parameter: over its bulk and, only if needed, down to the floor.
-
-    Far below the bulk every likelihood takes long to compute, and few nodes hold a posterior up so that it would fall
-    there without them.
-    """
-
-    def __init__(self, posterior: Posterior, parameter: str | None, num_threads: int | None = None) -> None:
-        self._posterior, self._parameter = posterior, parameter
-        self.likelihood = posterior.likelihood
-        if num_threads is not None:
-            self.likelihood = replace(self.likelihood, num_threads=num_threads)
+    def __init__(self, posterior: Posterior, parameter: str | None, likelihood: Likelihood) -> None:
+        self._posterior, self._parameter, self._likelihood = posterior, parameter, likelihood
         self._low = posterior.support_low(parameter)
         self._bulk = np.maximum(posterior.quantile(BULK, parameter), self._low)
-        self._above = _doubling(float(self._bulk[-2]), float(self._bulk[-1]), upper_end(posterior.prior, self._low))
-        points, weights = gauss_legendre(np.concatenate([self._bulk, self._above]), POINTS_PER_PANEL)
+        above = _doubling(float(self._bulk[-2]), float(self._bulk[-1]), upper_end(posterior.prior, self._low))
+        marginal, edges = posterior.marginal(parameter), self._bulk
+        if isinstance(marginal, PiecewiseDensity):  # it may have several peaks, each with panels of its own
+            edges = np.union1d(edges, np.clip(marginal.edges, edges[0], edges[-1]))
+        points, weights = gauss_legendre(np.concatenate([edges, above]), POINTS_PER_PANEL)
         if posterior.run is None:
             with np.errstate(divide="ignore"):
-                log_density = np.log(posterior.marginal(parameter).pdf(points))
+                log_density = np.log(marginal.pdf(points))
         else:
             log_density = self._log_posterior(points)
         self._here = _Cut(points, weights, log_density)
 
-    def shift_of(self, left_out: Likelihood) -> float:
-        """The mean minus the mean without some nodes."""
-        without = self._here.without(left_out(*self._ends(self._here.points)))
-        if without.share_below(self._low) < SLID:
-            return self._here.mean() - without.mean()
-        return self._down.mean() - self._down.without(left_out(*self._ends(self._down.points))).mean()
+    @cached_property
+    def influence(self) -> Influence:
+        """How far the mean moves without each of the nodes."""
+        few = self._here.few_points()
+        logs = self._likelihood.of_rows(*self._ends(few.points))
+        rest = np.exp(logs.min(axis=1, keepdims=True) - logs) * few.weights
+        shifts = few.mean() - rest @ few.points / rest.sum(axis=1)
+        for row in np.flatnonzero(~(np.ptp(logs, axis=1) < LITTLE)).tolist():
+            shifts[row] = self._shift_without(np.bincount([row], minlength=len(logs)))
+        return Influence(
+            mean=self._posterior.mean(self._parameter),
+            node=self._posterior.node,
+            shift=shifts[self._likelihood.row_of_node],
+            is_constant=self._posterior.is_constant,
+            mean_without_constant=self.mean_without_constant,
+        )
 
     @cached_property
-    def _down(self) -> _Cut:
-        below = np.linspace(self._low, self._bulk[0], PANELS_BELOW + 1)[:-1]
-        points, weights = gauss_legendre(np.concatenate([below, self._bulk, self._above]), POINTS_PER_PANEL)
-        return _Cut(points, weights, self._log_posterior(points))
+    def mean_without_constant(self) -> float:
+        """The posterior mean without the nodes whose decision never varies."""
+        mean, is_constant = self._posterior.mean(self._parameter), self._posterior.is_constant
+        if not is_constant.any():
+            return mean
+        rows = self._likelihood.row_of_node[is_constant]
+        return mean - self._shift_without(np.bincount(rows, minlength=len(self._likelihood.rows)))
+
+    def _shift_without(self, times: Ints) -> float:
+        """The mean minus the mean without so many nodes of each row."""
+        left_out, rest = self._likelihood.rows.split(times)
+        here = self._here.without(self._likelihood(*self._ends(self._here.points), rows=left_out))
+        if here.share_below(self._low) < SLID:
+            return self._here.mean() - here.mean()
+        edges = np.linspace(self._low, self._bulk[0], PANELS_BELOW + 1)
+        points, weights = gauss_legendre(edges, POINTS_PER_PANEL)
+        # Joined to the cut above by the value at its highest point.
+        highest = int(here.log_density.argmax())
+        scale = float(self._log_rest(here.points[[highest]], rest)[0])
+        cutoff = scale - 2 * NEGLIGIBLE - self._posterior.prior(points)
+        below = self._log_rest(points, rest, cutoff) - scale + here.log_density[highest]
+        return self._posterior.mean(self._parameter) - here.below(_Cut(points, weights, below)).mean()
+
+    def _log_rest(self, points: Floats, rest: Rows, cutoff: npt.ArrayLike = -np.inf) -> Floats:
+        return self._likelihood(*self._ends(points), cutoff, rows=rest) + self._posterior.prior(points)
 
     def _log_posterior(self, points: Floats) -> Floats:
-        return self.likelihood(*self._ends(points)) + self._posterior.prior(points)
+        return self._likelihood(*self._ends(points)) + self._posterior.prior(points)
 
     def _ends(self, points: Floats) -> tuple[Floats, Floats, float]:
         """ε_L, ε_R and s where the parameter takes some values; another ε is held at its median."""
@@ -155,17 +156,13 @@ class _Cuts:
         if len(self._posterior.parameter_names) > 1:
             held = np.full_like(points, self._held)
             values = [points if name == self._parameter else held for name in self._posterior.parameter_names]
-        return *epsilons_of(self._posterior.definition, *values), self._strength
+        return *epsilons_of(self._posterior.definition, *values), self._posterior.typical_strength
 
     @cached_property
     def _held(self) -> float:
         """The median of the other ε."""
         (other,) = (name for name in self._posterior.parameter_names if name != self._parameter)
         return float(self._posterior.quantile(0.5, other))
-
-    @cached_property
-    def _strength(self) -> float:
-        return self._posterior.typical_strength
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,11 +173,23 @@ class _Cut:
     weights: Floats
     log_density: Floats
 
+    def below(self, lower: _Cut) -> _Cut:
+        """This cut and another below it."""
+        pairs = zip(
+            (lower.points, lower.weights, lower.log_density), (self.points, self.weights, self.log_density), strict=True
+        )
+        return _Cut(*(np.concatenate(pair) for pair in pairs))
+
     def without(self, log_likelihood: Floats) -> _Cut:
         """The density divided by a likelihood."""
         is_possible = self.log_density > -np.inf
         rest = np.where(is_possible, self.log_density - np.where(is_possible, log_likelihood, 0.0), -np.inf)
         return _Cut(self.points, self.weights, rest)
+
+    def few_points(self) -> _Cut:
+        """The same density as a Gauss rule of its own: few points, all of them of the same density."""
+        points, weights = gauss_of_measure(self.points, self._mass(), FEW_POINTS)
+        return _Cut(points, weights, np.zeros_like(points))
 
     def mean(self) -> float:
         mass = self._mass()

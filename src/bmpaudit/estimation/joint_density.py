@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.polynomial import Chebyshev
 
-from bmpaudit.arrays import Floats
+from bmpaudit.arrays import Flags, Floats
 from bmpaudit.errors import InputError
-from bmpaudit.estimation.density import NEGLIGIBLE, PiecewiseDensity, approximate_density, exponential
+from bmpaudit.estimation.density import (
+    NEGLIGIBLE,
+    PiecewiseDensity,
+    exponential,
+    panel_edges,
+    piecewise_density,
+)
 from bmpaudit.estimation.quadrature import gauss_legendre, legendre_rule
 
 Ends = tuple[float, float]
@@ -18,6 +24,11 @@ GridFunction = Callable[[Floats, Floats], Floats]
 """Log-density on all pairs of two lists, shape (num_first, num_second)."""
 
 NODES_PER_PANEL = 12
+FEWEST_PANELS = 3
+MORE_PANELS = 3
+OVERSHOOT = 1.0  # nats by which the density may be higher between the nodes of a panel than at them
+POINTS_TO_TELL = 3  # of a panel and axis, whether anything is there
+MARGIN = 1.5  # as what is between them may be higher
 COARSE_DEGREE = 9  # a panel is fine enough if its polynomial, truncated to this degree, gives the same quantiles
 POINTS_PER_PANEL = 32  # for integrating the density itself
 DEEPEST = 200.0  # nats below the peak down to which values are distinguished
@@ -83,30 +94,81 @@ class JointDensity:
         return np.column_stack([first, second])
 
 
-def approximate_joint_density(log_density: GridFunction, low: Ends, high: Ends) -> JointDensity:
+def approximate_joint_density(
+    log_density: GridFunction, low: Ends, high: Ends, rough: GridFunction | None = None
+) -> JointDensity:
     """Locates a density on (low[0], high[0]) × (low[1], high[1]) and puts a grid on it, as fine as needed.
+
+    Args:
+        log_density: Logarithm of the density.
+        low: Lower ends of the support.
+        high: Upper ends, beyond which the density is negligible.
+        rough: A density that is nearly as high in the same places, to search with if it is much faster. What comes out
+            is checked against `log_density`: it changes nothing but the time.
 
     Raises:
         InputError: if the density is 0 wherever it was evaluated, or cannot be resolved.
     """
-    peak = _find_peak(log_density, low, high)
-    # The panels that a cut through the peak needs on either axis are enough if the two parameters depend little.
-    edges = [_cut(log_density, axis, peak[1 - axis], low, high) for axis in (0, 1)]
+    return _on_edges(log_density, low, high, rough)[0]
+
+
+def _on_edges(
+    log_density: GridFunction, low: Ends, high: Ends, rough: GridFunction | None = None
+) -> tuple[JointDensity, list[Floats]]:
+    """The density, and the edges of the panels that it needs on either axis."""
+    search = log_density if rough is None else rough
+    if rough is None:
+        peak = _find_peak(log_density, low, high)
+        # The panels that a cut through the peak needs on either axis are enough if the two parameters depend little.
+        edges = [_cut(log_density, axis, peak[1 - axis], low, high) for axis in (0, 1)]
+    else:
+        _, edges = _on_edges(rough, low, high)
     for _ in range(MOST_ROUNDS):
-        logs = log_density(*(gauss_legendre(ends, NODES_PER_PANEL)[0] for ends in edges))
+        logs = _where_needed(log_density, edges, _needed_panels(search, edges))
         fine = _on_panels(logs, edges, degree=NODES_PER_PANEL - 1)
         cut_off = {axis: _cut_off_at(fine, axis, edges[axis], low, high) for axis in (0, 1)}
         for axis, at in cut_off.items():
             if at is not None:
-                wider, known = _cut(log_density, axis, at, low, high), edges[axis]
-                edges[axis] = np.concatenate([wider[wider < known[0]], known, wider[wider > known[-1]]])
+                edges[axis] = _extended(edges[axis], _cut(search, axis, at, low, high), low[axis], high[axis])
         if set(cut_off.values()) != {None}:
             continue
         coarse = _on_panels(logs, edges, degree=COARSE_DEGREE)
         if np.abs(_marginal_quantiles(coarse) - _marginal_quantiles(fine)).max() < TOLERANCE:
-            return fine
+            return fine, edges
         edges = [_refined(edges[axis], coarse, fine, axis) for axis in (0, 1)]
     raise InputError("the joint density could not be resolved: is its logarithm smooth?")
+
+
+def _extended(edges: Floats, wider: Floats, low: float, high: float) -> Floats:
+    """Edges that also cover what a cut elsewhere needs, and some panels more: a density that bends goes on further."""
+    known = np.concatenate([wider[wider < edges[0]], edges, wider[wider > edges[-1]]])
+    more = np.arange(1, MORE_PANELS + 1)
+    before, after = known[0] - more * (edges[1] - edges[0]), known[-1] + more * (edges[-1] - edges[-2])
+    return np.unique(np.clip(np.concatenate([before, known, after]), low, high))
+
+
+def _needed_panels(log_density: GridFunction, edges: list[Floats]) -> Flags:
+    """Which pairs of panels have a density that is not negligible, from a few points of each, shape (P, Q)."""
+    values = log_density(*(gauss_legendre(ends, POINTS_TO_TELL)[0] for ends in edges))
+    shape = (len(edges[0]) - 1, POINTS_TO_TELL, len(edges[1]) - 1, POINTS_TO_TELL)
+    return np.asarray(values.reshape(shape).max(axis=(1, 3)) > values.max() - MARGIN * NEGLIGIBLE)
+
+
+def _where_needed(log_density: GridFunction, edges: list[Floats], is_needed: Flags) -> Floats:
+    """The log-density at the nodes of the panels that are needed, and -∞ elsewhere."""
+    first, second = (gauss_legendre(ends, NODES_PER_PANEL)[0] for ends in edges)
+    logs = np.full((len(first), len(second)), -np.inf)
+    start = 0
+    for stop in range(1, len(is_needed) + 1):  # neighbours that need the same are computed together
+        if stop < len(is_needed) and (is_needed[stop] == is_needed[start]).all():
+            continue
+        columns = np.flatnonzero(is_needed[start])
+        if columns.size:
+            rows = slice(start * NODES_PER_PANEL, stop * NODES_PER_PANEL)
+            span = slice(columns[0] * NODES_PER_PANEL, (columns[-1] + 1) * NODES_PER_PANEL)
+            logs[rows, span] = log_density(first[rows], second[span])
+        start = stop
+    return logs
 
 
 def _cut(log_density: GridFunction, axis: int, at: float, low: Ends, high: Ends) -> Floats:
@@ -116,9 +178,9 @@ def _cut(log_density: GridFunction, axis: int, at: float, low: Ends, high: Ends)
     def along(x: Floats, _: float) -> Floats:
         return log_density(x, held)[:, 0] if axis == 0 else log_density(held, x)[0]
 
-    edges = approximate_density(along, low[axis], high[axis]).edges
-    # Two of its panels make one: those that turn out too wide are halved again.
-    return np.append(edges[:-1:2], edges[-1])
+    edges = panel_edges(along, low[axis], high[axis])
+    # These polynomials have a lower degree; if there are several panels, some are narrower than they need to be.
+    return edges if len(edges) > FEWEST_PANELS else np.sort(np.concatenate([edges, (edges[1:] + edges[:-1]) / 2]))
 
 
 def _cut_off_at(density: JointDensity, axis: int, edges: Floats, low: Ends, high: Ends) -> float | None:
@@ -172,6 +234,8 @@ def _on_panels(logs: Floats, edges: list[Floats], degree: int) -> JointDensity:
     shape = (len(edges[0]) - 1, NODES_PER_PANEL, len(edges[1]) - 1, NODES_PER_PANEL)
     known = np.maximum(logs - peak, -DEEPEST).reshape(shape)
     fine = np.einsum("gi,piqj,hj->pgqh", between, known, between, optimize=True)
+    # Where a panel is too wide for its polynomial, that must not tower above all that is known.
+    fine = np.minimum(fine, known.max(axis=(1, 3), keepdims=True) + OVERSHOOT)
     (first, first_weight), (second, second_weight) = (gauss_legendre(ends, POINTS_PER_PANEL) for ends in edges)
     density = np.exp(fine.reshape(len(first), len(second)))
     total = float(first_weight @ density @ second_weight)
@@ -205,4 +269,4 @@ def _marginal(values: Floats, points: Floats, edges: Floats, log_mass: float) ->
     logs = np.log(np.maximum(values, values.max() * np.exp(-2 * NEGLIGIBLE)))
     panels = zip(points.reshape(num_panels, -1), logs.reshape(num_panels, -1), edges[:-1], edges[1:], strict=True)
     series = [Chebyshev.fit(x, y, len(x) - 1, domain=[a, b]) for x, y, a, b in panels]
-    return PiecewiseDensity(edges, tuple(exponential(panel) for panel in series), log_mass)
+    return replace(piecewise_density([part for panel in series for part in exponential(panel)], 0.0), log_mass=log_mass)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from bmpaudit import _native
-from bmpaudit.arrays import Floats
+from bmpaudit.arrays import Floats, Ints
 from bmpaudit.checks import thread_count
 from bmpaudit.errors import InputError
+from bmpaudit.estimation.rows import Rows, distinct_rows
+from bmpaudit.interfaces import Progress
 
 GRID_DEPTH = 400.0  # nats: more than two priors, each followed for 2 x 42 nats down, make up for
 
@@ -33,47 +36,97 @@ class Likelihood:
     log_prior_odds: Floats
     num_threads: int | None = None
 
+    @cached_property
+    def _distinct(self) -> tuple[Rows, Ints]:
+        return distinct_rows(self.counts, self.log_prior_odds)
+
+    @property
+    def rows(self) -> Rows:
+        """The different rows: what costs time."""
+        return self._distinct[0]
+
+    @property
+    def row_of_node(self) -> Ints:
+        """The row of each node, shape (K,)."""
+        return self._distinct[1]
+
     def __call__(
         self,
         epsilon_left: npt.ArrayLike,
         epsilon_right: npt.ArrayLike,
         strength: float = 0.0,
         cutoff: npt.ArrayLike = -np.inf,
+        *,
+        rows: Rows | None = None,
+        progress: Progress | None = None,
     ) -> Floats:
         """Log L for each pair; arrays broadcast. -∞ where R is empty or has no area for some node.
 
         A value below `cutoff` may also be returned as -∞, which saves most of the time where L is negligible.
+
+        Args:
+            epsilon_left: ε_L.
+            epsilon_right: ε_R.
+            strength: Attack strength s.
+            cutoff: What may come out as -∞.
+            rows: Rows in the place of all, such as a sketch of them.
+            progress: Called with the number of rows done.
         """
         _check_strength(strength)
         arguments = (epsilon_left, epsilon_right, cutoff)
         left, right, lowest = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in arguments))
+        given = self.rows if rows is None else rows
         values = _native.log_likelihood(
-            np.ascontiguousarray(self.counts),
-            np.ascontiguousarray(self.log_prior_odds),
+            given.counts,
+            given.log_prior_odds,
+            given.times,
             np.ascontiguousarray(left.ravel()),
             np.ascontiguousarray(right.ravel()),
             np.ascontiguousarray(lowest.ravel()),
             strength,
             thread_count(self.num_threads),
+            progress,
         )
         return values.reshape(left.shape)
 
+    def of_rows(self, epsilon_left: Floats, epsilon_right: Floats, strength: float = 0.0) -> Floats:
+        """Log L of each row alone, once, for each of P pairs, shape (R, P)."""
+        _check_strength(strength)
+        return _native.node_log_likelihood(
+            self.rows.counts,
+            self.rows.log_prior_odds,
+            np.ascontiguousarray(epsilon_left),
+            np.ascontiguousarray(epsilon_right),
+            strength,
+            thread_count(self.num_threads),
+        )
+
     def on_grid(
-        self, epsilon_left: Floats, epsilon_right: Floats, strength: float = 0.0, depth: float = GRID_DEPTH
+        self,
+        epsilon_left: Floats,
+        epsilon_right: Floats,
+        strength: float = 0.0,
+        depth: float = GRID_DEPTH,
+        *,
+        rows: Rows | None = None,
+        progress: Progress | None = None,
     ) -> Floats:
         """Log L of all pairs of two lists, shape (num_left, num_right); much faster than pair by pair.
 
         A value more than `depth` below the highest may be returned as -∞.
         """
         _check_strength(strength)
+        given = self.rows if rows is None else rows
         return _native.grid_log_likelihood(
-            np.ascontiguousarray(self.counts),
-            np.ascontiguousarray(self.log_prior_odds),
+            given.counts,
+            given.log_prior_odds,
+            given.times,
             np.ascontiguousarray(epsilon_left, dtype=np.float64),
             np.ascontiguousarray(epsilon_right, dtype=np.float64),
             depth,
             strength,
             thread_count(self.num_threads),
+            progress,
         )
 
 

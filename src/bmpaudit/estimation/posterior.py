@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from bmpaudit.checks import check_at_least_one
 from bmpaudit.errors import InputError
 from bmpaudit.estimation import posterior_text
 from bmpaudit.estimation.definitions.curve import name_of, parameter_names
-from bmpaudit.estimation.influence import Influence, influence
+from bmpaudit.estimation.influence import Cuts, Influence
 from bmpaudit.estimation.joint_density import JointDensity
 from bmpaudit.estimation.likelihood import Likelihood
 from bmpaudit.estimation.lower_bound import LowerBound, lower_bound
@@ -188,8 +188,40 @@ class Posterior:
         return float(np.minimum(posterior, prior).sum())
 
     def influence(self, parameter: str | None = None, *, num_threads: int | None = None) -> Influence:
-        """Which nodes drive the posterior of a parameter."""
-        return influence(self, parameter, num_threads=num_threads)
+        """Which nodes drive the posterior of a parameter: how far its mean moves without each of them.
+
+        By quadrature with binomial counts, whatever the posterior's method. If there are two parameters, the other one
+        is held at its median.
+
+        Args:
+            parameter: Name of the parameter; may be left out if there is one.
+            num_threads: Number of threads; as many as `likelihood` has if None.
+
+        Raises:
+            InputError: if the posterior has no such parameter.
+        """
+        if num_threads is not None:
+            return Cuts(self, parameter, replace(self.likelihood, num_threads=num_threads)).influence
+        return self._cuts(parameter).influence
+
+    def mean_without_constant(self, parameter: str | None = None) -> float:
+        """The posterior mean without the nodes whose decision never varies; much faster than all of `influence`."""
+        return self._cuts(parameter).mean_without_constant
+
+    def _cuts(self, parameter: str | None) -> Cuts:
+        if parameter not in self._known_cuts:
+            self._known_cuts[parameter] = Cuts(self, parameter, self.likelihood)
+        return self._known_cuts[parameter]
+
+    def with_status(self, status: str) -> Posterior:
+        """The same posterior with another status; it keeps what has been computed beside it."""
+        changed = replace(self, status=status)
+        changed._known_cuts.update(self._known_cuts)
+        return changed
+
+    @cached_property
+    def _known_cuts(self) -> dict[str | None, Cuts]:
+        return {}
 
     @cached_property
     def lower_bound(self) -> LowerBound:

@@ -23,6 +23,7 @@ from bmpaudit.paper.experiments import COUNTINGS, Configuration
 from bmpaudit.paper.results import ResultsFile
 from bmpaudit.samplers import AnySampler, Priors, prior_probabilities
 from bmpaudit.shadow import ShadowStore
+from bmpaudit.tables import count_in
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def _train_and_attack(run: Run, runtime: Runtime, number: str) -> None:
         "models_timed": run.num_models - num_before,
         "train_accuracy": _mean(shadows.train_accuracy),
         "held_out_accuracy": _mean(shadows.held_out_accuracy),
-        "mean_sample_size": float(shadows.memberships.sum(axis=1).mean()),
+        "mean_sample_size": float(count_in(shadows.memberships).sum() / shadows.num_models),
         "seconds_attack": time.perf_counter() - start,
     }
     run.results_path.unlink(missing_ok=True)  # if there are any, they are of errors that are gone

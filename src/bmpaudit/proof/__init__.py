@@ -10,7 +10,8 @@ from bmpaudit.proof.exposure import Exposure, ExposureCurve, exposure
 from bmpaudit.proof.guesses import Choice, Claims, Guesses, Threshold
 from bmpaudit.proof.node_exposure import NodeExposure
 from bmpaudit.proof.provable import models_to_prove_more, provable
-from bmpaudit.proof.prove import default_num_fitting, prove, prove_scores
+from bmpaudit.proof.prove import default_num_fitting, prove
+from bmpaudit.proof.prove_scores import prove_scores
 from bmpaudit.proof.release_exposure import ModelTable, ReleaseExposure
 from bmpaudit.proof.reliability import Reliability, reliability
 from bmpaudit.proof.result import Proof, ProvenBound

@@ -14,11 +14,12 @@ from collections.abc import Callable
 import numpy as np
 import scipy.special
 
-from bmpaudit.arrays import Floats
+from bmpaudit.arrays import Flags, Floats, Ints
 from bmpaudit.errors import InputError
 from bmpaudit.proof import poisson_binomial
 
 PRECISION = 1e-6  # of a bound found by bisection
+QUICK_PRECISION = 1e-3  # of one that only serves to choose
 MIN_FAILURE_PROB = 1e-9  # far above rounding in a tail probability
 LARGEST_EPSILON = 700.0  # exp(ε) is a number
 
@@ -140,20 +141,44 @@ def mp_bound(num_hits: int, log_odds: Floats, level: float = 0.95) -> float | No
     return largest_rejected(is_rejected)
 
 
-def quick_mp_bound(hit_rate: float, log_odds: Floats) -> float:
+def quick_mp_bounds(hit_rates: Floats, log_odds: Floats, num_guesses: Ints) -> Floats:
     """The ε of MP at which guesses of these prior log-odds would be right at a rate, at most; 0 if at any ε.
 
     For choosing a threshold. With the rate at its Clopper-Pearson limit this is never above `mp_bound` where that
     matters: by Hoeffding (1956) the tail of a Poisson-binomial law at C ≥ Σ q_k + 1 is at most that of the binomial law
     with the same mean.
+
+    Args:
+        hit_rates: Rates of B sets of guesses, shape (B,).
+        log_odds: Prior log-odds of all guesses, shape (G,).
+        num_guesses: How many of them, from the first on, each set has; at least 1, shape (B,).
+
+    Returns:
+        Shape (B,), as exact as choosing needs.
     """
-    found = largest_rejected(
-        lambda epsilon: bool(scipy.special.expit(epsilon + log_odds).mean() <= hit_rate), precision=1e-3
-    )
-    return found or 0.0
+    starts = np.cumsum(num_guesses) - num_guesses
+    odds = log_odds[np.arange(num_guesses.sum()) - np.repeat(starts, num_guesses)]
+
+    def is_rejected(epsilon: Floats) -> Flags:
+        probs = scipy.special.expit(np.repeat(epsilon, num_guesses) + odds)
+        result: Flags = np.add.reduceat(probs, starts) / num_guesses <= hit_rates
+        return result
+
+    low = np.zeros(len(hit_rates))
+    is_open = is_rejected(low)
+    high = np.where(is_open, 1.0, 0.0)
+    while (is_open := is_open & is_rejected(high)).any():
+        low = np.where(is_open, high, low)
+        is_open &= high <= LARGEST_EPSILON
+        high = np.where(is_open, 2 * high, high)
+    while (is_wide := high - low > QUICK_PRECISION).any():
+        middle = (low + high) / 2
+        is_low = is_rejected(middle)
+        low, high = np.where(is_wide & is_low, middle, low), np.where(is_wide & ~is_low, middle, high)
+    return low
 
 
-def largest_rejected(is_rejected: Callable[[float], bool], precision: float = PRECISION) -> float | None:
+def largest_rejected(is_rejected: Callable[[float], bool]) -> float | None:
     """The end, from below, of the rejected half-line in ε ≥ 0; None if 0 is not rejected."""
     if not is_rejected(0.0):
         return None
@@ -162,7 +187,7 @@ def largest_rejected(is_rejected: Callable[[float], bool], precision: float = PR
         if high > LARGEST_EPSILON:
             return high
         low, high = high, 2 * high
-    while high - low > precision:
+    while high - low > PRECISION:
         middle = (low + high) / 2
         low, high = (middle, high) if is_rejected(middle) else (low, middle)
     return low

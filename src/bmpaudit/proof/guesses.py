@@ -9,8 +9,11 @@ from typing import Literal
 import numpy as np
 import scipy.special
 
-from bmpaudit.arrays import Flags, Floats, Ints
-from bmpaudit.proof.bounds import quick_mp_bound
+from bmpaudit import _native
+from bmpaudit.arrays import Flags, Floats, Ints, as_bytes
+from bmpaudit.checks import thread_count
+from bmpaudit.proof.bounds import quick_mp_bounds
+from bmpaudit.tables import FlagTable
 
 Parameter = Literal["epsilon_right", "epsilon_left", "mp"]
 PARAMETERS: tuple[Parameter, ...] = ("epsilon_right", "epsilon_left", "mp")
@@ -51,7 +54,7 @@ class Claims:
             np.where(is_other, other.confidence, self.confidence),
         )
 
-    def are_hits(self, memberships: Flags) -> Flags:
+    def are_hits(self, memberships: FlagTable) -> Flags:
         """Which statements are true, shape (J,); `memberships` has shape (J, N)."""
         return memberships[np.arange(len(self.node)), self.node] == self.says_member
 
@@ -60,7 +63,7 @@ class Claims:
         return np.where(self.says_member, log_odds_high[self.node], -log_odds_low[self.node])
 
 
-def can_be_named(memberships: Flags) -> Flags:
+def can_be_named(num_in: Ints, num_models: int) -> Flags:
     """Nodes that enough fitting models hold, and enough do not, to make statements about them, shape (N,).
 
     Enough are ten, or an eighth of the fitting models if that is less. The surest statement is the likeliest to rest on
@@ -68,11 +71,11 @@ def can_be_named(memberships: Flags) -> Flags:
     hardly ever in a sample.
 
     Args:
-        memberships: Memberships of the fitting models, shape (J, N).
+        num_in: Number of fitting models that hold each node, shape (N,).
+        num_models: Number of fitting models.
     """
-    num_in = np.count_nonzero(memberships, axis=0)
-    needed = min(ENOUGH_MODELS, len(memberships) // 8)
-    return np.minimum(num_in, len(memberships) - num_in) >= needed
+    needed = min(ENOUGH_MODELS, num_models // 8)
+    return np.minimum(num_in, num_models - num_in) >= needed
 
 
 def most_confident(
@@ -80,6 +83,8 @@ def most_confident(
     log_prior_odds: Floats,
     is_scored: Flags | None = None,
     node: Ints | None = None,
+    *,
+    num_threads: int | None = None,
 ) -> dict[Order, Claims]:
     """The statements about each model of which an attack is surest, by what "surest" means.
 
@@ -90,27 +95,27 @@ def most_confident(
         log_prior_odds: log η of the nodes, shape (N,).
         is_scored: Nodes that statements may be made about, shape (N,); all if None.
         node: Ids of the nodes, shape (N,); 0, 1, 2, … if None.
+        num_threads: Number of threads; the result does not depend on it.
     """
-    ids = np.arange(log_likelihood_ratio.shape[1]) if node is None else node
-    # A node of certain prior is not scored; its prior must not make a NaN of an infinite score.
-    log_odds = log_likelihood_ratio + np.where(np.isfinite(log_prior_odds), log_prior_odds, 0.0)
-    in_by_ratio = _highest(log_likelihood_ratio, is_scored, ids, says_member=True)
-    out_by_ratio = _highest(-log_likelihood_ratio, is_scored, ids, says_member=False)
-    return {
-        "in by odds": _highest(log_odds, is_scored, ids, says_member=True),
-        "out by odds": _highest(-log_odds, is_scored, ids, says_member=False),
-        "in by ratio": in_by_ratio,
-        "out by ratio": out_by_ratio,
-        "either by ratio": in_by_ratio.merge(out_by_ratio),
+    num_models, num_nodes = log_likelihood_ratio.shape
+    ids = np.arange(num_nodes) if node is None else node
+    column, confidence = np.empty((4, num_models), dtype=np.int64), np.empty((4, num_models))
+    _native.find_surest(
+        np.ascontiguousarray(log_likelihood_ratio),
+        # A node of certain prior is not scored; its prior must not make a NaN of an infinite score.
+        np.where(np.isfinite(log_prior_odds), log_prior_odds, 0.0),
+        as_bytes(np.ones(num_nodes, dtype=np.bool_) if is_scored is None else is_scored),
+        thread_count(num_threads),
+        column,
+        confidence,
+    )
+    orders: tuple[Order, ...] = ("in by odds", "out by odds", "in by ratio", "out by ratio")
+    claims = {
+        order: Claims(ids[column[k]], np.full(num_models, order.startswith("in")), confidence[k])
+        for k, order in enumerate(orders)
     }
-
-
-def _highest(values: Floats, is_scored: Flags | None, ids: Ints, *, says_member: bool) -> Claims:
-    if is_scored is not None:
-        values = np.where(is_scored, values, -np.inf)
-    column = values.argmax(axis=1)
-    confidence = values[np.arange(len(values)), column]
-    return Claims(ids[column], np.full(len(values), says_member), confidence)
+    claims["either by ratio"] = claims["in by ratio"].merge(claims["out by ratio"])
+    return claims
 
 
 @dataclass(frozen=True)
@@ -166,8 +171,7 @@ def learn_threshold(
         with np.errstate(divide="ignore"):
             bounds = scipy.special.logit(rates)
     else:
-        ordered_odds = log_odds[order]
-        bounds = np.array([quick_mp_bound(rate, ordered_odds[: k + 1]) for k, rate in zip(cuts, rates, strict=True)])
+        bounds = quick_mp_bounds(rates, log_odds[order], cuts + 1)
     best = len(cuts) - 1 - int(np.argmax(bounds[::-1]))  # of equals, the one that keeps silent least
     return Threshold(float(ordered[cuts[best]]), float(bounds[best]))
 
@@ -190,7 +194,7 @@ class Choice:
 def choose(
     parameter: Parameter,
     claims: Mapping[str, Mapping[Order, Claims]],
-    memberships: Flags,
+    memberships: FlagTable,
     log_prior_odds: Floats,
     num_challenged: int,
     failure_prob: float,
@@ -256,7 +260,7 @@ class Guesses:
         return Guesses(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
 
-def make_guesses(claims: Claims, threshold: float, memberships: Flags, indices: Ints, log_odds: Floats) -> Guesses:
+def make_guesses(claims: Claims, threshold: float, memberships: FlagTable, indices: Ints, log_odds: Floats) -> Guesses:
     """The claims of sufficient confidence, compared with the truth.
 
     Args:

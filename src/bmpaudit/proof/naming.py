@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.special
 
-from bmpaudit.arrays import Flags, Floats, Ints
+from bmpaudit import _native
+from bmpaudit.arrays import Flags, Floats, Ints, as_bytes
+from bmpaudit.checks import thread_count
 from bmpaudit.proof.calibration import LearntMap
-from bmpaudit.proof.score_bins import ScoreBins, count_by_row, row_chunks
+from bmpaudit.proof.score_bins import ScoreBins
 
 MIN_STEP = 0.25
 """Smallest distance in log-odds over which it is counted how many more nodes a lower threshold would name."""
@@ -55,76 +57,123 @@ class BothSides:
 
 
 def count_named(
-    log_odds: npt.NDArray[np.floating[Any]],
-    memberships: Flags,
-    precision: Floats,
-    at_risk: float,
-    pulls: MapPulls | None = None,
+    log_odds: npt.NDArray[np.floating[Any]], memberships: Flags, precision: Floats, at_risk: float
 ) -> BothSides:
-    """Counts what calibrated log-odds name.
+    """Counts what calibrated log-odds name; the map that made them is taken as given.
 
     Args:
         log_odds: Calibrated log-odds, shape (J, K).
         memberships: The truth, shape (J, K).
         precision: Posterior probabilities from which on a node is named, ascending, shape (P,).
         at_risk: Posterior probability of the counts by node.
-        pulls: How each model has moved the map that made the log-odds; if None, the map is taken as given.
     """
-    nothing = np.zeros((len(log_odds), len(precision)))
-    at_members, at_non_members = (nothing, nothing) if pulls is None else (pulls.members, pulls.non_members)
-    return BothSides(
-        _count_side(log_odds, memberships, precision, at_risk, at_members, is_member=True),
-        _count_side(log_odds, memberships, precision, at_risk, at_non_members, is_member=False),
-    )
+    counter = NamingCounter(log_odds.shape, precision, at_risk, None, log_odds.dtype, thread_count(None))
+    counter.add(log_odds, memberships, slice(0, log_odds.shape[1]))
+    return counter.result()
 
 
-def _count_side(
-    log_odds: npt.NDArray[np.floating[Any]],
-    memberships: Flags,
-    precision: Floats,
-    at_risk: float,
-    pulls: Floats,
-    *,
-    is_member: bool,
-) -> NamedNodes:
-    num_models, num_nodes = log_odds.shape
-    # As far as the map may well be off: where numbers named bend, that is what counts.
-    step = np.maximum(MIN_STEP, 2 * pulls.std(axis=0) / math.sqrt(num_models))
-    wanted = (scipy.special.logit(precision) + np.stack([-step, 0 * step, step])).astype(log_odds.dtype)
-    thresholds = np.unique(wanted)
-    num_places = len(thresholds) + 1
-    reached, correct = np.zeros((2, num_models, num_places), dtype=np.int64)
-    node_named, node_wrong = np.zeros((2, num_nodes), dtype=np.int64)
-    risk = log_odds.dtype.type(scipy.special.logit(at_risk))
-    for rows in row_chunks(num_models, num_nodes):
-        values = log_odds[rows] if is_member else -log_odds[rows]
-        is_right = memberships[rows] if is_member else ~memberships[rows]
-        place = np.searchsorted(thresholds, values, side="right")
-        reached[rows] = count_by_row(place, num_places)
-        correct[rows] = count_by_row(place, num_places, is_right)
-        is_named = values >= risk
-        node_named += (is_named & is_right).sum(axis=0)
-        node_wrong += (is_named & ~is_right).sum(axis=0)
-    # Values at place p have reached the first p thresholds.
-    at = np.searchsorted(thresholds, wanted) + 1
-    lower, named, upper = (reached[:, ::-1].cumsum(axis=1)[:, ::-1].astype(np.float64)[:, each] for each in at)
-    lower_correct, named_correct, upper_correct = (
-        correct[:, ::-1].cumsum(axis=1)[:, ::-1].astype(np.float64)[:, each] for each in at
-    )
-    num_in = memberships.sum(axis=0, dtype=np.int64)
-    named_density = (lower - upper).mean(axis=0) / (2 * step)
-    correct_density = (lower_correct - upper_correct).mean(axis=0) / (2 * step)
-    return NamedNodes(
-        precision=precision,
-        named=named,
-        correct=named_correct,
-        named_effect=pulls * named_density,
-        correct_effect=pulls * correct_density,
-        at_risk=at_risk,
-        node_models=num_in if is_member else num_models - num_in,
-        node_named=node_named,
-        node_wrong=node_wrong,
-    )
+class NamingCounter:
+    """Counts what is named of J models, a block of nodes at a time.
+
+    Args:
+        shape: (J, K).
+        precision: Posterior probabilities from which on a node is named, ascending, shape (P,).
+        at_risk: Posterior probability of the counts by node.
+        pulls: How each model has moved the map that makes the log-odds; if None, the map is taken as given.
+        dtype: Type of the log-odds.
+        num_threads: Number of threads.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        precision: Floats,
+        at_risk: float,
+        pulls: MapPulls | None,
+        dtype: np.dtype[Any],
+        num_threads: int,
+    ) -> None:
+        num_models, num_nodes = shape
+        nothing = np.zeros((num_models, len(precision)))
+        self._precision, self._at_risk, self._num_threads = precision, at_risk, num_threads
+        self._pulls = MapPulls(nothing, nothing) if pulls is None else pulls
+        # As far as the map may well be off: where numbers named bend, that is what counts.
+        self._steps = [
+            np.maximum(MIN_STEP, 2 * pull.std(axis=0) / math.sqrt(num_models))
+            for pull in (self._pulls.members, self._pulls.non_members)
+        ]
+        wanted = [
+            (scipy.special.logit(precision) + np.stack([-step, 0 * step, step])).astype(dtype) for step in self._steps
+        ]
+        # A non-member is named up to minus the log-odds wanted: not from the next larger number on.
+        self._from = [wanted[0], np.nextafter(-wanted[1], dtype.type(np.inf))]
+        self._thresholds = np.unique(np.concatenate(self._from, axis=None))
+        self._reached, self._members = np.zeros((2, num_models, len(self._thresholds) + 1), dtype=np.int64)
+        self._risk = float(dtype.type(scipy.special.logit(at_risk)))
+        self._nodes = np.zeros((4, num_nodes), dtype=np.int64)
+        self._num_in = np.zeros(num_nodes, dtype=np.int64)
+
+    def add(self, log_odds: npt.NDArray[np.floating[Any]], memberships: Flags, nodes: slice) -> None:
+        """Counts calibrated log-odds and memberships of some nodes, both of shape (J, number of nodes)."""
+        values, flags = np.ascontiguousarray(log_odds), as_bytes(memberships)
+        _native.count_by_threshold(
+            values, flags, self._thresholds, self._num_threads, self._reached, self._members, None
+        )
+        named = np.zeros((4, values.shape[1]), dtype=np.int64)
+        _native.count_named_nodes(values, flags, self._risk, -self._risk, self._num_threads, named)
+        self._nodes[:, nodes] = named
+        self._num_in[nodes] = np.count_nonzero(memberships, axis=0)
+
+    def result(self) -> BothSides:
+        """What is named, after all nodes were added."""
+        # Values at place p have reached the first p thresholds.
+        reached, members = (
+            counts[:, ::-1].cumsum(axis=1)[:, ::-1].astype(np.float64) for counts in (self._reached, self._members)
+        )
+        from_members, from_non_members = (np.searchsorted(self._thresholds, each) + 1 for each in self._from)
+        in_named, in_wrong, out_wrong, out_named = self._nodes
+        num_models = len(reached)
+        return BothSides(
+            members=self._side(
+                [reached[:, at] for at in from_members],
+                [members[:, at] for at in from_members],
+                self._pulls.members,
+                self._steps[0],
+                (self._num_in, in_named, in_wrong),
+            ),
+            non_members=self._side(
+                [reached[:, :1] - reached[:, at] for at in from_non_members],
+                [(reached - members)[:, :1] - (reached - members)[:, at] for at in from_non_members],
+                self._pulls.non_members,
+                self._steps[1],
+                (num_models - self._num_in, out_named, out_wrong),
+            ),
+        )
+
+    def _side(
+        self,
+        named: list[Floats],
+        correct: list[Floats],
+        pulls: Floats,
+        step: Floats,
+        nodes: tuple[Ints, Ints, Ints],
+    ) -> NamedNodes:
+        """One side, from what is named and correct at lower log-odds, at those wanted, and at higher ones."""
+        named_density, correct_density = (
+            (lower - upper).mean(axis=0) / (2 * step) for lower, _, upper in (named, correct)
+        )
+        node_models, node_named, node_wrong = nodes
+        return NamedNodes(
+            precision=self._precision,
+            named=named[1],
+            correct=correct[1],
+            named_effect=pulls * named_density,
+            correct_effect=pulls * correct_density,
+            at_risk=self._at_risk,
+            node_models=node_models,
+            node_named=node_named,
+            node_wrong=node_wrong,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.special
 
-from bmpaudit.arrays import Flags, Floats
+from bmpaudit.arrays import Flags, Floats, Ints
 from bmpaudit.attack.rules import log_prior_odds
 from bmpaudit.errors import InputError
 from bmpaudit.samplers.floor import clopper_pearson
@@ -102,14 +102,20 @@ class PriorOdds:
         """Level at which the guesses have to hold so that guesses and priors together hold at `level`."""
         return level if self.num_draws == 0 else 1 - (1 - SHARE_FOR_PRIORS) * (1 - level)
 
-    def check_memberships(self, memberships: Flags, models: str) -> None:
-        """Raises `InputError` if there is no member or no non-member, or a node contradicts its exact prior."""
-        for is_member, name in ((True, "member"), (False, "non-member")):
-            if not (memberships if is_member else ~memberships)[:, self.is_uncertain].any():
+    def check_memberships(self, num_in: Ints, num_models: int, models: str) -> None:
+        """Raises `InputError` if there is no member or no non-member, or a node contradicts its exact prior.
+
+        Args:
+            num_in: Number of models that hold each node, shape (N,).
+            num_models: Number of models.
+            models: Which models, for messages.
+        """
+        for counts, name in ((num_in, "member"), (num_models - num_in, "non-member")):
+            if not counts[self.is_uncertain].any():
                 raise InputError(f"memberships of the {models} models must hold both sides, got no {name}")
         if self.num_draws == 0:
             surely = np.where(self.log_odds > 0, 1, 0)
-            is_wrong = ~self.is_uncertain & (memberships != surely.astype(np.bool_)).any(axis=0)
+            is_wrong = ~self.is_uncertain & (num_in != surely * num_models)
             if is_wrong.any():
                 node = int(is_wrong.argmax())
                 raise InputError(f"prior_prob is {surely[node]} for node {node}, but memberships say otherwise")

@@ -10,7 +10,8 @@ import scipy.special
 
 from bmpaudit.proof.anytime import LOG_WEIGHTS, STAKES, WEIGHT_OF_ALL, AnytimeBound
 from bmpaudit.proof.bounds import PRECISION, check_level, guesses_needed, most_provable
-from bmpaudit.proof.prove import FIRST_FIT, MIN_MODELS, Method, default_num_fitting
+from bmpaudit.proof.guessed import MIN_MODELS
+from bmpaudit.proof.prove import FIRST_FIT, Method, default_num_fitting
 
 
 def provable(num_challenged: int, level: float = 0.95, method: Method = "one-guess") -> float:

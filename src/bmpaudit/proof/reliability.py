@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.special
 
-from bmpaudit.arrays import Flags, Floats, Ints
+from bmpaudit import _native
+from bmpaudit.arrays import Flags, Floats, Ints, as_bytes
+from bmpaudit.checks import thread_count
 from bmpaudit.plain import plain
 from bmpaudit.proof.calibration import checked_log_odds
-from bmpaudit.proof.score_bins import row_chunks
 
 EDGES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.99, 0.999, 1.0)
 
@@ -72,14 +73,43 @@ def reliability(log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> 
         InputError: if shapes differ, there is no member or no non-member, or log-odds are NaN.
     """
     values, truth = checked_log_odds(log_odds, memberships)
-    edges = np.array(EDGES)
-    num_bins = len(edges) - 1
-    number, total, members = np.zeros((3, num_bins))
-    for rows in row_chunks(*values.shape):
-        stated = scipy.special.expit(values[rows].astype(np.float64)).ravel()
-        place = np.clip(np.searchsorted(edges, stated, side="right") - 1, 0, num_bins - 1)
-        number += np.bincount(place, minlength=num_bins)
-        total += np.bincount(place, stated, num_bins)
-        members += np.bincount(place, truth[rows].ravel(), num_bins)
-    with np.errstate(invalid="ignore"):
-        return Reliability(edges, number.astype(np.int64), total / number, members / number)
+    counter = ReliabilityCounter(len(values), values.dtype, thread_count(None))
+    counter.add(values, truth)
+    return counter.result()
+
+
+class ReliabilityCounter:
+    """Compares stated probabilities with the truth, a block of nodes at a time.
+
+    Args:
+        num_models: J.
+        dtype: Type of the log-odds.
+        num_threads: Number of threads.
+    """
+
+    def __init__(self, num_models: int, dtype: np.dtype[Any], num_threads: int) -> None:
+        exact = scipy.special.logit(np.array(EDGES[1:-1]))
+        rounded = exact.astype(dtype)
+        # The smallest number of that type that reaches an edge.
+        self._thresholds = np.where(rounded < exact, np.nextafter(rounded, dtype.type(np.inf)), rounded)
+        self._num_threads = num_threads
+        self._number, self._members = np.zeros((2, num_models, len(exact) + 1), dtype=np.int64)
+        self._total = np.zeros((num_models, len(exact) + 1))
+
+    def add(self, log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> None:
+        """Counts log-odds and memberships of some nodes, both of shape (J, number of nodes)."""
+        _native.count_by_threshold(
+            np.ascontiguousarray(log_odds),
+            as_bytes(memberships),
+            self._thresholds,
+            self._num_threads,
+            self._number,
+            self._members,
+            self._total,
+        )
+
+    def result(self) -> Reliability:
+        """The comparison, after all nodes were added."""
+        number, total, members = (counts.sum(axis=0) for counts in (self._number, self._total, self._members))
+        with np.errstate(invalid="ignore"):
+            return Reliability(np.array(EDGES), number, total / number, members / number)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.arrays import Flags, Floats, Ints
-from bmpaudit.attack.student_features import evenly_spaced
+from bmpaudit import _native
+from bmpaudit.arrays import Flags, Floats, Ints, as_bytes
+from bmpaudit.checks import thread_count
 from bmpaudit.errors import InputError
+from bmpaudit.tables import evenly_spaced
 
 MAX_CHALLENGES = 20_000_000
 """Beyond that many, evenly spaced nodes are looked at."""
@@ -25,7 +26,7 @@ KNOT_SHARES = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05, 0.02, 0.01
 """Shares of the challenges above, and below, each knot."""
 
 MIN_BEYOND_KNOT = 50  # challenges
-MAX_CHUNK = 2**22  # challenges looked at once
+AnyFloats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,28 +48,29 @@ class ScoreBins:
     num_members: Ints
 
     @classmethod
-    def of(cls, scores: npt.NDArray[np.floating[Any]], memberships: Flags) -> ScoreBins:
+    def of(cls, scores: AnyFloats, memberships: Flags, *, num_threads: int | None = None) -> ScoreBins:
         """Bins of scores, shape (J, K) as memberships; ±∞ is allowed.
 
         Raises:
             InputError: if all scores are the same.
         """
         num_models, num_nodes = scores.shape
-        if scores.size > MAX_CHALLENGES:
-            nodes = evenly_spaced(np.arange(num_nodes), max(1, MAX_CHALLENGES // num_models))
+        nodes = looked_at(num_models, num_nodes)
+        if len(nodes) < num_nodes:
             scores, memberships = scores[:, nodes], memberships[:, nodes]
-        ordered = np.clip(np.sort(scores, axis=None), -LARGEST_SCORE, LARGEST_SCORE)
+        scores = np.ascontiguousarray(scores)
+        ordered = scores.flatten()
+        _native.sort_numbers(ordered)
+        np.clip(ordered, -LARGEST_SCORE, LARGEST_SCORE, out=ordered)
         if ordered[0] == ordered[-1]:
             raise InputError(f"log-odds must differ, got {ordered[0]:g} for all challenges")
         edges = _bin_edges(ordered)
         size = np.diff(edges)
-        mean = np.add.reduceat(ordered / size.repeat(size).astype(np.float64), edges[:-1])
-        first_of_next = ordered[edges[1:-1]]
+        mean = np.add.reduceat(ordered, edges[:-1], dtype=np.float64) / size
         in_bin, members = np.zeros((2, num_models, len(size)), dtype=np.int64)
-        for rows in row_chunks(*scores.shape):
-            place = np.searchsorted(first_of_next, scores[rows], side="right")
-            in_bin[rows] = count_by_row(place, len(size))
-            members[rows] = count_by_row(place, len(size), memberships[rows])
+        _native.count_by_threshold(
+            scores, as_bytes(memberships), ordered[edges[1:-1]], thread_count(num_threads), in_bin, members, None
+        )
         return cls(mean, _knots(ordered), in_bin, members)
 
     @property
@@ -77,21 +79,12 @@ class ScoreBins:
         return len(self.num_challenges)
 
 
-def row_chunks(num_rows: int, num_columns: int) -> Iterator[slice]:
-    """Parts of the rows of a large array, few enough to work on at once."""
-    step = max(1, MAX_CHUNK // max(num_columns, 1))
-    for first in range(0, num_rows, step):
-        yield slice(first, min(first + step, num_rows))
+def looked_at(num_models: int, num_nodes: int) -> Ints:
+    """Positions of the nodes whose scores go into bins."""
+    return evenly_spaced(np.arange(num_nodes), max(1, MAX_CHALLENGES // num_models))
 
 
-def count_by_row(place: npt.NDArray[np.intp], num_places: int, is_counted: Flags | None = None) -> Ints:
-    """How often each place from 0 to `num_places` - 1 occurs in each row, shape (rows, num_places)."""
-    flat = place + num_places * np.arange(len(place))[:, None]
-    counted = flat.ravel() if is_counted is None else flat[is_counted]
-    return np.bincount(counted, minlength=len(place) * num_places).reshape(len(place), num_places)
-
-
-def _bin_edges(ordered: npt.NDArray[np.floating[Any]]) -> Ints:
+def _bin_edges(ordered: AnyFloats) -> Ints:
     """Where bins begin and end: of equal size in the middle, half as large step by step towards the ends."""
     num = len(ordered)
     equal = np.linspace(0, num, NUM_BINS + 1)
@@ -103,7 +96,7 @@ def _bin_edges(ordered: npt.NDArray[np.floating[Any]]) -> Ints:
     return np.unique(np.concatenate([[0], inner, [num]]))
 
 
-def _knots(ordered: npt.NDArray[np.floating[Any]]) -> Floats:
+def _knots(ordered: AnyFloats) -> Floats:
     last = len(ordered) - 1
     beyond = [int(share * last) for share in KNOT_SHARES if share * len(ordered) >= MIN_BEYOND_KNOT]
     places = [0, *beyond, *(last - number for number in beyond), last]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,12 +12,15 @@ from bmpaudit import registry
 from bmpaudit.arrays import Flags, Floats
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.not_auditable import can_be_attacked
-from bmpaudit.attack.scoring import MAX_BLOCK, rounds, score_round
+from bmpaudit.attack.scoring import rounds, score_round
 from bmpaudit.errors import InputError
 from bmpaudit.interfaces import Attack
 from bmpaudit.proof.guesses import Claims, Order, most_confident
+from bmpaudit.tables import node_blocks
 
 ClaimsByOrder: TypeAlias = Mapping[Order, Claims]
+Share: TypeAlias = Callable[[float], None]
+"""Is called with the share of some work that is done, from 0 to 1."""
 
 
 class SaysNothingError(InputError):
@@ -65,6 +68,7 @@ def claims_of_attack(
     log_prior_odds: Floats,
     is_allowed: Flags,
     num_threads: int,
+    report: Share = lambda _: None,
 ) -> ClaimsByOrder:
     """The most confident statements about each model, by a fit on other models.
 
@@ -75,6 +79,7 @@ def claims_of_attack(
         log_prior_odds: log η of all nodes, shape (N,).
         is_allowed: Nodes that statements may be made about, shape (N,).
         num_threads: Number of threads.
+        report: Called with the share of the work that is done.
 
     Raises:
         InputError: if the attack fails, or scores are NaN or of the wrong shape.
@@ -83,26 +88,25 @@ def claims_of_attack(
     models, fitting = source.seen(models), None if fitting is None else source.seen(fitting)
     nodes = models.nodes
     claims: dict[Order, Claims] = {}
-    lowest, highest, num_scored = np.inf, -np.inf, 0
-    width = max(1, MAX_BLOCK // models.num_models)
-    for first in range(0, len(nodes), width):
-        block = nodes[first : first + width]
+    num_scored = 0
+    for span in node_blocks(len(nodes), models.num_models + (0 if fitting is None else fitting.num_models)):
+        block = nodes[span]
         scores = np.empty((models.num_models, len(block)))
         is_scored = is_allowed[block]
         for each in rounds(source.attack, models, fitting):
-            made = score_round(source.attack, each.about(block), num_threads=num_threads, is_asked=is_allowed[block])
-            scores[each.rows] = made.log_likelihood_ratio
-            is_scored &= can_be_attacked(block, made.not_auditable)
-        if not is_scored.any():
-            continue
-        num_scored += int(is_scored.sum())
-        values = scores[:, is_scored]
-        lowest, highest = min(lowest, float(values.min())), max(highest, float(values.max()))
-        for order, surest in most_confident(scores, log_prior_odds[block], is_scored, block).items():
-            claims[order] = claims[order].merge(surest) if order in claims else surest
+            part = score_round(source.attack, each.about(block), num_threads=num_threads, is_asked=is_allowed[block])
+            scores[each.rows] = part.log_likelihood_ratio
+            is_scored &= can_be_attacked(block, part.not_auditable)
+        if is_scored.any():
+            num_scored += int(is_scored.sum())
+            made = most_confident(scores, log_prior_odds[block], is_scored, block, num_threads=num_threads)
+            for order, surest in made.items():
+                claims[order] = claims[order].merge(surest) if order in claims else surest
+        report(span.stop / len(nodes))
     if not num_scored:
         num_fitting = models.num_models if fitting is None else fitting.num_models
         raise SaysNothingError(f"attack {source.name}: no node can be attacked with {num_fitting} models to fit on")
+    lowest, highest = -claims["out by ratio"].confidence.max(), claims["in by ratio"].confidence.max()
     if fitting is None and lowest == highest:
         raise SaysNothingError(f"attack {source.name}: scores must differ, got {lowest:g} for all models and nodes")
     return claims

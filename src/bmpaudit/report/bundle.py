@@ -26,8 +26,9 @@ def bundle(entry: str, read: Callable[[str], str]) -> str:
     """The modules that an entry module needs, and the entry itself, as one script without imports.
 
     Each module becomes a function that runs once and returns its exports, modules before those that import them, so
-    names that are not exported never meet. Understood are `import {a, b as c} from './name.js';` and `export` before
-    `const`, `class`, `function` and `async function`, all at the start of a line.
+    names that are not exported never meet. A module may `await` at its top level. Understood are
+    `import {a, b as c} from './name.js';` and `export` before `const`, `class`, `function` and `async function`, all at
+    the start of a line.
 
     Args:
         entry: Source of the first module.
@@ -39,7 +40,8 @@ def bundle(entry: str, read: Callable[[str], str]) -> str:
     """
     modules: dict[str, _Module] = {}
     _collect("entry", entry, read, [], modules)
-    script = "(() => {\n'use strict';\n" + "".join(_wrapped(each, modules) for each in modules.values()) + "})();\n"
+    code = "".join(_wrapped(each, modules) for each in modules.values())
+    script = f"(async () => {{\n'use strict';\n{code}}})();\n"
     found = ENDS_SCRIPT.search(script)
     if found:
         raise ValueError(f"the script must not contain {found[0]!r}, which a page reads as its end")
@@ -92,7 +94,7 @@ def _wrapped(module: _Module, modules: dict[str, _Module]) -> str:
             raise ValueError(f"{module.name}.js uses the name {_variable(other)}, which is that of a module")
     returned = f"return {{{', '.join(module.exports)}}};"
     body = "\n".join([*lines, module.code, returned])
-    return f"const {_variable(module.name)} = (() => {{\n{body}\n}})();\n"
+    return f"const {_variable(module.name)} = await (async () => {{\n{body}\n}})();\n"
 
 
 def _variable(name: str) -> str:

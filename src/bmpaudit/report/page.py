@@ -11,17 +11,19 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+from bmpaudit.errors import DataError
 from bmpaudit.report.bundle import bundle
 
+DATA = re.compile(r'<script type="text/plain" id="data">([^<]*)</script>')
 SCRIPT_OF_PART = re.compile(r'data-script="(\w+)"')
 
 
 def render_page(data: Mapping[str, Any]) -> str:
     """The page of an audit.
 
-    Whatever the names in the data are, they are shown and not run: the data are JSON in which no character can end a
-    script or begin a tag, the scripts put it into the document as text, and the page's Content-Security-Policy
-    admits no script but the two that are in it, and no request.
+    Whatever the names in the data are, they are shown and not run: the data are JSON, deflated and in base64, which no
+    character of a name survives in; the scripts put it into the document as text, and the page's
+    Content-Security-Policy admits no script but the two that are in it, and no request.
 
     Args:
         data: What the page shows, by the keys that `docs/report-page.md` lists; numbers finite or None.
@@ -30,7 +32,8 @@ def render_page(data: Mapping[str, Any]) -> str:
         ValueError: if a number is NaN or infinite.
     """
     application = _application()
-    library, library_hash = _library()
+    library = _library()
+    library_hash = _source_hash(zlib.decompress(library).decode())
     policy = (
         f"default-src 'none'; script-src {_source_hash(application)} {library_hash}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -40,12 +43,26 @@ def render_page(data: Mapping[str, Any]) -> str:
         "title": html.escape(str(data["title"])),
         "verdict": html.escape(str(data["verdict"])),
         "style": _part("page.css"),
-        "data": _json_for_script(data),
-        "library": library,
+        # In ASCII, and without NaN, which is no JSON.
+        "data": _packed(zlib.compress(json.dumps(data, allow_nan=False, separators=(",", ":")).encode())),
+        "library": _packed(library),
         "application": application,
     }
     # In one pass, so that a name that looks like a placeholder stays a name.
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _part("page.html"))
+
+
+def data_of_page(page: str) -> dict[str, Any]:
+    """The data that a page was made of, from the text of its file.
+
+    Raises:
+        DataError: if it is not a page of an audit.
+    """
+    found = DATA.search(page)
+    if found is None:
+        raise DataError("not the page of an audit: it holds no data")
+    data: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(found[1])))
+    return data
 
 
 @functools.cache
@@ -62,24 +79,20 @@ def _part(name: str) -> str:
     return (files("bmpaudit.report") / "page_parts" / name).read_text(encoding="utf-8")
 
 
-def _json_for_script(data: Mapping[str, Any]) -> str:
-    r"""JSON that is safe inside a script element, and the same value to a JSON parser.
-
-    >>> _json_for_script({"name": "</script>&"})
-    '{"name":"\\u003c/script\\u003e\\u0026"}'
-    """
-    # In ASCII: U+2028 and U+2029, which end lines in JavaScript, are escaped too.
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)
+def library_version() -> str:
+    """The version of plotly.js, as its first lines state it."""
+    found = re.search(rb"plotly\.js .*?v(\S+)", zlib.decompressobj().decompress(_library(), 200))
+    return "" if found is None else found[1].decode()
 
 
 @functools.cache
-def _library() -> tuple[str, str]:
-    """Plotly, deflated to two fifths as base64, and the hash by which the page's policy knows it inflated."""
-    from plotly.offline import get_plotlyjs
+def _library() -> bytes:
+    """The part of plotly.js that draws charts with axes, deflated (`scripts/pack_plotly.py`)."""
+    return (files("bmpaudit.report") / "plotly" / "plotly-cartesian.min.js.zlib").read_bytes()
 
-    source: str = get_plotlyjs()
-    return base64.b64encode(zlib.compress(source.encode(), 9)).decode(), _source_hash(source)
+
+def _packed(deflated: bytes) -> str:
+    return base64.b64encode(deflated).decode()
 
 
 def _source_hash(script: str) -> str:

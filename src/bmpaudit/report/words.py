@@ -105,6 +105,25 @@ def count(value: int, noun: str, plural: str | None = None) -> str:
     return f"{value:,} {noun if value == 1 else plural or f'{noun}s'}"
 
 
+def duration(seconds: float) -> str:
+    """A time, to about two digits.
+
+    >>> duration(0.04), duration(8.2), duration(200.0), duration(7_300.0), duration(400_000.0)
+    ('0.0 s', '8.2 s', '3 min 20 s', '2 h 2 min', '4 d 15 h')
+    """
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for (unit, size), (smaller, part) in (
+        (("d", 86_400), ("h", 3_600)),
+        (("h", 3_600), ("min", 60)),
+        (("min", 60), ("s", 1)),
+    ):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // part} {smaller}"
+    return f"{whole} s"
+
+
 def listed(items: Sequence[str]) -> str:
     """Several things in a sentence.
 

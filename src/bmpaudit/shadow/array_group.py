@@ -13,8 +13,7 @@ import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
 
 from bmpaudit.errors import DataError, InputError
-
-MODELS_PER_CHUNK = 32
+from bmpaudit.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK
 
 
 class ArrayKind(NamedTuple):
@@ -76,7 +75,7 @@ class ArrayGroup:
             self._group.create_array(
                 name,
                 shape=(0, *kind.extent),
-                chunks=(MODELS_PER_CHUNK, *kind.extent),
+                chunks=(MODELS_PER_CHUNK, *(min(extent, NODES_PER_CHUNK) for extent in kind.extent)),
                 dtype=kind.dtype,
                 fill_value=kind.fill,
                 serializer=BytesCodec(),

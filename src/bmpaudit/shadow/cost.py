@@ -52,17 +52,20 @@ def estimate_cost(
     plan.check_trusted()
     engine = make_engine(graph, plan)
     threads = threads_for(engine, num_threads)
-    count = TRIALS_PER_THREAD * threads
+    # Processes take seconds to start, and would be timed with the models.
+    trial_threads = 1 if getattr(engine, "starts_processes", False) else threads
+    count = TRIALS_PER_THREAD * trial_threads
     memberships = draw_memberships(graph, plan.sampler, count, plan.seed, num_threads=threads)
     batch = ShadowBatch.empty(graph, plan, np.arange(count), memberships, keep_logits)
     start = time.perf_counter()
-    engine.fill(batch, threads, lambda _: None)
+    engine.fill(batch, trial_threads, lambda _: None)
     seconds = (time.perf_counter() - start) / count
-    at_once = min(threads, os.cpu_count() or 1) if getattr(engine, "trains_in_parallel", False) else 1
+    cores = (os.cpu_count() or 1) if getattr(engine, "trains_in_parallel", False) else 1
+    seconds_per_model = seconds * min(trial_threads, cores)
     floats = batch.statistics[:, 0].size + (0 if batch.logits is None else batch.logits[:, 0].size)
     return Cost(
         num_models=num_models,
-        seconds=seconds * num_models,
+        seconds=seconds_per_model * num_models / min(threads, cores),
         disk_bytes=num_models * (4 * floats + graph.num_nodes // 8),
-        seconds_per_model=seconds * at_once,
+        seconds_per_model=seconds_per_model,
     )

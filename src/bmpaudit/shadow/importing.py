@@ -9,11 +9,11 @@ import numpy as np
 from bmpaudit.errors import InputError
 from bmpaudit.files import folder_lock
 from bmpaudit.graph import Graph
-from bmpaudit.shadow.array_group import MODELS_PER_CHUNK
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ShadowRuns
 from bmpaudit.shadow.store import ShadowStore
+from bmpaudit.tables import MODELS_PER_CHUNK, FlagTable, FloatTable, model_blocks, take_rows
 
 
 def import_runs(graph: Graph, plan: ShadowPlan, runs: ShadowRuns, folder: str | Path) -> ShadowRuns:
@@ -59,17 +59,22 @@ def _check(graph: Graph, plan: ShadowPlan, runs: ShadowRuns) -> None:
             f"statistics must be of every combination of the plan's queries and releases: {', '.join(wanted)}, "
             f"got {', '.join(runs.statistics) or 'none'}"
         )
-    is_empty = ~runs.memberships.any(axis=1)
-    if is_empty.any():
-        raise InputError(f"every model must have at least one member, got none for model {runs.indices[is_empty][0]}")
+    for rows in model_blocks(*runs.memberships.shape):
+        is_empty = ~runs.memberships[rows].any(axis=1)
+        if is_empty.any():
+            model = runs.indices[rows][is_empty][0]
+            raise InputError(f"every model must have at least one member, got none for model {model}")
 
 
 def _check_nothing_else_is_there(store: ShadowStore, runs: ShadowRuns) -> None:
     there = store.read()
     common = np.isin(runs.indices, there.indices)
-    pairs: list[tuple[np.ndarray, np.ndarray]] = [(runs.indices, there.indices), (runs.memberships, there.memberships)]
+    pairs: list[tuple[FlagTable | FloatTable, FlagTable | FloatTable]] = [(runs.memberships, there.memberships)]
     pairs += [(runs.statistics[name], there.statistics[name]) for name in there.statistics]
-    if any(not np.array_equal(new[common], old) for new, old in pairs):
+    is_same = np.array_equal(runs.indices[common], there.indices)
+    for new, old in ((take_rows(table, common), stored) for table, stored in pairs if is_same):
+        is_same &= all(np.array_equal(new[rows], old[rows]) for rows in model_blocks(*old.shape))
+    if not is_same:
         raise InputError(
             f"{store.folder} holds {there.num_models:,} models trained elsewhere that are not among these; "
             "use a new folder"

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,11 @@ from bmpaudit.files import folder_lock
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Engine, Progress
 from bmpaudit.samplers import draw_memberships
-from bmpaudit.shadow.array_group import MODELS_PER_CHUNK
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ShadowRuns
 from bmpaudit.shadow.store import ShadowStore
+from bmpaudit.tables import MODELS_PER_CHUNK
 
 SECONDS_BETWEEN_WRITES = 5.0  # what a kill can cost at most, but for the models in work
 
@@ -48,8 +49,7 @@ def make_engine(graph: Graph, plan: ShadowPlan) -> Engine:
 def threads_for(engine: Engine, num_threads: int | None) -> int:
     """Number of threads to train on.
 
-    If not given, all cores for an engine that says of itself that it `trains_in_parallel`, and one for others: models
-    this small gain nothing from several PyTorch threads, and lose much on a busy machine.
+    If not given, all cores for an engine that says of itself that it `trains_in_parallel`, and one for others.
     """
     if num_threads is None and not getattr(engine, "trains_in_parallel", False):
         return 1
@@ -82,7 +82,7 @@ def train_shadows(
         plan: What to train; a folder made for another plan or graph is refused.
         num_models: J; may be raised later.
         folder: Where to keep them (see `ShadowStore`); its lock is held meanwhile.
-        num_threads: Number of threads; if not given all cores, and one for the torch engine.
+        num_threads: Number of threads, with the torch engine of processes; if not given all cores.
         keep_logits: Whether to keep what each view gives out beside the statistics.
         progress: Called with the number of models done so far.
         report: Called with a message for damage that was found; a warning if not given.
@@ -106,7 +106,7 @@ def train_shadows(
         if num_done < num_models:
             engine = make_engine(graph, plan)
             threads = threads_for(engine, num_threads)
-            with _Writer(store) as writer:
+            with _Writer(store) as writer, _closing(engine):
                 for todo in _pieces(done, threads):
                     batch = _new_batch(graph, plan, todo, store.keep_logits, drawing_threads)
                     try:
@@ -116,6 +116,15 @@ def train_shadows(
                     num_done += len(todo)
                     progress(num_done)
         return store.read(num_models)
+
+
+@contextmanager
+def _closing(engine: Engine) -> Iterator[None]:
+    """Ends what an engine has started, if it has a method `close`."""
+    try:
+        yield
+    finally:
+        getattr(engine, "close", lambda: None)()
 
 
 def _pieces(done: Flags, threads: int) -> Iterator[Ints]:
@@ -129,6 +138,7 @@ def _pieces(done: Flags, threads: int) -> Iterator[Ints]:
             todo = todo[size:]
             a_second = trained / max(time.monotonic() - start_of_run, 1e-9)
             size = int(np.clip(SECONDS_BETWEEN_WRITES * a_second, threads, MODELS_PER_CHUNK))
+            size -= size % threads if size > threads else 0  # no thread is idle while others train the last model
 
 
 def _new_batch(graph: Graph, plan: ShadowPlan, indices: Ints, keep_logits: bool, num_threads: int) -> ShadowBatch:

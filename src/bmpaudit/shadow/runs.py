@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from bmpaudit.arrays import Flags, Floats32, Ints
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.margin import label_margin
+from bmpaudit.tables import FlagTable, FloatTable
 
 SUM_TOLERANCE = 1e-3
 """How far from 1 the sum of a node's probabilities may be."""
@@ -27,6 +28,9 @@ class ProbabilitiesConvertedWarning(UserWarning):
 class ShadowRuns:
     """Memberships and statistics of J finished shadow models on N nodes.
 
+    Tables of shape (J, N) are NumPy arrays, or read from the store when they are indexed (`tables.LazyTable`) if that
+    would take too much memory; `table[:, nodes]` gives an array in either case, and `np.asarray(table)` the whole.
+
     Attributes:
         indices: Number of each model in its plan, ascending, shape (J,).
         memberships: Whether each node was in each model's sample, shape (J, N).
@@ -35,14 +39,17 @@ class ShadowRuns:
         train_accuracy: Of each model on its sample, shape (J,); NaN where unknown.
         held_out_accuracy: Of each model on all other nodes, shape (J,); NaN where unknown.
         failed: Numbers of models that failed (no finite parameters, or an empty sample) and are left out.
+        neighbour_means: By release and query, the graph and the mean statistic of each node's neighbours, shape (J, N),
+            once an attack has asked for it.
     """
 
     indices: Ints
-    memberships: Flags
-    statistics: Mapping[str, Floats32]
+    memberships: FlagTable
+    statistics: Mapping[str, FloatTable]
     train_accuracy: Floats32
     held_out_accuracy: Floats32
     failed: tuple[int, ...] = ()
+    neighbour_means: dict[str, dict[str, tuple[Graph, FloatTable]]] = field(default_factory=dict, repr=False)
 
     @property
     def num_models(self) -> int:

@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.arrays import Flags
+from bmpaudit.arrays import Flags, Ints
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import atomic_write, remove_leftovers
 from bmpaudit.graph import Graph
 from bmpaudit.plain import to_json
 from bmpaudit.samplers import draw_memberships
-from bmpaudit.shadow.array_group import MODELS_PER_CHUNK, ArrayGroup, ArrayKind
+from bmpaudit.shadow.array_group import ArrayGroup, ArrayKind
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
 from bmpaudit.shadow.differences import difference
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ShadowRuns
+from bmpaudit.shadow.stored_table import StoredTable, reading
+from bmpaudit.tables import MODELS_PER_CHUNK, FlagTable, fits_in_memory, new_flags
 
 PLAN_FILE = "shadows.json"
 
@@ -129,34 +131,42 @@ class ShadowStore:
     def read(self, num_models: int | None = None) -> ShadowRuns:
         """The finished ones of the first `num_models` models, or of all.
 
+        Tables too large to be held in memory (`tables.MOST_IN_MEMORY`) are read from the folder when they are used.
+
         Raises:
             DataError: if data is damaged or missing.
         """
-        try:
+        with reading(self.folder):
             done = self.is_done[:num_models]
             failed = np.asarray(self.arrays["failed"][:num_models]) & done
             usable = done & ~failed
-
-            def get(name: str) -> npt.NDArray[Any]:
-                return np.asarray(self.arrays[name][:num_models])[usable]
-
-            runs = ShadowRuns(
-                indices=np.flatnonzero(usable),
-                memberships=get("memberships"),
-                statistics={view.name: get(f"statistic_{view.name}") for view in self.plan.views},
-                train_accuracy=get("train_accuracy"),
-                held_out_accuracy=get("held_out_accuracy"),
-                failed=tuple(np.flatnonzero(failed).tolist()),
+            train_accuracy, held_out_accuracy = (
+                np.asarray(self.arrays[name][:num_models])[usable] for name in ("train_accuracy", "held_out_accuracy")
             )
-        except (KeyError, ValueError, RuntimeError) as damage:  # Zarr's codecs raise either of the last two
-            raise DataError(f"{self.folder}: damaged: {damage}") from None
-        # A chunk that was lost reads as its fill value.
-        is_there = {"memberships": runs.memberships.any(axis=1)}
-        is_there |= {f"statistic_{name}": np.isfinite(rows).all(axis=1) for name, rows in runs.statistics.items()}
-        for name, present in is_there.items():
-            if not present.all():
-                raise DataError(f"{self.folder}: damaged: {name} of model {runs.indices[~present][0]} is missing")
-        return runs
+            stored = {view.name: self.arrays[f"statistic_{view.name}"] for view in self.plan.views}
+        indices = np.flatnonzero(usable)
+        tables = {view: StoredTable(self.folder, array, indices) for view, array in stored.items()}
+        return ShadowRuns(
+            indices=indices,
+            memberships=self._memberships(indices),
+            statistics={view: table[:] if fits_in_memory(table.nbytes) else table for view, table in tables.items()},
+            train_accuracy=train_accuracy,
+            held_out_accuracy=held_out_accuracy,
+            failed=tuple(np.flatnonzero(failed).tolist()),
+        )
+
+    def _memberships(self, indices: Ints) -> FlagTable:
+        """Who is in the sample of each of some models; one bit each if they are many."""
+        flags = new_flags(len(indices), self.graph.num_nodes)
+        for start in range(0, int(indices[-1]) + 1 if len(indices) else 0, MODELS_PER_CHUNK):
+            first, last = np.searchsorted(indices, (start, start + MODELS_PER_CHUNK))
+            with reading(self.folder):
+                chunk = np.asarray(self.arrays["memberships"][start : start + MODELS_PER_CHUNK])
+            flags[first:last] = rows = chunk[indices[first:last] - start]
+            if not rows.any(axis=1).all():  # a chunk that was lost reads as its fill value
+                model = indices[first:last][~rows.any(axis=1)][0]
+                raise DataError(f"{self.folder}: damaged: memberships of model {model} is missing")
+        return flags
 
     def _check_plan(self, read_only: bool) -> None:
         path = self.folder / PLAN_FILE

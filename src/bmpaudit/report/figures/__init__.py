@@ -13,8 +13,9 @@ from bmpaudit.report.figures.posteriors import posteriors, shuffled_posteriors
 from bmpaudit.report.figures.prior_against_epsilon import prior_against_epsilon
 from bmpaudit.report.figures.regions import ErrorRates, regions
 from bmpaudit.report.figures.reliability import reliability
+from bmpaudit.report.figures.render import SavedFigure, render, save_figure
 from bmpaudit.report.figures.roc import roc
-from bmpaudit.report.figures.style import SavedFigure, Width, save_figure, write_figure
+from bmpaudit.report.figures.style import Width
 
 __all__ = [
     "BinnedQuartiles",
@@ -32,8 +33,8 @@ __all__ = [
     "prior_against_epsilon",
     "regions",
     "reliability",
+    "render",
     "roc",
     "save_figure",
     "shuffled_posteriors",
-    "write_figure",
 ]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -21,7 +19,6 @@ from bmpaudit.report.figures.style import (
     colour,
     dashes,
     legend_above,
-    look,
     new_figure,
     plain,
     styled,
@@ -93,11 +90,3 @@ def _label_certainty(axes: Axes, certainty: Floats, places: Floats) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticklabels([f"{100 * value:g}" for value in certainty])
     axes.set_xlabel("certainty [%]")
-
-
-def to_svg(figure: Figure) -> bytes:
-    """The figure as SVG, text as outlines; the same figure gives the same bytes."""
-    written = io.BytesIO()
-    with look(), matplotlib.rc_context({"svg.hashsalt": "bmpaudit", "svg.fonttype": "path"}):
-        figure.savefig(written, format="svg", metadata={"Date": None}, transparent=True)
-    return written.getvalue()

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.special
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
 from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
-from bmpaudit.proof import ExposureCurve
 from bmpaudit.report.figures.style import (
     REFERENCE,
     Width,
     colour,
     dashes,
     legend_above,
+    log_odds,
     new_figure,
     note,
     plain,
@@ -25,6 +25,9 @@ from bmpaudit.report.figures.style import (
     vector,
 )
 from bmpaudit.report.words import confidence, count
+
+if TYPE_CHECKING:
+    from bmpaudit.proof import ExposureCurve
 
 LOG_FROM = 30.0  # ratio of the largest to the smallest number from which on a logarithmic axis shows more
 BAND = 0.2
@@ -62,7 +65,7 @@ def exposure(
     is_log = _needs_log_axis(values)
     bottom = 0.7 * values[values > 0].min() if is_log else 0.0  # a logarithmic axis has no place for 0
     for place, (label, curve) in enumerate(curves.items()):
-        x, look = scipy.special.logit(curve.precision), {"color": colour(place), "linestyle": dashes(place)}
+        x, look = log_odds(curve.precision), {"color": colour(place), "linestyle": dashes(place)}
         (line,) = axes.plot(x, curve.correct.mean, **look, zorder=3)
         low, high = (np.maximum(limit, bottom) for limit in (curve.reach.low, curve.reach.high))
         axes.fill_between(x, low, high, color=colour(place), alpha=BAND, linewidth=0)
@@ -73,7 +76,7 @@ def exposure(
         handles.append(line)
     if without_model and any(without_model.values()):
         certainty, number = vector("certainty", list(without_model)), vector("number", list(without_model.values()))
-        (line,) = axes.plot(scipy.special.logit(certainty), number, color=REFERENCE, linestyle=":", marker="x")
+        (line,) = axes.plot(log_odds(certainty), number, color=REFERENCE, linestyle=":", marker="x")
         line.set_label("without a model")
         handles.append(line)
     if is_log:
@@ -83,7 +86,7 @@ def exposure(
     else:
         axes.set_ylim(0, max(1.05 * max(float(curve.reach.high.max()) for curve in curves.values()), 1.0))
     every = np.unique(np.concatenate([curve.precision for curve in curves.values()]))
-    axes.set_xticks(scipy.special.logit(every), [f"{100 * precision:g}" for precision in every])
+    axes.set_xticks(log_odds(every), [f"{100 * precision:g}" for precision in every])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set(xlabel="certainty of each name [%]", ylabel=value_label)
     first = next(iter(curves.values()))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -28,6 +27,7 @@ from bmpaudit.report.figures.style import (
 from bmpaudit.report.words import signed
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
 ROW_HEIGHT = 0.165
@@ -125,6 +125,8 @@ def _annotate_difference(axes: Axes, table: pd.DataFrame, factor: str, value: st
 
 
 def _levels(table: pd.DataFrame, column: str) -> list[Any]:
+    import pandas as pd
+
     series = table[column]
     present: NDArray[Any] = series.dropna().unique()
     if isinstance(series.dtype, pd.CategoricalDtype):

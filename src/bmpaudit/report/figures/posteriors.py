@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -14,7 +15,6 @@ from matplotlib.lines import Line2D
 
 from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
-from bmpaudit.estimation.posterior import Posterior
 from bmpaudit.report.figures.style import (
     BLACK,
     BLUE,
@@ -32,6 +32,9 @@ from bmpaudit.report.figures.style import (
     styled,
 )
 from bmpaudit.report.words import count, interval, number
+
+if TYPE_CHECKING:
+    from bmpaudit.estimation.posterior import Posterior
 
 POINTS = 801
 SHUFFLED_POINTS = 4_001  # these posteriors may be narrow beside the real one

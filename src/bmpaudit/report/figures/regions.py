@@ -6,17 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.stats
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bmpaudit.arrays import Floats
-from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.errors import InputError
-from bmpaudit.privacy import Region
 from bmpaudit.report.figures.style import BLUE, REFERENCE, VERMILLION, Width, inches, new_figure, plain, styled
+
+if TYPE_CHECKING:
+    from bmpaudit.attack.counts import ErrorCounts
+    from bmpaudit.privacy import Region
 
 FILL = "#DBE6F7"
 TICKS = (0.0, 0.5, 1.0)
@@ -45,6 +47,8 @@ class ErrorRates:
     @classmethod
     def from_counts(cls, counts: ErrorCounts, level: float = 0.9) -> ErrorRates:
         """Median and credible interval of α ~ Beta(A+1, n0-A+1) and of β ~ Beta(B+1, n1-B+1)."""
+        from scipy.special import betaincinv  # only here: no drawing needs it
+
         if not 0 < level < 1:
             raise InputError(f"level must be in (0, 1), got level={level}")
         probabilities = np.array([[0.5], [(1 - level) / 2], [(1 + level) / 2]])
@@ -53,7 +57,7 @@ class ErrorRates:
             ("alpha", counts.false_positives, counts.num_out),
             ("beta", counts.false_negatives, counts.num_in),
         ):
-            middle, low, high = scipy.stats.beta.ppf(probabilities, errors + 1, trials - errors + 1)
+            middle, low, high = betaincinv(errors + 1, trials - errors + 1, probabilities)
             rates |= {name: middle, f"{name}_low": low, f"{name}_high": high}
         return cls(**rates)
 

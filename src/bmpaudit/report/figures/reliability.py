@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.special
 from matplotlib.figure import Figure
 
 from bmpaudit.arrays import Flags, Floats, Ints
 from bmpaudit.errors import InputError
-from bmpaudit.proof import Reliability
-from bmpaudit.report.figures.style import REFERENCE, Width, colour, legend_above, new_figure, plain, styled
+from bmpaudit.report.figures.style import REFERENCE, Width, colour, legend_above, log_odds, new_figure, plain, styled
 from bmpaudit.report.words import number
+
+if TYPE_CHECKING:
+    from bmpaudit.proof import Reliability
 
 TICKS = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
 SMALLEST, LARGEST = 3.0, 28.0  # areas of points, for few and for many challenges
@@ -42,7 +44,7 @@ def reliability(diagrams: Mapping[str, Reliability], *, width: Width = "one") ->
     for place, (label, diagram) in enumerate(diagrams.items()):
         is_filled = diagram.num_challenges > 0
         size, stated = diagram.num_challenges[is_filled], diagram.stated[is_filled]
-        x = scipy.special.logit(np.clip(stated, 1e-12, 1 - 1e-12))
+        x = log_odds(np.clip(stated, 1e-12, 1 - 1e-12))
         y, is_extreme = observed_log_odds(diagram.observed[is_filled], size)
         area = SMALLEST + (LARGEST - SMALLEST) * np.log(size) / np.log(max(most, 2))
         face = np.where(is_extreme, "none", colour(place))
@@ -51,9 +53,9 @@ def reliability(diagrams: Mapping[str, Reliability], *, width: Width = "one") ->
         handles[-1].set_label(f"{plain(label)}: off by {number(diagram.expected_calibration_error, 4)} on average")
         ends += [*x, *y]
     limits = (min(ends) - 0.5, max(ends) + 0.5)
-    ticks = [tick for tick in TICKS if limits[0] <= scipy.special.logit(tick) <= limits[1]]
+    ticks = [tick for tick in TICKS if limits[0] <= log_odds(tick) <= limits[1]]
     for set_ticks in (axes.set_xticks, axes.set_yticks):
-        set_ticks(scipy.special.logit(ticks), [f"{100 * tick:g}" for tick in ticks])
+        set_ticks(log_odds(ticks), [f"{100 * tick:g}" for tick in ticks])
     axes.set(xlim=limits, ylim=limits, xlabel="stated probability [%]", ylabel="share of members [%]")
     axes.set_box_aspect(1)
     labels = [str(each.get_label()) for each in handles]
@@ -70,4 +72,4 @@ def observed_log_odds(observed: Floats, num_challenges: Ints) -> tuple[Floats, F
     """
     is_extreme = (observed <= 0) | (observed >= 1)
     smoothed = (observed * num_challenges + 0.5) / (num_challenges + 1)
-    return scipy.special.logit(np.where(is_extreme, smoothed, observed)), is_extreme
+    return log_odds(np.where(is_extreme, smoothed, observed)), is_extreme

@@ -1,6 +1,7 @@
 // Charts by Plotly, as SVG: one look, drawn one after the other once the library is inflated.
 import {byId, element} from './dom.js';
 import {formatCount, formatFixed, formatInterval, formatSignificant, shorten} from './format.js';
+import {inflate} from './inflate.js';
 import {namedInWords, nodes, selectNode} from './state.js';
 
 export const OKABE_ITO = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000', '#8c8c00'];
@@ -159,11 +160,6 @@ export function ring(x, y) {
     y1: 8,
     line: {color: SELECTED_COLOUR, width: 3},
   };
-}
-
-async function inflate(id) {
-  const packed = Uint8Array.from(atob(byId(id).textContent), (c) => c.charCodeAt(0));
-  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'))).text();
 }
 
 export async function drawAllCharts() {

@@ -193,7 +193,7 @@ export function show() {
       ? `e_R ${formatFixed(nodes.right_median[position])} (${formatInterval(nodes.right_low[position], nodes.right_high[position])})`
       : nodes.flag[position] || 'not audited';
     tip.replaceChildren(
-      `${shorten(nodes.name[position], 60)}\nclass ${shorten(nodes.class[position])}, ${formatCounted(neighbours[position].length, 'neighbour')}\n${namedInWords(position)}\n`,
+      `${shorten(nodes.name[position], 60)}\nclass ${shorten(nodes.class[position])}, ${formatCounted(nodes.degree[position], 'neighbour')}\n${namedInWords(position)}\n`,
       ...withSubscripts(errors),
     );
     tip.style.left = `${Math.min(across(position) + 12, Math.max(0, view.width - tip.offsetWidth - 4))}px`;
@@ -311,4 +311,9 @@ export function show() {
   whenChanged('select', redraw);
   whenChanged('threshold', redraw);
   showGraphLegend(paint);
+  const numBetween = data.edges?.num_between ?? 0;
+  if (numBetween > edges.source.length) {
+    byId('graph-edges').textContent =
+      `Of the ${formatCounted(numBetween, 'edge')} between them, ${formatCount(edges.source.length)} are drawn.`;
+  }
 }

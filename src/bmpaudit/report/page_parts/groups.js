@@ -1,4 +1,4 @@
-// Exposure by class, degree, homophily and prior: boxes, and every node as a point.
+// Exposure by class, degree, homophily and prior: boxes of all nodes, and the nodes shown as points.
 import {
   addChart,
   axis,
@@ -13,54 +13,8 @@ import {
   SELECTED_COLOUR,
 } from './charts.js';
 import {byId} from './dom.js';
-import {formatCount, formatSignificant, isNumber, shorten} from './format.js';
-import {isFlagged, nodes, positions, state, whenChanged} from './state.js';
-import {boxOf, meanOf, quantile} from './statistics.js';
-
-const MAX_CLASSES = 16;
-
-// Groups [{label, members}] in order, empty ones left out.
-function groupNodes(key, members) {
-  const value = (position) => nodes[key][position];
-  const ranges = (edges, label) =>
-    edges.slice(0, -1).map((low, index) => ({
-      label: label(low, edges[index + 1]),
-      members: members.filter(
-        (position) => isNumber(value(position)) && value(position) >= low && value(position) < edges[index + 1],
-      ),
-    }));
-  let groups;
-  if (key === 'class') {
-    const byClass = Map.groupBy
-      ? Map.groupBy(members, value)
-      : members.reduce(
-          (map, position) => map.set(value(position), [...(map.get(value(position)) ?? []), position]),
-          new Map(),
-        );
-    const ordered = [...byClass.entries()].sort((one, other) => other[1].length - one[1].length);
-    groups = ordered.slice(0, MAX_CLASSES).map(([label, inside]) => ({label: shorten(label, 16), members: inside}));
-    groups.push({label: 'other classes', members: ordered.slice(MAX_CLASSES).flatMap(([, inside]) => inside)});
-  } else if (key === 'degree') {
-    groups = ranges([0, 1, 2, 3, 4, 5, 6, 9, 17, 33, Infinity], (low, high) =>
-      high === Infinity ? `≥ ${low}` : high - low === 1 ? `${low}` : `${low}–${high - 1}`,
-    );
-  } else if (key === 'homophily') {
-    groups = ranges([0, 0.2, 0.4, 0.6, 0.8, 1, Infinity], (low, high) =>
-      low === 1 ? 'exactly 1' : `${low} to < ${high}`,
-    );
-    groups.push({label: 'no neighbours', members: members.filter((position) => !isNumber(value(position)))});
-  } else {
-    const cuts = [0, 1, 2, 3, 4, 5]
-      .map((sixth) => quantile(members.map(value), sixth / 6))
-      .filter((cut, index, all) => isNumber(cut) && cut !== all[index - 1]);
-    groups = ranges([...cuts, Infinity], (low, high) =>
-      high === Infinity
-        ? `≥ ${formatSignificant(low, 2)}`
-        : `${formatSignificant(low, 2)} to < ${formatSignificant(high, 2)}`,
-    );
-  }
-  return groups.filter((group) => group.members.length);
-}
+import {formatCount, isNumber, shorten} from './format.js';
+import {data, isFlagged, nodes, positions, state, whenChanged} from './state.js';
 
 // Drawn from our own numbers: left to itself, Plotly takes the smallest and largest values as whiskers.
 function boxTrace(place, box) {
@@ -89,17 +43,18 @@ export function show() {
     'Exposure by group of nodes',
     () => {
       const measure = nodes[measureSelect.value];
-      const members = positions.filter((position) => isNumber(measure[position]));
-      if (!members.length) return {empty: 'No node has a value.'};
-      const groups = groupNodes(bySelect.value, members);
-      places = new Map(
-        groups.flatMap((group, index) => group.members.map((position) => [position, index + spread(position)])),
-      );
-      const order = [...places.keys()];
+      const {label, group, boxes} = data.groups[bySelect.value];
+      const groups = boxes[measureSelect.value]
+        .map((box, index) => ({label: shorten(label[index], 16), index, box}))
+        .filter(({box}) => box);
+      if (!groups.length) return {empty: 'No node has a value.'};
+      const placeOf = new Map(groups.map(({index}, place) => [index, place]));
+      const order = positions.filter((position) => isNumber(measure[position]) && placeOf.has(group[position]));
+      places = new Map(order.map((position) => [position, placeOf.get(group[position]) + spread(position)]));
       const isShare = measureSelect.value.endsWith('_exposure');
       const isLogOdds = measureSelect.value.endsWith('_median');
       const title = measureSelect.selectedOptions[0].textContent;
-      const ticktext = groups.map((group) => `${forPlotly(group.label)}<br>n = ${formatCount(group.members.length)}`);
+      const ticktext = groups.map((each) => `${forPlotly(each.label)}<br>n = ${formatCount(each.box.num_nodes)}`);
       return {
         traces: [
           {
@@ -117,10 +72,10 @@ export function show() {
               opacity: order.map((position) => (isFlagged(position) ? 0.8 : 0.35)),
             },
           },
-          ...groups.map((group, index) => boxTrace(index, boxOf(group.members.map((position) => measure[position])))),
+          ...groups.map(({box}, place) => boxTrace(place, box)),
           {
             x: groups.map((_, index) => index),
-            y: groups.map((group) => meanOf(group.members.map((position) => measure[position]))),
+            y: groups.map(({box}) => box.mean),
             mode: 'markers',
             marker: {symbol: 'diamond', size: 11, color: SELECTED_COLOUR, line: {color: '#fff', width: 1}},
             hovertemplate: isShare ? 'mean %{y:.1%}<extra></extra>' : 'mean %{y:.2f}<extra></extra>',

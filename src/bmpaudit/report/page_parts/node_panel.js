@@ -2,6 +2,7 @@
 import {byId, element, keepTogether, withSubscripts} from './dom.js';
 import {
   formatCount,
+  formatCounted,
   formatFixed,
   formatInterval,
   formatOdds,
@@ -70,6 +71,15 @@ function listOf(facts) {
   );
 }
 
+// A page of a large graph may hold some of a node's neighbours, or none.
+function neighboursInWords(numShown, degree) {
+  if (!degree) return 'No neighbours';
+  if (numShown === degree) return `Neighbours (${formatCount(degree)})`;
+  return numShown
+    ? `Neighbours (${formatCount(numShown)} of ${formatCount(degree)} on this page)`
+    : `${formatCounted(degree, 'neighbour')}, none on this page`;
+}
+
 export function show() {
   const panel = byId('node-panel');
   const wide = window.matchMedia('(min-width: 68.001rem)');
@@ -116,7 +126,7 @@ export function show() {
       sentence,
       listOf(facts),
       element('details', {}, element('summary', {}, 'Errors, and the ε that they imply'), listOf(implied)),
-      element('strong', {}, near.length ? `Neighbours (${formatCount(near.length)})` : 'No neighbours on this page'),
+      element('strong', {}, neighboursInWords(near.length, nodes.degree[position])),
       list,
       buttons,
     );

@@ -9,6 +9,7 @@ import {
   nodes,
   numShown,
   positions,
+  sampleInWords,
   selectNode,
   state,
   whenChanged,
@@ -125,15 +126,14 @@ export function show() {
   const notes = [];
   if (!nodes.member_named.some((named) => named > 0)) {
     notes.push(
-      `Nobody is ever named as a member with ${formatPercent(data.at_risk)} certainty, so nodes are ranked by the attack’s accuracy (0.5 is guessing).`,
+      `Nobody is ever named as a member with ${formatPercent(data.at_risk)} certainty, so nodes are ranked by the attack’s accuracy (0.5 is guessing). `,
     );
   }
   if (numShown < data.graph.num_nodes) {
-    notes.push(
-      `This page holds ${formatCount(numShown)} of the graph’s ${formatCount(data.graph.num_nodes)} nodes: those most at risk and a sample of the rest.`,
-    );
+    const all = element('a', {href: 'nodes.parquet'}, 'nodes.parquet');
+    notes.push(`${sampleInWords()} All are in `, all, ', beside this page; bmpaudit nodes lists them.');
   }
-  byId('nodes-shown').textContent = notes.join(' ');
+  byId('nodes-shown').replaceChildren(...notes);
 
   function sortBy(column) {
     const isSame = view.key === column.key;

@@ -1,9 +1,14 @@
 // What the reader has chosen, and who wants to know when it changes.
 import {betaQuantile} from './beta.js';
-import {byId} from './dom.js';
 import {formatCount, formatCounted, isNumber} from './format.js';
+import {inflate} from './inflate.js';
 
-export const data = JSON.parse(byId('data').textContent);
+export const data = JSON.parse(
+  await inflate('data').catch((failure) => {
+    document.documentElement.dataset.state = 'failed';
+    throw failure;
+  }),
+);
 export const nodes = data.nodes;
 export const numShown = nodes.id.length;
 // Shares of the models that a node was in, or not in, which name it; null without such a model.
@@ -41,7 +46,6 @@ export function isAboveThreshold(position) {
 
 export const positions = Array.from({length: numShown}, (_, position) => position);
 export const audited = positions.filter(isAudited);
-export const counted = positions.filter(isCounted);
 export const byRank = [...positions].sort((one, other) => nodes.rank[one] - nodes.rank[other]);
 export const neighbours = positions.map(() => []);
 (data.edges?.source ?? []).forEach((source, index) => {
@@ -101,6 +105,13 @@ export function exposureInterval(position, side) {
     named === 0 ? 0 : betaQuantile(tail, named, models - named + 1),
     named === models ? 1 : betaQuantile(1 - tail, named + 1, models - named),
   ];
+}
+
+// What a page of a large graph leaves out; empty if it holds every node.
+export function sampleInWords() {
+  if (numShown === data.graph.num_nodes) return '';
+  const others = formatCounted(numShown - data.num_most_exposed, 'other');
+  return `Shown here are ${formatCount(numShown)} of the graph’s ${formatCounted(data.graph.num_nodes, 'node')}: the ${formatCount(data.num_most_exposed)} most at risk, and ${others} taken evenly from the rest.`;
 }
 
 export function variantLabel(id) {

@@ -1,7 +1,7 @@
 // The answer for the reader in a hurry. The verdict itself stands in the page's HTML; here it gets its subscripts.
 import {byId, element, fillList, withSubscripts} from './dom.js';
 import {formatCounted, formatPercent} from './format.js';
-import {data} from './state.js';
+import {data, sampleInWords} from './state.js';
 
 function fillText(place, text) {
   place.replaceChildren(...withSubscripts(text));
@@ -45,6 +45,7 @@ export function show() {
   fillList(byId('is-not'), data.is_not, 'See the documentation.');
   fillEvery('.level', formatPercent(data.leakage_level));
   fillEvery('.exposure-level', formatPercent(data.exposure_level));
+  fillEvery('.sampled', sampleInWords());
   fillEvery('.at-risk', formatPercent(data.at_risk));
   fillEvery('.proof-level', formatPercent(data.releases.flatMap((release) => release.proof)[0]?.level));
 }

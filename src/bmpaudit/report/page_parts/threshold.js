@@ -2,40 +2,37 @@
 import {addChart, axis, layoutOf, line, moveMarks, OKABE_ITO, SELECTED_COLOUR} from './charts.js';
 import {byId} from './dom.js';
 import {formatCount, formatCounted, formatPercent} from './format.js';
-import {counted, data, isAboveThreshold, nodes, numShown, setThreshold, state, whenChanged} from './state.js';
+import {data, setThreshold, state, whenChanged} from './state.js';
 
 const USUAL = 0.1;
 
 export function show() {
-  const lows = counted.map((position) => nodes.member_exposure_low[position]).sort((a, b) => a - b);
+  // Of all nodes of the graph, also where the page shows only some of them.
+  const {threshold, num_above: numAbove, num_counted: numCounted} = data.thresholds;
   const slider = byId('threshold');
-  Object.assign(slider, {min: 0, max: 1, step: 0.01, disabled: !lows.length});
+  Object.assign(slider, {min: 0, max: 1, step: 1 / (threshold.length - 1), disabled: !numCounted});
   slider.value = USUAL;
   state.threshold = Number(slider.value);
   slider.addEventListener('input', () => setThreshold(Number(slider.value)));
 
   const showCount = () => {
-    const count = counted.filter(isAboveThreshold).length;
+    const count = numAbove[Math.round(state.threshold * (threshold.length - 1))];
     byId('threshold-value').textContent = formatPercent(state.threshold);
     slider.setAttribute('aria-valuetext', formatPercent(state.threshold));
-    const shown = numShown < data.graph.num_nodes ? ' shown here' : '';
-    byId('threshold-count').textContent = lows.length
-      ? `${formatCount(count)} of ${formatCounted(lows.length, 'node')}${shown} (${formatPercent(count / lows.length, 1)}).`
+    byId('threshold-count').textContent = numCounted
+      ? `${formatCount(count)} of ${formatCounted(numCounted, 'node')} (${formatPercent(count / numCounted, 1)}).`
       : 'No node was in a model that was attacked.';
   };
   const chart = addChart(
     'chart-threshold',
     'Number of nodes above each threshold',
     () => {
-      if (!lows.length) return {empty: 'No node was in a model that was attacked.'};
-      // Above t are the nodes whose lower end exceeds t: the count falls at each lower end.
-      const x = [0, ...lows, 1];
-      const y = [lows.length, ...lows.map((_, index) => lows.length - index - 1), 0];
+      if (!numCounted) return {empty: 'No node was in a model that was attacked.'};
       return {
         traces: [
           {
-            x,
-            y,
+            x: threshold,
+            y: numAbove,
             mode: 'lines',
             line: {shape: 'hv', color: OKABE_ITO[0], width: 2},
             hovertemplate: 'above %{x:.0%}: %{y:,} nodes<extra></extra>',

@@ -73,7 +73,7 @@ class NativeEngine:
                 if state_of_row == ModelState.TRAINED:
                     score_model(
                         self.plan,
-                        self.graph,
+                        self.graph.labels,
                         batch,
                         rows.start + row,
                         {question: logits[number, row] for number, question in enumerate(questions)},

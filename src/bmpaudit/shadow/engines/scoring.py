@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bmpaudit.arrays import Floats32
+from bmpaudit.arrays import Floats32, Ints
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
@@ -59,7 +59,7 @@ def shown_graphs(plan: ShadowPlan, graph: Graph) -> list[Graph]:
 
 def score_model(
     plan: ShadowPlan,
-    graph: Graph,
+    labels: Ints,
     batch: ShadowBatch,
     row: int,
     logits: Mapping[Question, Floats32],
@@ -69,7 +69,7 @@ def score_model(
 
     Args:
         plan: The plan.
-        graph: The whole graph.
+        labels: Class of each node, shape (num_nodes,).
         batch: Where the statistics go.
         row: Which model of the batch.
         logits: Answers to all questions of the plan.
@@ -91,10 +91,10 @@ def score_model(
             if is_margin_of_logits(plan, view) and question in margins:
                 statistics = margins[question]
             else:
-                statistics = np.asarray(plan.statistic(outputs, graph.labels), dtype=np.float32)
-                if statistics.shape != (graph.num_nodes,):
+                statistics = np.asarray(plan.statistic(outputs, labels), dtype=np.float32)
+                if statistics.shape != labels.shape:
                     raise InputError(
-                        f"the statistic must give one number for each of {graph.num_nodes:,} nodes, "
+                        f"the statistic must give one number for each of {len(labels):,} nodes, "
                         f"got shape {statistics.shape}"
                     )
             batch.statistics[number, row] = statistics

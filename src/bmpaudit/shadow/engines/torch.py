@@ -2,131 +2,203 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import copy
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
 
-import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812 - PyTorch's own name for it
-from torch import nn
-from torch_geometric.data import Data
 
-from bmpaudit.arrays import Floats32
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Progress
-from bmpaudit.shadow.batch import ModelState, ShadowBatch
-from bmpaudit.shadow.engines.last_layer import noisy_last_layer
+from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.native import make_kernel
-from bmpaudit.shadow.engines.scoring import Question, questions_of, score_model, shown_graphs
-from bmpaudit.shadow.models import NativeModel, Training
+from bmpaudit.shadow.engines.reused_memory import reused_memory
+from bmpaudit.shadow.engines.torch_team import Finished, Team, TeamError, training_error
+from bmpaudit.shadow.engines.torch_trainer import TorchTrainer
+from bmpaudit.shadow.engines.torch_worker import Task, in_one_line
+from bmpaudit.shadow.models import NativeModel
 from bmpaudit.shadow.plan import ShadowPlan
-from bmpaudit.streams import Purpose, stream
+
+SECONDS_ALONE = 1.0
+"""How long to train before other processes are started: they take seconds to start, which a short run does not."""
+
+
+class FewerProcessesWarning(UserWarning):
+    """Other processes cannot train these models, which are trained one after another in this one."""
 
 
 class TorchEngine:
-    """Trains one model after another with PyTorch, on a GPU where there is one.
+    """Trains models with PyTorch: on the CPU in several processes of one thread each, on a GPU one after another.
 
-    Samples, noise and the initial weights of built-in models are the native engine's; dropout, and whatever else a
-    user's code draws, comes from PyTorch's generator, seeded for each model and restored afterwards.
+    Model j depends on (graph, plan, j) only: same bytes in any process, on any number of them. Samples, noise and the
+    initial weights of built-in models are the native engine's; dropout, and whatever else a user's code draws, comes
+    from PyTorch's generator, seeded for each model and restored afterwards.
+
+    Attributes:
+        trains_in_parallel: Whether more threads train more models at once.
     """
 
-    trains_in_parallel: ClassVar[bool] = False
+    starts_processes: ClassVar[bool] = True
 
     def __init__(self, graph: Graph, plan: ShadowPlan) -> None:
         if not hasattr(plan.model, "torch_module"):
             raise InputError(f"the torch engine cannot train {plan.model}: it has no method torch_module")
         self.plan = plan
-        self.graph = graph
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.data = graph.to_pyg().to(self.device)
-        self.edge_indices = [edge_index_of(shown).to(self.device) for shown in shown_graphs(plan, graph)]
-        self.kernel = None
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.trains_in_parallel = device.type == "cpu"
+        self._trainer = TorchTrainer.from_graph(graph, plan, device)
+        self._kernel = None
         if isinstance(plan.model, NativeModel) and plan.training is not None:
-            self.kernel = make_kernel(graph, plan.model, plan.training)
+            self._kernel = make_kernel(graph, plan.model, plan.training)
+        self._team: Team | None = None
+        self._has_warned = False
+        self._seconds = 0.0  # of training in this process
 
     def fill(self, batch: ShadowBatch, num_threads: int, progress: Progress) -> None:
-        """See `interfaces.Engine`; `num_threads` is what PyTorch may use within one model."""
-        threads_before = torch.get_num_threads()
-        torch.set_num_threads(num_threads)
-        devices = [self.device] if self.device.type == "cuda" else []
+        """See `interfaces.Engine`; `num_threads` is the number of processes, this one included.
+
+        The others stay until `close`, or until something is raised.
+
+        Raises:
+            InputError: if the user's code raises something, which is the cause.
+            ChildProcessError: if a process was killed.
+
+        Warns:
+            FewerProcessesWarning: if no other process can train these models.
+        """
+        tasks = [self._task(batch, row) for row in range(len(batch.indices))]
         try:
-            for row in range(len(batch.indices)):
-                with torch.random.fork_rng(devices=devices):
-                    self._fill_row(batch, row)
-                progress(row + 1)
-        finally:
-            torch.set_num_threads(threads_before)
+            with one_torch_thread(), reused_memory():
+                for number, task in enumerate(tasks):
+                    team = self._team_for(tasks[number:], num_threads)
+                    if team is not None:
+                        self._train_with(team, tasks, progress)
+                        break
+                    self._train(self._trainer, task)
+                    progress(number + 1)
+        except BaseException:
+            self.close()
+            raise
 
-    def _fill_row(self, batch: ShadowBatch, row: int) -> None:
-        index = int(batch.indices[row])
-        nodes = torch.from_numpy(np.flatnonzero(batch.memberships[row])).to(self.device)
-        if len(nodes) == 0:
-            batch.state[row] = ModelState.FAILED
-            return
-        seed = int(stream(self.plan.seed, index, Purpose.DROPOUT).integers(2**63))
-        torch.manual_seed(seed)
-        module = self._new_module(index)
-        sample = self.data.subgraph(nodes)
-        if self.plan.training is None:
-            self.plan.model.train(module, sample, seed)
-        else:
-            train_full_batch(module, sample, self.plan.training)
-        module.eval()
-        if not all(bool(torch.isfinite(parameter).all()) for parameter in module.parameters()):
-            batch.state[row] = ModelState.FAILED
-            return
-        self._keep_accuracy(module, batch, row)
-        score_model(self.plan, self.graph, batch, row, self._answers(module, index), {})
+    def close(self) -> None:
+        """Ends the other processes; the next `fill` starts new ones."""
+        team, self._team = self._team, None
+        if team is not None:
+            team.close()
 
-    def _new_module(self, index: int) -> nn.Module:
-        module: Any = self.plan.model.torch_module(self.graph.num_features, self.graph.num_classes)
-        if self.kernel is not None:
-            module.load_flat(self.kernel.initial_parameters(self.plan.seed, index))
-        moved: nn.Module = module.to(self.device)
-        return moved
+    def __del__(self) -> None:
+        if hasattr(self, "_team"):  # else it was not made
+            self.close()
 
-    @torch.no_grad()
-    def _keep_accuracy(self, module: nn.Module, batch: ShadowBatch, row: int) -> None:
-        logits = self._logits(module, self.data.edge_index)
-        wanted = (self.graph.num_nodes, self.graph.num_classes)
-        if logits.shape != wanted:
-            raise InputError(f"the model must give logits of shape {wanted} (nodes, classes), got {logits.shape}")
-        right = logits.argmax(axis=1) == self.graph.labels
-        member = batch.memberships[row]
-        for accuracy, chosen in ((batch.train_accuracy, member), (batch.held_out_accuracy, ~member)):
-            accuracy[row] = right[chosen].mean() if chosen.any() else np.nan
+    @property
+    def processes(self) -> list[int]:
+        """Ids of the other processes that have joined in."""
+        return [] if self._team is None else list(self._team.ready)
 
-    @torch.no_grad()
-    def _answers(self, module: nn.Module, index: int) -> dict[Question, Floats32]:
-        """Logits for every question of the plan; each noise level starts from the trained last layer."""
-        questions = list(dict.fromkeys(questions_of(self.plan)))
-        answers = {}
-        for noise_std in dict.fromkeys(question.noise_std for question in questions):
-            with noisy_last_layer(module, noise_std, stream(self.plan.seed, index, Purpose.NOISE)):
-                for question in questions:
-                    if question.noise_std == noise_std:
-                        answers[question] = self._logits(module, self.edge_indices[question.query])
-        return answers
+    def _task(self, batch: ShadowBatch, row: int) -> Task:
+        initial = None
+        if self._kernel is not None:
+            initial = self._kernel.initial_parameters(self.plan.seed, int(batch.indices[row]))
+        return Task(one_model(batch, row), initial)
 
-    def _logits(self, module: nn.Module, edge_index: torch.Tensor) -> Floats32:
-        logits: Floats32 = module(self.data.x, edge_index).float().cpu().numpy()
-        return logits
+    def _team_for(self, tasks: list[Task], num_threads: int) -> Team | None:
+        """The processes that help with these tasks, started if they are not there yet; None if there are none.
+
+        The first task serves as the trial.
+        """
+        size = min(num_threads, len(tasks)) - 1
+        if not self.trains_in_parallel or size < 1 or self._seconds < SECONDS_ALONE:
+            return None
+        try:
+            if self._team is None:
+                trainer = self._trainer.for_trial()
+                trial = tasks[0] if trainer is self._trainer else copy.deepcopy(tasks[0])
+                self._team = Team(self._trainer, trial)
+                self._team.grow(size)
+                self._train(trainer, trial)
+                self._team.expect(trial.batch)
+            else:
+                self._team.grow(size)
+        except TeamError as reason:
+            self.close()
+            self.trains_in_parallel = False
+            self._warn(reason)
+        return self._team
+
+    def _train(self, trainer: TorchTrainer, task: Task) -> None:
+        """Trains a model in this process."""
+        start = time.monotonic()
+        try:
+            trainer.fill(task.batch, task.initial)
+        except Exception as failure:
+            raise training_error(task, in_one_line(failure)) from failure
+        self._seconds += time.monotonic() - start
+
+    def _train_with(self, team: Team, tasks: list[Task], progress: Progress) -> None:
+        todo = [task for task in tasks if not task.batch.is_done.all()]
+        for task in todo:
+            team.tasks.put(task)
+        left = len(todo)
+        try:
+            while left > 0:
+                own = team.next_task()
+                if own is not None:
+                    self._train(self._trainer, own)
+                    left -= 1
+                for answer in team.answers(wait=own is None):
+                    left -= self._take_in(answer)
+                progress(len(tasks) - left)
+        except BaseException:
+            for answer in team.answers(wait=False):
+                if isinstance(answer, Finished):
+                    answer.keep()
+            raise
+
+    def _take_in(self, answer: Finished | Exception) -> int:
+        """Keeps what another process has finished, and returns the number of models."""
+        if isinstance(answer, Finished):
+            answer.keep()
+            return 1
+        if isinstance(answer, TeamError):
+            self._warn(answer)
+            return 0
+        raise answer
+
+    def _warn(self, reason: TeamError) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"fewer processes than asked for train these models: {reason}; what is defined in a module can be "
+                "sent to other processes, and with cloudpickle (pip install cloudpickle) what is defined in a script "
+                "or notebook too",
+                FewerProcessesWarning,
+                stacklevel=2,
+            )
 
 
-def edge_index_of(graph: Graph) -> torch.Tensor:
-    """Both directions of every edge, shape (2, 2 * num_edges), as PyTorch Geometric has them."""
-    source = np.repeat(np.arange(graph.num_nodes), graph.degrees)
-    return torch.from_numpy(np.stack([source, graph.indices.astype(np.int64)]))
-
-
-def train_full_batch(module: nn.Module, sample: Data, training: Training) -> None:
-    """Full-batch training on one graph."""
-    optimizers: dict[str, Any] = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
-    optimizer = optimizers[training.optimizer](
-        module.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay
+def one_model(batch: ShadowBatch, row: int) -> ShadowBatch:
+    """A batch of one model of another batch, sharing its arrays."""
+    return ShadowBatch(
+        indices=batch.indices[row : row + 1],
+        memberships=batch.memberships[row : row + 1],
+        statistics=batch.statistics[:, row : row + 1],
+        logits=None if batch.logits is None else batch.logits[:, row : row + 1],
+        state=batch.state[row : row + 1],
+        train_accuracy=batch.train_accuracy[row : row + 1],
+        held_out_accuracy=batch.held_out_accuracy[row : row + 1],
     )
-    module.train()
-    for _ in range(training.epochs):
-        optimizer.zero_grad()
-        F.cross_entropy(module(sample.x, sample.edge_index), sample.y).backward()
-        optimizer.step()
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Within the block PyTorch uses one thread: models this small gain nothing from more, and sums depend on it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -30,7 +30,7 @@ class NativeModel(ABC):
     Attributes:
         hidden: Units of a hidden layer.
         layers: Number of layers.
-        dropout: Dropout probability; the native engine rounds it to 16 binary digits.
+        dropout: Dropout probability; the native engine rounds it to 32 binary digits.
         dropout_on: Where dropout goes: input, hidden.
         activation: Activation function: relu or elu.
     """

@@ -1,0 +1,38 @@
+#include "cross_entropy.hpp"
+
+#include <algorithm>
+
+namespace bmpaudit {
+
+// Sixteen rows at a time, transposed: largest values and sums then run over vectors, one a class, instead of over the
+// lanes of each row, and lanes beyond the classes take no time.
+void cross_entropy_gradient(const Matrix &logits, int num_classes, const std::vector<int32_t> &labels, Matrix &gradient) {
+    const int64_t num_rows = logits.rows();
+    const int blocks = logits.blocks();
+    gradient.reshape(num_rows, blocks);
+    const float share = 1.0f / static_cast<float>(num_rows);
+    std::vector<Lanes> classes(static_cast<size_t>(blocks) * kLanes);  // beyond num_classes: zeros
+    Lanes tile[kLanes];
+    for (int64_t from = 0; from < num_rows; from += kLanes) {
+        const int64_t count = std::min<int64_t>(kLanes, num_rows - from);
+        Lanes largest = splat(-INFINITY), total = {};
+        for (int b = 0; b < blocks; ++b) {
+            for (int64_t i = 0; i < kLanes; ++i) tile[i] = logits.row(from + std::min(i, count - 1))[b];
+            transpose(tile);
+            for (int c = 0; c < std::min(kLanes, num_classes - b * kLanes); ++c) {
+                classes[b * kLanes + c] = tile[c];
+                largest = max_lanes(largest, tile[c]);
+            }
+        }
+        for (int c = 0; c < num_classes; ++c) total += classes[c] = exp_lanes(classes[c] - largest);
+        const Lanes scale = share / total;
+        for (int b = 0; b < blocks; ++b) {
+            for (int c = 0; c < kLanes; ++c) tile[c] = scale * classes[b * kLanes + c];
+            transpose(tile);
+            for (int64_t i = 0; i < count; ++i) gradient.row(from + i)[b] = tile[i];
+        }
+        for (int64_t i = 0; i < count; ++i) gradient.floats(from + i)[labels[from + i]] -= share;
+    }
+}
+
+}  // namespace bmpaudit

@@ -1,0 +1,106 @@
+#include "features.hpp"
+
+#include <algorithm>
+
+#include "matrix_products.hpp"
+
+namespace bmpaudit {
+
+namespace {
+
+// Where less of a dense matrix is not zero, compressed rows are faster: an entry takes about 1.6 times what a number of a
+// dense row does, and a zero nothing.
+constexpr double kSparseShare = 0.6;
+
+}  // namespace
+
+FeatureCount::FeatureCount(const FeatureView &features, int32_t num_nodes) {
+    if (features.is_sparse()) {
+        entries = features.indptr[num_nodes];
+        is_sparse = true;
+        return;
+    }
+    const float *end = features.dense_row(num_nodes);
+    const int64_t size = end - features.dense;
+    entries = size - std::count(features.dense, end, 0.0f);
+    is_sparse = static_cast<double>(entries) < kSparseShare * static_cast<double>(size);
+    if (!is_sparse) entries = size;
+}
+
+GraphFeatures::GraphFeatures(const FeatureView &features, int32_t num_nodes, int blocks)
+    : features_(features), num_nodes_(num_nodes) {
+    if (!is_sparse() && FeatureCount(features, num_nodes).is_sparse) compress(num_nodes);
+    if (!is_sparse()) return;
+    std::vector<int32_t> everyone(num_nodes);
+    for (int32_t node = 0; node < num_nodes; ++node) everyone[node] = node;
+    CompressedRows rows;
+    copy_rows(everyone, rows);
+    product_.build(rows, num_features(), blocks);
+}
+
+void GraphFeatures::compress(int32_t num_nodes) {
+    bool is_binary = true;
+    indptr_.assign(1, 0);
+    for (int32_t node = 0; node < num_nodes; ++node) {
+        const float *row = features_.dense_row(node);
+        for (int32_t k = 0; k < num_features(); ++k) {
+            if (row[k] == 0.0f) continue;
+            indices_.push_back(k);
+            values_.push_back(row[k]);
+            is_binary &= row[k] == 1.0f;
+        }
+        indptr_.push_back(static_cast<int64_t>(indices_.size()));
+    }
+    if (is_binary) std::vector<float>().swap(values_);
+    features_ = {num_features(), indptr_.data(), indices_.data(), is_binary ? nullptr : values_.data(), nullptr};
+}
+
+void GraphFeatures::times(const Matrix &weight, Matrix &result) const {
+    if (is_sparse()) product_.multiply_into(weight, result);
+    else rows_times_weight(num_nodes_, num_features(), [&](int64_t i) { return dense_row(static_cast<int32_t>(i)); }, weight,
+                           result);
+}
+
+void GraphFeatures::copy_rows(const std::vector<int32_t> &nodes, CompressedRows &rows) const {
+    rows.clear();
+    for (const int32_t node : nodes) {
+        const int64_t begin = features_.indptr[node], end = features_.indptr[node + 1];
+        rows.columns.insert(rows.columns.end(), features_.indices + begin, features_.indices + end);
+        if (!is_binary()) rows.values.insert(rows.values.end(), features_.values + begin, features_.values + end);
+        rows.start.push_back(rows.num_entries());
+    }
+}
+
+void SampleFeatures::begin(const std::vector<int32_t> &nodes) {
+    const auto num_nodes = static_cast<int64_t>(nodes.size());
+    if (!all_.is_sparse()) {
+        tiles_.build(num_nodes, all_.num_features(), [&](int64_t i) { return all_.dense_row(nodes[i]); });
+        return;
+    }
+    all_.copy_rows(nodes, rows_);
+    if (is_dropped_) kept_.resize((rows_.num_entries() / kLanes + 1) * kLanes);
+    const float *kept = is_dropped_ ? kept_.data() : nullptr;
+    by_row_.build(rows_, all_.num_features(), blocks_, kept);
+    columns_.transpose_of(rows_, all_.num_features(), is_dropped_);
+    by_column_.build(columns_, num_nodes, blocks_, kept);
+}
+
+void SampleFeatures::drop(RandomBits &random, double dropout) {
+    CoinFlips keep(random, 1.0 - dropout);
+    if (!all_.is_sparse()) {
+        tiles_.draw_mask(keep);
+        return;
+    }
+    // Only features that are not zero need a coin: dropping a zero changes nothing.
+    const float scale = static_cast<float>(1.0 / keep.probability());
+    const int64_t num_entries = rows_.num_entries();
+    for (int64_t e = 0; e < num_entries; e += kLanes) store(only(keep.next_sixteen(), splat(scale)), &kept_[e]);
+    for (size_t e = 0; e < rows_.values.size(); ++e) kept_[e] *= rows_.values[e];
+}
+
+void SampleFeatures::times(const Matrix &weight, Matrix &result) const {
+    if (all_.is_sparse()) by_row_.multiply_into(weight, result);
+    else tiles_.times(weight, result);
+}
+
+}  // namespace bmpaudit

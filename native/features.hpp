@@ -1,0 +1,77 @@
+// The features of a graph's nodes, and those of a sample as the first layer multiplies with them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "dense_tiles.hpp"
+#include "graph_view.hpp"
+#include "sparse_product.hpp"
+
+namespace bmpaudit {
+
+// How many features of all nodes are multiplied: those that are not zero, or, where dense features have too few zeros to
+// be worth compressing, all of them.
+struct FeatureCount {
+    int64_t entries;
+    bool is_sparse;
+
+    FeatureCount(const FeatureView &features, int32_t num_nodes);
+};
+
+// Features of all nodes, in compressed rows where that is faster.
+class GraphFeatures {
+  public:
+    // For weights of `blocks` blocks of lanes.
+    GraphFeatures(const FeatureView &features, int32_t num_nodes, int blocks);
+    int32_t num_features() const { return features_.num_features; }
+    bool is_sparse() const { return features_.is_sparse(); }
+    bool is_binary() const { return is_sparse() && features_.values == nullptr; }
+    // result[i] = x[i] · weight for every node i.
+    void times(const Matrix &weight, Matrix &result) const;
+    void copy_rows(const std::vector<int32_t> &nodes, CompressedRows &rows) const;
+    const float *dense_row(int32_t node) const { return features_.dense_row(node); }
+
+  private:
+    void compress(int32_t num_nodes);
+
+    FeatureView features_;
+    int32_t num_nodes_;
+    std::vector<int64_t> indptr_;  // what features_ points to if it was dense and is compressed
+    std::vector<int32_t> indices_;
+    std::vector<float> values_;
+    SparseProduct product_;
+};
+
+// Features of a sample. They are the same in every epoch, or only their values change, by dropout; so all layouts are
+// made once a model.
+class SampleFeatures {
+  public:
+    SampleFeatures(const GraphFeatures &all, int blocks, bool is_dropped) : all_(all), blocks_(blocks), is_dropped_(is_dropped) {}
+    void begin(const std::vector<int32_t> &nodes);
+    // New coins for every feature.
+    void drop(RandomBits &random, double dropout);
+    void times(const Matrix &weight, Matrix &result) const;
+    // The gradient of the weight, from that of the product: finish(row, first, width, sums) as of SparseProduct::multiply.
+    template <typename Finish> void transposed_times(const Matrix &gradient, Matrix &partial, Finish finish) const {
+        if (all_.is_sparse()) {
+            by_column_.multiply(gradient, partial, finish);
+            return;
+        }
+        tiles_.transposed_times(gradient, partial);
+        for_block_groups(gradient.blocks(), [&](auto width, int first) {
+            for (int64_t row = 0; row < partial.rows(); ++row) finish(row, first, width, partial.row(row) + first);
+        });
+    }
+
+  private:
+    const GraphFeatures &all_;
+    int blocks_;
+    bool is_dropped_;
+    CompressedRows rows_, columns_;
+    SparseProduct by_row_, by_column_;
+    std::vector<float> kept_;  // after dropout, each entry of rows_
+    DenseTiles tiles_;
+};
+
+}  // namespace bmpaudit

@@ -1,0 +1,127 @@
+// Products of one sparse matrix with many dense ones, laid out so that the rows it gathers lie in the first-level cache.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lanes.hpp"
+#include "matrix_products.hpp"
+
+namespace bmpaudit {
+
+// A sparse matrix in compressed rows.
+struct CompressedRows {
+    std::vector<int64_t> start = {0};
+    std::vector<int32_t> columns;
+    std::vector<float> values;     // empty where every value is 1
+    std::vector<uint32_t> origin;  // of a transposed matrix: the place of each entry before; or empty
+
+    int64_t num_rows() const { return static_cast<int64_t>(start.size()) - 1; }
+    int64_t num_entries() const { return static_cast<int64_t>(columns.size()); }
+    void clear();
+    // Becomes the transpose of a matrix of so many columns; keeps `origin` only if asked to.
+    void transpose_of(const CompressedRows &other, int32_t num_columns, bool keeps_origin);
+};
+
+// result[r] = Σ over the entries of row r of value · source[column].
+//
+// Columns are cut into bands: the rows of the source that a band gathers fit into half of a first-level cache of 32 KB,
+// where rows are long enough to be worth cutting, and their numbers within the band fit into 16 bits.
+class SparseProduct {
+  public:
+    // For sources of `blocks` blocks of lanes.
+    void build(const CompressedRows &matrix, int64_t num_columns, int blocks) { build(matrix, num_columns, blocks, nullptr); }
+    // With values that may change and are read anew in every product: of_entry[e] is that of the matrix's entry e, or, if
+    // the matrix was transposed, of the entry that was e before.
+    void build(const CompressedRows &matrix, int64_t num_columns, int blocks, const float *of_entry);
+    void multiply_into(const Matrix &source, Matrix &result) const;
+
+    // Calls finish(row, first, width, sums) once for each row and group of `width` blocks from `first` on, as
+    // for_block_groups cuts them. `partial` is scratch of the result's shape, and may be where `finish` puts the sums.
+    template <typename Finish> void multiply(const Matrix &source, Matrix &partial, Finish finish) const {
+        if (of_entry_ != nullptr) multiply_as<Values::elsewhere>(source, partial, finish);
+        else if (!values_.empty()) multiply_as<Values::here>(source, partial, finish);
+        else multiply_as<Values::ones>(source, partial, finish);
+    }
+
+  private:
+    enum class Values { ones, here, elsewhere };
+    struct List {  // the entries of one row in one band
+        int32_t row, count;
+    };
+    struct Band {
+        int64_t first_list, first_entry, first_column;
+    };
+
+    template <Values V, typename Finish> void multiply_as(const Matrix &source, Matrix &partial, Finish finish) const {
+        if (bands_.size() > 2) partial.fill_zero();
+        for_block_groups(source.blocks(), [&](auto width, int first) {
+            constexpr int B = decltype(width)::value;
+            const RowPointers to(partial, first);
+            for (size_t band = 0; band + 2 < bands_.size(); ++band) {
+                sum_lists<B, V>(band, source, first, [to](int64_t row, const Lanes *sums) {
+                    for (int b = 0; b < B; ++b) to(row)[b] += sums[b];
+                });
+            }
+            const bool is_only_band = bands_.size() == 2;
+            sum_lists<B, V>(bands_.size() - 2, source, first, [=](int64_t row, Lanes *sums) {
+                if (!is_only_band)
+                    for (int b = 0; b < B; ++b) sums[b] += to(row)[b];
+                finish(row, first, width, sums);
+            });
+        });
+    }
+
+    // Several sums run side by side, so that one addition need not wait for the one before.
+    template <int B, Values V, typename Use>
+    void sum_lists(size_t band, const Matrix &source, int first, Use use) const {
+        // A distance between rows that the compiler knows saves a multiplication an entry.
+        if (source.blocks() == B) sum_lists<B, V>(band, source, first, std::integral_constant<int64_t, B>{}, use);
+        else sum_lists<B, V>(band, source, first, source.blocks(), use);
+    }
+    template <int B, Values V, typename Stride, typename Use>
+    void sum_lists(size_t band, const Matrix &source, int first, Stride stride, Use use) const {
+        constexpr int U = B == 1 ? 4 : 2;
+        const Lanes *rows = source.row(bands_[band].first_column) + first;
+        const uint16_t *columns = columns_.data() + bands_[band].first_entry;
+        const float *values = V == Values::here ? values_.data() + bands_[band].first_entry : of_entry_;
+        const uint32_t *origin = V == Values::elsewhere ? origin_.data() + bands_[band].first_entry : nullptr;
+        const List *end = lists_.data() + bands_[band + 1].first_list;
+        for (const List *list = lists_.data() + bands_[band].first_list; list != end; ++list) {
+            Lanes parts[U][B] = {};
+            const auto add = [&](int32_t entry, Lanes *part) {
+                const Lanes *row = rows + columns[entry] * stride;
+                for (int b = 0; b < B; ++b) {
+                    if constexpr (V == Values::here) part[b] += values[entry] * row[b];
+                    else if constexpr (V == Values::elsewhere) part[b] += values[origin[entry]] * row[b];
+                    else part[b] += row[b];
+                }
+            };
+            const int32_t count = list->count;
+            int32_t e = 0;
+            for (; e + U <= count; e += U)
+                for (int u = 0; u < U; ++u) add(e + u, parts[u]);
+            for (; e < count; ++e) add(e, parts[0]);
+            columns += count;
+            if constexpr (V == Values::here) values += count;
+            if constexpr (V == Values::elsewhere) origin += count;
+            Lanes sums[B];
+            for (int b = 0; b < B; ++b) {
+                sums[b] = parts[0][b] + parts[1][b];
+                if constexpr (U == 4) sums[b] += parts[2][b] + parts[3][b];
+            }
+            use(list->row, sums);
+        }
+    }
+
+    int64_t num_rows_ = 0;
+    std::vector<Band> bands_;        // and one more, where the last ends
+    std::vector<List> lists_;
+    std::vector<uint16_t> columns_;  // of each entry, from the band's first
+    std::vector<float> values_;
+    std::vector<int64_t> next_;  // while building: where the next entry of a band and row goes
+    const float *of_entry_ = nullptr;
+    std::vector<uint32_t> origin_;   // of each entry: its place in of_entry_
+};
+
+}  // namespace bmpaudit

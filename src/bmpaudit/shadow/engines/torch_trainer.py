@@ -1,0 +1,142 @@
+"""One shadow model in PyTorch, from its sample to its statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own name for it
+from torch import nn
+from torch_geometric.data import Data
+
+from bmpaudit.arrays import Floats32, Ints
+from bmpaudit.errors import InputError
+from bmpaudit.graph import Graph
+from bmpaudit.shadow.batch import ShadowBatch
+from bmpaudit.shadow.engines.last_layer import noisy_last_layer
+from bmpaudit.shadow.engines.scoring import Question, questions_of, score_model, shown_graphs
+from bmpaudit.shadow.models import Training
+from bmpaudit.shadow.plan import ShadowPlan
+from bmpaudit.streams import Purpose, stream
+
+TRIAL_EPOCHS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class TorchTrainer:
+    """Trains models one by one in the process it is in.
+
+    Attributes:
+        plan: What to train; its sampler and queries are not used.
+        data: The whole graph, on the device to train on.
+        edge_indices: What the model is shown under each query, each of shape (2, 2 * num_edges).
+        labels: Class of each node, shape (num_nodes,).
+        num_classes: Number of classes.
+    """
+
+    plan: ShadowPlan
+    data: Data
+    edge_indices: list[torch.Tensor]
+    labels: Ints
+    num_classes: int
+
+    @classmethod
+    def from_graph(cls, graph: Graph, plan: ShadowPlan, device: torch.device) -> TorchTrainer:
+        """Raises `InputError` if a query changes the nodes."""
+        shown = [edge_index_of(shown).to(device) for shown in shown_graphs(plan, graph)]
+        return cls(plan, graph.to_pyg().to(device), shown, graph.labels, graph.num_classes)
+
+    def for_trial(self) -> TorchTrainer:
+        """The same with two epochs of the plan's training, enough to tell whether processes compute alike."""
+        training = self.plan.training
+        if training is None:
+            return self
+        short = replace(training, epochs=min(training.epochs, TRIAL_EPOCHS))
+        return replace(self, plan=replace(self.plan, training=short))
+
+    @property
+    def device(self) -> torch.device:
+        """Where models are trained."""
+        return self.data.x.device
+
+    def fill(self, batch: ShadowBatch, initial: Floats32 | None) -> None:
+        """Trains and scores the only model of a batch; PyTorch's generators are left as they were.
+
+        Args:
+            batch: What to train, and where the answers go.
+            initial: Initial parameters in the order of the native engine, for a built-in model.
+        """
+        index, member = int(batch.indices[0]), batch.memberships[0]
+        if not member.any():
+            batch.fail(0)
+            return
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            seed = int(stream(self.plan.seed, index, Purpose.DROPOUT).integers(2**63))
+            torch.manual_seed(seed)
+            module = self._new_module(initial)
+            sample = self.data.subgraph(torch.from_numpy(np.flatnonzero(member)).to(self.device))
+            if self.plan.training is None:
+                self.plan.model.train(module, sample, seed)
+            else:
+                train_full_batch(module, sample, self.plan.training)
+            module.eval()
+            if not all(bool(torch.isfinite(parameter).all()) for parameter in module.parameters()):
+                batch.fail(0)
+                return
+            self._keep_accuracy(module, batch)
+            score_model(self.plan, self.labels, batch, 0, self._answers(module, index), {})
+
+    def _new_module(self, initial: Floats32 | None) -> nn.Module:
+        module: Any = self.plan.model.torch_module(self.data.num_features, self.num_classes)
+        if initial is not None:
+            module.load_flat(initial)
+        moved: nn.Module = module.to(self.device)
+        return moved
+
+    @torch.no_grad()
+    def _keep_accuracy(self, module: nn.Module, batch: ShadowBatch) -> None:
+        logits = self._logits(module, self.data.edge_index)
+        wanted = (len(self.labels), self.num_classes)
+        if logits.shape != wanted:
+            raise InputError(f"the model must give logits of shape {wanted} (nodes, classes), got {logits.shape}")
+        right = logits.argmax(axis=1) == self.labels
+        member = batch.memberships[0]
+        for accuracy, chosen in ((batch.train_accuracy, member), (batch.held_out_accuracy, ~member)):
+            accuracy[0] = right[chosen].mean() if chosen.any() else np.nan
+
+    @torch.no_grad()
+    def _answers(self, module: nn.Module, index: int) -> dict[Question, Floats32]:
+        """Logits for every question of the plan; each noise level starts from the trained last layer."""
+        questions = list(dict.fromkeys(questions_of(self.plan)))
+        answers = {}
+        for noise_std in dict.fromkeys(question.noise_std for question in questions):
+            with noisy_last_layer(module, noise_std, stream(self.plan.seed, index, Purpose.NOISE)):
+                for question in questions:
+                    if question.noise_std == noise_std:
+                        answers[question] = self._logits(module, self.edge_indices[question.query])
+        return answers
+
+    def _logits(self, module: nn.Module, edge_index: torch.Tensor) -> Floats32:
+        logits: Floats32 = module(self.data.x, edge_index).float().cpu().numpy()
+        return logits
+
+
+def edge_index_of(graph: Graph) -> torch.Tensor:
+    """Both directions of every edge, shape (2, 2 * num_edges), as PyTorch Geometric has them."""
+    source = np.repeat(np.arange(graph.num_nodes), graph.degrees)
+    return torch.from_numpy(np.stack([source, graph.indices.astype(np.int64)]))
+
+
+def train_full_batch(module: nn.Module, sample: Data, training: Training) -> None:
+    """Full-batch training on one graph."""
+    optimizers: dict[str, Any] = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+    optimizer = optimizers[training.optimizer](
+        module.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay
+    )
+    module.train()
+    for _ in range(training.epochs):
+        optimizer.zero_grad()
+        F.cross_entropy(module(sample.x, sample.edge_index), sample.y).backward()
+        optimizer.step()

@@ -1,0 +1,66 @@
+"""What an audit is said to take, from rehearsals whose times are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from small_audit import QUIET, leaky_graph, small_plan
+
+from bmpaudit import Graph, Subject
+from bmpaudit.arrays import Ints
+from bmpaudit.auditing import cost
+from bmpaudit.auditing.attack_step import MOST_PERMUTED
+from bmpaudit.auditing.cost import audit_cost
+
+
+def test_a_rehearsed_audit_leaves_nothing_and_prices_every_step() -> None:
+    price = audit_cost(Subject(leaky_graph(), "", small_plan()), QUIET)
+    assert list(price.seconds) == [
+        "training",
+        "priors",
+        "permutation test",
+        "attack",
+        "proof and exposure",
+        "estimation",
+        "report",
+    ]
+    assert all(seconds > 0 for seconds in price.seconds.values())
+    assert price.total == sum(price.seconds.values())
+
+
+@pytest.mark.parametrize("num_models", [100, 1_000])
+def test_steps_grow_with_what_they_look_at(num_models: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With times that are exactly linear, the prices are those of the line."""
+    num_nodes = 3_000
+
+    def times(nodes: int, models: int) -> dict[str, float]:
+        return {
+            "permutation test": 0.2 + 1e-6 * min(nodes * models, MOST_PERMUTED),
+            "attack": 0.1 + 2e-6 * nodes * models,
+            "proof and exposure": 0.3 + 3e-6 * nodes * models,
+            "estimation": 0.4 + 1e-4 * nodes,
+            "report": 2.0,
+        }
+
+    def rehearse(_: Any, __: Any, size: tuple[int, int], *___: Any, **____: Any) -> Any:
+        nodes, models = min(size[0], num_nodes), min(size[1], num_models)
+        return cost._Rehearsal(nodes, models, times(nodes, models))
+
+    monkeypatch.setattr(cost, "_rehearse", rehearse)
+    graph = leaky_graph(num_nodes)
+    price = audit_cost(Subject(graph, "", small_plan(shadows=num_models)), QUIET)
+    later = {step: price.seconds[step] for step in times(1, 1)}
+    assert later == pytest.approx(times(num_nodes, num_models))
+
+
+def test_a_graph_smaller_than_a_rehearsal_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, real = [], cost._induced
+
+    def induced(graph: Graph, nodes: Ints) -> Graph:
+        sizes.append(len(nodes))
+        return real(graph, nodes)
+
+    monkeypatch.setattr(cost, "_induced", induced)
+    audit_cost(Subject(leaky_graph(), "", small_plan()), QUIET)
+    assert sizes == [48, 48]

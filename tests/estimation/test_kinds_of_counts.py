@@ -1,0 +1,175 @@
+"""Posteriors of every kind of counts, null-like and constant ones included, against a plain quadrature."""
+
+import numpy as np
+import pytest
+import scipy.special
+
+from bmpaudit.attack.counts import ErrorCounts
+from bmpaudit.estimation import BMPLeft, BMPRight, estimate
+from bmpaudit.estimation.likelihood import Likelihood
+from bmpaudit.estimation.quadrature import gauss_legendre, gauss_of_measure
+from bmpaudit.estimation.rows import distinct_rows
+from bmpaudit.estimation.steps import PARTS, Steps
+from bmpaudit.estimation.support import likelihood_of
+
+NUM_NODES = 700
+KINDS = ("spread", "alike", "few errors", "null", "null, priors vary", "constant", "half constant")
+
+
+def table(kind: str, num_models: int, num_nodes: int = NUM_NODES) -> ErrorCounts:
+    rng = np.random.default_rng(5)
+    prior = np.full(num_nodes, 0.25) if "vary" not in kind else rng.beta(2, 6, num_nodes).clip(0.05, 0.9)
+    num_in = rng.binomial(num_models, prior)
+    num_out = num_models - num_in
+    alpha, beta = {
+        "alike": (np.full(num_nodes, 0.2), np.full(num_nodes, 0.6)),
+        "few errors": (np.full(num_nodes, 0.002), np.full(num_nodes, 0.98)),
+        "constant": (np.zeros(num_nodes), np.ones(num_nodes)),
+    }.get(kind, (rng.beta(8, 40, num_nodes), rng.beta(20, 15, num_nodes)))
+    if kind.startswith("null"):
+        alpha = rng.beta(8, 8, num_nodes)
+        beta = 1 - alpha
+    if kind == "half constant":
+        alpha[::2], beta[::2] = 0.0, 1.0
+    return ErrorCounts.from_arrays(
+        num_out=num_out,
+        num_in=num_in,
+        false_positives=rng.binomial(num_out, alpha),
+        false_negatives=rng.binomial(num_in, beta),
+        prior_prob=prior,
+    )
+
+
+@pytest.mark.parametrize("num_models", [24, 1_000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_percentiles_agree_with_a_plain_quadrature(kind: str, num_models: int) -> None:
+    counts = table(kind, num_models)
+    for definition, sides in ((BMPRight(), (0, 1)), (BMPLeft(), (1, 0))):
+        posterior = estimate(counts, definition)
+        low = posterior.support_low()
+        likelihood = likelihood_of(counts, definition)
+        # Panels that crowd at the floor and about the median, and the likelihood of all nodes at every point.
+        middle = float(posterior.quantile(0.5))
+        near = (middle - low) * np.geomspace(1e-3, 1e3, 60)
+        edges = np.unique(np.clip(np.concatenate([low + near, middle + near, middle - near, [low]]), low, 45.0))
+        x, weights = gauss_legendre(edges, 8)
+        left, right = (np.where(side, x, np.inf) for side in sides)
+        logs = likelihood(left, right) - x**2 / 20
+        mass = (np.exp(logs - logs.max()) * weights).reshape(-1, 8).sum(axis=1)
+        below = np.concatenate([[0.0], np.cumsum(mass)]) / mass.sum()
+        # A hair next to the floor is left out, where R is too thin for double precision.
+        assert posterior.marginal().cdf(edges) == pytest.approx(below, abs=3e-6)
+
+
+def tail_by_series(num_out: int, num_in: int, false_positives: int, found: int, b: float) -> float:
+    """Pr(α < b x) as a plain sum over the binomial law of an integer Beta law: no quadrature."""
+    j = np.arange(false_positives + 1, num_out + 2)
+    # Pr(α < u) = Σ_j C(n+1, j) u^j (1-u)^(n+1-j), and x^j (1-bx)^m is integrated over x by a fine rule.
+    x, weights = gauss_legendre(np.linspace(0, 1, 400), 8)
+    u = b * x
+    log_terms = (
+        (scipy.special.gammaln(num_out + 2) - scipy.special.gammaln(j + 1) - scipy.special.gammaln(num_out + 2 - j))[
+            :, None
+        ]
+        + scipy.special.xlogy(j[:, None], u)
+        + scipy.special.xlog1py((num_out + 1 - j)[:, None], -u)
+    )
+    density = np.exp(
+        scipy.special.xlogy(found, x)
+        + scipy.special.xlog1py(num_in - found, -x)
+        - scipy.special.betaln(found + 1, num_in - found + 1)
+    )
+    return float((np.exp(log_terms).sum(axis=0) * density) @ weights)
+
+
+@pytest.mark.parametrize("epsilon", [1e-7, 1e-4, 0.01, 0.3, 1.0, 3.0])
+def test_likelihood_agrees_with_sums_over_binomial_laws(epsilon: float) -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(15):
+        num_out, num_in = (int(n) for n in rng.integers(1, 60, 2))
+        false_positives, found = int(rng.integers(0, num_out + 1)), int(rng.integers(0, num_in + 1))
+        b = np.exp(-epsilon)
+        outside = tail_by_series(num_out, num_in, false_positives, found, b) + tail_by_series(
+            num_out, num_in, num_out - false_positives, num_in - found, b
+        )
+        row = np.array([[num_out, num_in, false_positives, num_in - found]], dtype=np.float64)
+        inside = np.exp(float(Likelihood(row, np.zeros(1))(np.inf, epsilon))) * -np.expm1(-epsilon)
+        assert inside == pytest.approx(1 - outside, abs=2e-10)
+
+
+def test_a_thin_region_has_the_density_on_the_diagonal() -> None:
+    """As ε → 0, Pr(R)/|R| tends to the density of α = x, averaged along the diagonal: smoothly, to the very floor."""
+    row = np.array([[750.0, 250.0, 390.0, 118.0]])
+    epsilon = np.geomspace(3e-8, 1e-4, 40)
+    for sides in ((np.inf, epsilon), (epsilon, np.inf), (epsilon, epsilon)):
+        values = Likelihood(row, np.zeros(1))(*sides)
+        assert np.abs(values - values[0] - np.polyval(np.polyfit(epsilon, values - values[0], 2), epsilon)).max() < 1e-9
+
+
+def test_rows_alone_add_up_to_all() -> None:
+    counts = table("null, priors vary", 100, 60)
+    likelihood = likelihood_of(counts, BMPRight())
+    epsilon = np.array([2.6, 3.0, 5.0])
+    rows = likelihood.of_rows(np.full(3, np.inf), epsilon)
+    assert likelihood.rows.times @ rows == pytest.approx(likelihood(np.inf, epsilon), abs=1e-9)
+    assert rows[likelihood.row_of_node].sum(axis=0) == pytest.approx(likelihood(np.inf, epsilon), abs=1e-9)
+
+
+def test_a_sketch_stands_for_all_nodes_and_keeps_the_extreme_ones() -> None:
+    counts = table("null, priors vary", 1_000, 3_000)
+    rows = likelihood_of(counts, BMPRight()).rows
+    sketch = rows.sketch()
+    assert len(sketch) < len(rows) / 4
+    assert sketch.times.sum() == pytest.approx(rows.times.sum())
+    assert sketch.log_prior_odds.max() == rows.log_prior_odds.max()
+    assert sketch.log_prior_odds.min() == rows.log_prior_odds.min()
+    first, others = rows.split(np.bincount([3], minlength=len(rows)))
+    assert (len(first), first.times.sum() + others.times.sum()) == (1, rows.times.sum())
+
+
+def test_distinct_rows_are_all_there() -> None:
+    rng = np.random.default_rng(0)
+    counts, odds = rng.integers(0, 3, (200, 4)).astype(np.float64), rng.integers(0, 2, 200).astype(np.float64)
+    rows, row_of_node = distinct_rows(counts, odds)
+    assert np.array_equal(rows.counts[row_of_node], counts)
+    assert np.array_equal(rows.log_prior_odds[row_of_node], odds)
+    assert len(np.unique(np.column_stack([rows.counts, rows.log_prior_odds]), axis=0)) == len(rows)
+    assert rows.times.sum() == 200
+
+
+def test_a_gauss_rule_of_a_measure_is_right_for_polynomials() -> None:
+    rng = np.random.default_rng(1)
+    points, mass = np.sort(rng.normal(3, 1, 300)), rng.random(300)
+    x, weights = gauss_of_measure(points, mass, 6)
+    for degree in range(12):
+        assert weights @ x**degree == pytest.approx(mass @ points**degree, rel=1e-9)
+
+
+@pytest.mark.parametrize("definition", ["mp", "bmp"])
+def test_progress_moves_within_a_posterior_and_never_back(definition: str) -> None:
+    seen: list[int] = []
+    estimate(table("spread", 200, 150), definition, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == PARTS
+
+
+def test_each_step_takes_a_share_of_what_is_left() -> None:
+    seen: list[int] = []
+    steps = Steps(seen.append)
+    first, second = steps.step(0.5, 10), steps.step(0.5, 4)
+    first(5)
+    second(4)
+    first(10)
+    assert seen == [250, 750, 750]
+
+
+def test_leaving_all_but_some_nodes_out_gives_their_posterior() -> None:
+    """Influence and the mean without constant nodes against posteriors of the other nodes alone."""
+    counts = table("half constant", 100, 40)
+    posterior = estimate(counts, "bmp-r")
+    rest = estimate(counts.take(np.flatnonzero(~counts.is_constant)), "bmp-r")
+    assert posterior.mean_without_constant() == pytest.approx(rest.mean(), abs=1e-4)
+    influence = posterior.influence()
+    for k in (0, 1, int(np.abs(influence.shift).argmax())):
+        without = estimate(counts.take(np.delete(np.arange(40), k)), "bmp-r")
+        assert influence.shift[k] == pytest.approx(posterior.mean() - without.mean(), abs=1e-4)

@@ -1,0 +1,93 @@
+"""The files of a report: in the formats asked for, part by part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bmpaudit import Audit, AuditPlan, Graph, Pipeline, Runtime, Subject, Workspace, audit
+from bmpaudit.auditing.plots import AuditPlots
+from bmpaudit.auditing.report_step import num_parts, report_files
+from bmpaudit.errors import InputError
+from bmpaudit.report.drawing import Picture
+from bmpaudit.samplers import Uniform
+from bmpaudit.shadow import MLP, Training
+
+PLAN = AuditPlan(
+    sampler=Uniform(0.4),
+    model=MLP(hidden=8, dropout=0.0),
+    training=Training(epochs=5),
+    shadows=12,
+    releases=("clean",),
+    definitions=("bmp-r", "bmp"),
+)
+
+
+def small_graph() -> Graph:
+    rng = np.random.default_rng(3)
+    pairs = np.unique(np.sort(rng.integers(0, 40, size=(60, 2)), axis=1), axis=0)
+    return Graph.from_edges(pairs[pairs[:, 0] != pairs[:, 1]], np.eye(40, dtype=np.float32), np.arange(40) % 3)
+
+
+@pytest.fixture(scope="module")
+def audited() -> Audit:
+    return audit(small_graph(), PLAN, runtime=Runtime(quiet=True, num_threads=1))
+
+
+def few_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AuditPlots, "names", lambda _: ["permutation_test", "posteriors"])
+
+
+def test_progress_moves_with_every_part(audited: Audit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    few_pictures(monkeypatch)
+    done: list[int] = []
+    files = report_files(audited, ("svg",), num_threads=2, progress=done.append)
+    assert done == list(range(1, num_parts(audited, ("svg",)) + 1))
+    assert len(done) > 6
+    texts = ["report.html", "tables.md", "tables.tex"]
+    assert list(files) == [*texts, "figures/permutation_test.svg", "figures/posteriors.svg"]
+    for name, write in files.items():
+        write(tmp_path / "file")
+        assert (tmp_path / "file").stat().st_size > 100, name
+    done.clear()
+    assert list(report_files(audited, (), num_threads=1, progress=done.append)) == texts
+    assert done == list(range(1, num_parts(audited, ()) + 1))
+
+
+def test_every_picture_is_described_or_drawn(audited: Audit) -> None:
+    pictures = audited.plot.pictures()
+    assert list(pictures) == audited.plot.names()
+    described = {name for name, each in pictures.items() if isinstance(each, Picture)}
+    assert {"roc", "exposure_by_class", "prior_against_epsilon", "joint_samples"} <= described
+    assert {"posteriors", "regions"}.isdisjoint(described)
+    figure = audited.plot.roc(width="two")
+    assert figure.get_size_inches()[0] == 6.9
+
+
+def test_only_what_is_asked_for_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_pictures(monkeypatch)
+    subject = Subject(small_graph(), "", PLAN.replace(definitions="bmp-r"))
+    pipeline = Pipeline(subject, Workspace(tmp_path), Runtime(quiet=True, num_threads=1))
+
+    def report(pictures: str) -> set[str]:
+        with pipeline.prepared():
+            pipeline.report(pictures=pictures)
+        return {path.name for path in (tmp_path / "figures").glob("*")}
+
+    assert report("none") == set()
+    assert report("svg") == {"permutation_test.svg", "posteriors.svg"}
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    assert report("none") == report("svg")  # pictures of the same answer stay
+    assert {path: path.stat().st_mtime_ns for path in times if path.name != ".lock"} == {
+        path: time for path, time in times.items() if path.name != ".lock"
+    }
+    assert report("png,svg") == {
+        f"{name}.{suffix}" for name in ("permutation_test", "posteriors") for suffix in ("png", "svg")
+    }
+
+
+def test_unknown_formats_are_refused_before_anything_runs() -> None:
+    with pytest.raises(InputError, match="pictures must be png, pdf, svg"):
+        audit(small_graph(), PLAN, pictures="jpeg")
