@@ -55,7 +55,8 @@ def named(name: str, graph: Graph, sampler: Sampler, num_models: int, num_releas
         plan_of_others = shadow_plan(sampler, GCN(), Training(), RELEASED_SEED)
         released = train_shadows(graph, plan_of_others, num_released, others, keep_logits=True)
         outputs = {
-            query: np.asarray(zarr.open(others / "shadows", mode="r")[f"logits_{query}_clean"]) for query in QUERIES
+            query: np.asarray(zarr.open_group(others / "shadows", mode="r")[f"logits_{query}_clean"])
+            for query in QUERIES
         }
         total = np.zeros((2, 4), dtype=np.int64)
         num_misfits = 0
