@@ -31,10 +31,12 @@ TOLERANCE = 1e-9  # of the log-density, weighted by the density relative to its 
 FAIR_TOLERANCE = 1e-6  # where another check follows
 MOST_SPLITS = 40
 ROUGH_ROUNDS = 6  # of a search that need not be precise
+ROUNDS_AFTER_ROUGH = 16
 EXPONENTIAL_TOLERANCE = 1e-13  # of a density relative to its highest value
 TOWER = 5.0  # nats
 MOST_EMPTY = 3  # nodes of a panel beyond the end of the support
 EXTENSION = 0.25  # of the width found so far
+LONG_EXTENSION = 3.0
 MOST_HALVINGS = 5
 BISECTIONS = 53
 
@@ -168,15 +170,14 @@ class _Panel:
     def beyond(self, depth: float, width: float) -> tuple[float, float]:
         """How far the density may go on before its low and after its high end until it falls to `depth`.
 
-        No further if its logarithm is concave there, and no further than a share of the width.
+        No further if its logarithm is concave and falls outwards. If it rises, the peak may be far.
         """
-        if not np.isfinite(self.logs).all():
-            return EXTENSION * width, EXTENSION * width
-        slopes = _SLOPES @ self.logs * 2 / (self.high - self.low)
+        with np.errstate(invalid="ignore"):
+            slopes = _SLOPES @ self.logs * 2 / (self.high - self.low)
         excess = np.maximum([self.logs[0] - depth, self.logs[-1] - depth], 0.0) + 1.0
-        with np.errstate(divide="ignore"):
-            far = np.where(slopes > 0, excess / np.maximum(slopes, 1e-300), np.inf)
-        before, after = np.minimum(far, EXTENSION * width)
+        falling = np.minimum(excess / np.maximum(slopes, 1e-300), EXTENSION * width)
+        rises = [self.logs[0] == self.logs.max(), self.logs[-1] == self.logs.max()]
+        before, after = np.where(rises, LONG_EXTENSION * width, np.where(slopes > 0, falling, EXTENSION * width))
         return float(before), float(after)
 
 
@@ -202,7 +203,7 @@ def _resolved_panels(
         point = _nodes(highest.low, highest.high)[[int(highest.logs.argmax())]]
         peak = float(log_density(point, -np.inf)[0])  # shows what is negligible
     accepted: list[_Panel] = []
-    for number in range(MOST_SPLITS):
+    for number in range(MOST_SPLITS if rough is None else ROUNDS_AFTER_ROUGH):
         if not waiting:
             return _without_gaps(accepted, peak), peak
         points = np.stack([_nodes(a, b) for a, b in waiting])
@@ -228,6 +229,8 @@ def _resolved_panels(
             waiting.append((max(low, left - known[0].beyond(depth, right - left)[0]), left))
         if right < high and known[-1].logs[-1] > depth:
             waiting.append((right, min(high, right + known[-1].beyond(depth, right - left)[1])))
+    if rough is not None:  # it led astray
+        return _resolved_panels(log_density, low, high)
     raise InputError("the density could not be resolved: is its logarithm smooth?")
 
 

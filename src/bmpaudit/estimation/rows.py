@@ -10,7 +10,8 @@ import numpy.typing as npt
 from bmpaudit.arrays import Floats, Ints
 
 EXTREME_ROWS = 32  # kept by each of the criteria that can decide where a posterior lies
-SKETCH_ROWS = 128  # that stand for all the others
+SKETCH_ROWS = 128  # that stand for all the others, at least
+SKETCH_SHARE = 1 / 32  # of all rows: the more there are, the narrower the peak that is sought
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,8 @@ class Rows:
 
     def sketch(self) -> Rows:
         """The extreme rows and a few of the others, each of which stands for many: good enough to search with."""
-        if len(self) <= 2 * (4 * EXTREME_ROWS + SKETCH_ROWS):
+        num_chosen = max(SKETCH_ROWS, int(SKETCH_SHARE * len(self)))
+        if len(self) <= 2 * (4 * EXTREME_ROWS + num_chosen):
             return self
         num_out, num_in, false_positives, false_negatives = self.counts.T
         alpha, detected = (false_positives + 1) / (num_out + 2), (num_in - false_negatives + 1) / (num_in + 2)
@@ -57,7 +59,7 @@ class Rows:
             is_extreme[np.argpartition(-criterion, EXTREME_ROWS)[:EXTREME_ROWS]] = True
         others = np.flatnonzero(~is_extreme)
         others = others[np.argsort(right[others], kind="stable")]
-        chosen = others[np.linspace(0, len(others) - 1, SKETCH_ROWS).astype(np.int64)]
+        chosen = others[np.linspace(0, len(others) - 1, num_chosen).astype(np.int64)]
         scale = self.times[others].sum() / self.times[chosen].sum()
         rows = np.concatenate([np.flatnonzero(is_extreme), chosen])
         times = self.times[rows] * np.concatenate([np.ones(int(is_extreme.sum())), np.full(len(chosen), scale)])
