@@ -28,7 +28,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[int]]:
 
         return call
 
-    places = {"challenge_models": 9, "log_likelihood": 6, "grid_log_likelihood": 6, "leakage_quantiles": 2}
+    places = {"challenge_models": 9, "log_likelihood": 7, "grid_log_likelihood": 7, "leakage_quantiles": 2}
     for name, place in places.items():
         monkeypatch.setattr(_native, name, spied(name, getattr(_native, name), place))
 

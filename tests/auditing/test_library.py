@@ -108,7 +108,7 @@ def test_progress_shows_unless_asked_not_to(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("bmpaudit.auditing.runtime.progress_bar", bar)
     audit(leaky_graph(), tiny_plan(), folder=tmp_path, pictures="none")
     assert [what for what, _ in shown] == [
-        *("shadow models", "priors", "attack", "proof and exposure", "posteriors", "report"),
+        *("shadow models", "priors", "permutation test", "attack", "proof and exposure", "posteriors, ‰", "report"),
     ]
     shown.clear()
     run_audit(tmp_path / "quiet", tiny_plan())

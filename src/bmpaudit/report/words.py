@@ -109,7 +109,7 @@ def duration(seconds: float) -> str:
     """A time, to about two digits.
 
     >>> duration(0.04), duration(8.2), duration(200.0), duration(7_300.0), duration(400_000.0)
-    ('0.0 s', '8.2 s', '3 min 20 s', '2 h 2 min', '4 d 15 h')
+    ('0.0 s', '8.2 s', '3 min 20 s', '2 h 1 min', '4 d 15 h')
     """
     if seconds < 9.95:
         return f"{seconds:.1f} s"
