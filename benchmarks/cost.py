@@ -46,7 +46,9 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", type=int, default=[200, 1_000])
     parser.add_argument("--sampler", default="snowball")
     arguments = parser.parse_args()
-    print("seconds, priced / taken: training, priors, attack, proof and exposure, estimation, page, in all")
+    print(
+        "seconds, priced / taken: training, priors, permutation test, attack, proof and exposure, estimation, report, in all"
+    )
     for data in arguments.data:
         for num_models in arguments.models:
             compare(data, num_models, arguments.sampler)
