@@ -47,7 +47,8 @@ def main() -> None:
     parser.add_argument("--sampler", default="snowball")
     arguments = parser.parse_args()
     print(
-        "seconds, priced / taken: training, priors, permutation test, attack, proof and exposure, estimation, report, in all"
+        "seconds, priced / taken: training, priors, permutation test, attack, proof and exposure, estimation, report, "
+        "in all"
     )
     for data in arguments.data:
         for num_models in arguments.models:
