@@ -40,11 +40,6 @@ inline float sum_lanes(Lanes value) {
     return value[0];
 }
 
-inline float largest_lane(Lanes value) {
-    for (int by = kLanes / 2; by > 0; by /= 2) value = max_lanes(value, rotate(value, by));
-    return value[0];
-}
-
 // e^x to about one unit in the last place; x below -87 gives about 1e-38.
 inline Lanes exp_lanes(Lanes x) {
     const Lanes low = splat(-87.0f), high = splat(88.0f);

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 MISSING = "–"
 MINUS = "−"
@@ -15,18 +13,6 @@ INFINITE = {"inf": math.inf, "-inf": -math.inf}  # as JSON has them
 
 Number = float | str | None
 """A number; infinite ones may be the texts "inf" and "-inf", an unknown one None."""
-
-
-class Parameter(Protocol):
-    """A parameter of a privacy definition."""
-
-    @property
-    def name(self) -> str:
-        """As in data and files, such as `epsilon_right`."""
-
-    @property
-    def symbol(self) -> str:
-        """As readers see it, such as `ε_R`."""
 
 
 def number(value: Number, digits: int = 2) -> str:
@@ -188,12 +174,3 @@ def proven(value: Number, *, level: float | None) -> str:
     if value is None:
         return "nothing proven"
     return f"≥ {number(value)}" + ("" if level is None else f" ({confidence(level)} confidence)")
-
-
-def replace_symbols(text: str, parameters: Iterable[Parameter]) -> str:
-    """Puts the symbol of each parameter in place of its name, such as ε_R for `epsilon_right`."""
-    symbols = {each.name: each.symbol for each in parameters}
-    if not symbols:
-        return text
-    names = "|".join(re.escape(name) for name in symbols)
-    return re.sub(rf"\b(?:{names})\b", lambda match: symbols[match[0]], text)
