@@ -1,4 +1,4 @@
-"""Calls of the kernels that learn the Student prior and that sort and count scores; see calls.py."""
+"""Calls of the kernels that learn the Student prior and that sort and count scores; see calls.py and wrong_calls.py."""
 
 from collections.abc import Callable
 from typing import Any

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from calls import COUNTS, PATH, RIGHT, WRONG, engine, memberships, run, snowball
+from calls import COUNTS, PATH, RIGHT, engine, memberships, run, snowball
+from wrong_calls import WRONG
 
 from bmpaudit import _native
 
-SCRIPT = Path(__file__).with_name("calls.py")
+SCRIPT = Path(__file__).with_name("wrong_calls.py")
 
 
 @pytest.mark.parametrize("function", RIGHT)
