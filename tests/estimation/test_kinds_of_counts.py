@@ -40,10 +40,27 @@ def table(kind: str, num_models: int, num_nodes: int = NUM_NODES) -> ErrorCounts
     )
 
 
-@pytest.mark.parametrize("num_models", [24, 1_000])
-@pytest.mark.parametrize("kind", KINDS)
-def test_percentiles_agree_with_a_plain_quadrature(kind: str, num_models: int) -> None:
-    counts = table(kind, num_models)
+def almost_no_errors(seed: int) -> ErrorCounts:
+    """40 models, priors from 50 draws: the likelihood falls off a cliff on the left and ends nowhere on the right."""
+    rng = np.random.default_rng(seed)
+    num_in = rng.binomial(40, 0.5, 48)
+    return ErrorCounts.from_arrays(
+        num_out=40 - num_in,
+        num_in=num_in,
+        false_positives=rng.binomial(40 - num_in, 0.002),
+        false_negatives=rng.binomial(num_in, 0.002),
+        prior_prob=rng.binomial(50, 0.5, 48) / 50,
+    )
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [table(kind, num_models) for kind in KINDS for num_models in (24, 1_000)]
+    + [almost_no_errors(seed) for seed in (25, 36, 42)],
+    ids=[f"{kind}-{num_models}" for kind in KINDS for num_models in (24, 1_000)]
+    + [f"almost no errors-{seed}" for seed in (25, 36, 42)],
+)
+def test_percentiles_agree_with_a_plain_quadrature(counts: ErrorCounts) -> None:
     for definition, sides in ((BMPRight(), (0, 1)), (BMPLeft(), (1, 0))):
         posterior = estimate(counts, definition)
         low = posterior.support_low()

@@ -172,8 +172,8 @@ class _Panel:
 
         No further if its logarithm is concave and falls outwards. If it rises, the peak may be far.
         """
-        with np.errstate(invalid="ignore"):
-            slopes = _SLOPES @ self.logs * 2 / (self.high - self.low)
+        # Values that were cut off say nothing of a slope: they would make it infinite.
+        slopes = _SLOPES @ np.maximum(self.logs, depth - NEGLIGIBLE) * 2 / (self.high - self.low)
         excess = np.maximum([self.logs[0] - depth, self.logs[-1] - depth], 0.0) + 1.0
         falling = np.minimum(excess / np.maximum(slopes, 1e-300), EXTENSION * width)
         rises = [self.logs[0] == self.logs.max(), self.logs[-1] == self.logs.max()]
