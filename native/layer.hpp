@@ -70,7 +70,8 @@ struct Kept {
 // What a layer keeps of its forward pass for the way back.
 struct Pass {
     Matrix input;        // after dropout; layers beyond the first
-    Matrix input_slope;  // derivative of activation and dropout at the input
+    float input_scale;   // of the inputs that dropout kept
+    Matrix input_slope;  // derivative of activation and dropout at the input; of relu, the scale where the input is not 0
     Matrix linear;       // input times weight
     Matrix output;
     Matrix linear_gradient;

@@ -43,9 +43,9 @@ inline void sum_of_rows(const Matrix &rows, Matrix &result) {
     }
 }
 
-// result[i] = Σ_k row(i)[k] · weight[k], several rows at a time to use each weight row several times.
-template <typename Row> void rows_times_weight(int64_t num_rows, int inputs, Row row, const Matrix &weight, Matrix &result) {
-    result.reshape(num_rows, weight.blocks());
+// Calls finish(i, block, sum) with each block of Σ_k row(i)[k] · weight[k]; several rows at a time use each weight row.
+template <typename Row, typename Finish>
+void for_rows_times_weight(int64_t num_rows, int inputs, Row row, const Matrix &weight, Finish finish) {
     for_block_groups(weight.blocks(), [&](auto width, int first) {
         constexpr int B = decltype(width)::value, R = B == 1 ? 8 : 4;
         for (int64_t i = 0; i < num_rows; i += R) {
@@ -61,32 +61,39 @@ template <typename Row> void rows_times_weight(int64_t num_rows, int inputs, Row
             // A loop of known length keeps the sums in registers.
             for (int64_t q = 0; q < R; ++q)
                 if (q < count)
-                    for (int b = 0; b < B; ++b) result.row(i + q)[first + b] = sums[q][b];
+                    for (int b = 0; b < B; ++b) finish(i + q, first + b, sums[q][b]);
         }
     });
 }
 
-// result[k] = Σ_i row(i)[k] · gradient[i], several inputs k at a time.
-template <typename Row>
-void transposed_rows_times(int64_t num_rows, int inputs, Row row, const Matrix &gradient, Matrix &result) {
-    for_block_groups(gradient.blocks(), [&](auto width, int first) {
+// result[i] = Σ_k row(i)[k] · weight[k].
+template <typename Row> void rows_times_weight(int64_t num_rows, int inputs, Row row, const Matrix &weight, Matrix &result) {
+    result.reshape(num_rows, weight.blocks());
+    const RowPointers to(result, 0);
+    for_rows_times_weight(num_rows, inputs, row, weight, [to](int64_t i, int b, const Lanes &sum) { to(i)[b] = sum; });
+}
+
+// result[k] = Σ_i row(i)[k] · other[i] for k < inputs, several k at a time. Rows and result have room up to a multiple
+// of eight.
+template <typename Row> void transposed_rows_times(int64_t num_rows, int inputs, Row row, const Matrix &other, Matrix &result) {
+    for_block_groups(other.blocks(), [&](auto width, int first) {
         constexpr int B = decltype(width)::value;
         const auto inputs_from = [&](int k, auto together) {
             constexpr int Q = decltype(together)::value;
             Lanes sums[Q][B] = {};
             for (int64_t i = 0; i < num_rows; ++i) {
                 const float *x = row(i) + k;
-                const Lanes *g = gradient.row(i) + first;
+                const Lanes *y = other.row(i) + first;
                 for (int q = 0; q < Q; ++q)
-                    for (int b = 0; b < B; ++b) sums[q][b] += x[q] * g[b];
+                    for (int b = 0; b < B; ++b) sums[q][b] += x[q] * y[b];
             }
             for (int q = 0; q < Q; ++q)
                 for (int b = 0; b < B; ++b) result.row(k + q)[first + b] = sums[q][b];
         };
-        constexpr int Q = 16 / B;
+        constexpr int Q = B == 1 ? 8 : 4;
         int k = 0;
-        for (; k + Q <= inputs; k += Q) inputs_from(k, std::integral_constant<int, Q>{});
-        for (; k < inputs; ++k) inputs_from(k, std::integral_constant<int, 1>{});
+        for (; k + 4 < inputs; k += Q) inputs_from(k, std::integral_constant<int, Q>{});
+        if (k < inputs) inputs_from(k, std::integral_constant<int, 4>{});
     });
 }
 

@@ -1,6 +1,7 @@
 #include "network.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "choices.hpp"
 #include "cross_entropy.hpp"
@@ -108,23 +109,28 @@ void Network::input_times_weight(const Matrix &input, const Layer &layer, Matrix
     rows_times_weight(input.rows(), layer.shape.inputs, [&](int64_t i) { return input.floats(i); }, layer.weight.value, result);
 }
 
-void Network::activate(const Matrix &output, Pass &next, RandomBits *dropout) const {
+void Network::activate(Matrix &output, Pass &next, RandomBits *dropout) const {
     const bool drops_here = dropout != nullptr && drops(model_.drops_hidden);
-    next.input.reshape(output.rows(), output.blocks());
-    if (dropout != nullptr) next.input_slope.reshape(output.rows(), output.blocks());
     PhiloxBits unused(0, 0, 0);
     CoinFlips keep(drops_here ? *dropout : unused, 1.0 - model_.dropout);
-    const float scale = drops_here ? static_cast<float>(1.0 / keep.probability()) : 1.0f;
-    const bool is_relu = model_.activation == Activation::relu;
-    for (int64_t i = 0; i < output.rows(); ++i) {
-        for (int b = 0; b < output.blocks(); ++b) {
-            const Lanes z = output.row(i)[b];
-            const Lanes below = is_relu ? Lanes{} : exp_lanes(z);  // derivative where z is not positive
-            const Lanes kept = drops_here ? only(keep.next_sixteen(), splat(scale)) : splat(1.0f);
-            const Lanes value = select(z > 0.0f, z, is_relu ? Lanes{} : below - 1.0f);
-            next.input.row(i)[b] = select(z == z, value, z) * kept;
-            if (dropout != nullptr) next.input_slope.row(i)[b] = select(z > 0.0f, splat(1.0f), below) * kept;
+    const float scale = next.input_scale = drops_here ? static_cast<float>(1.0 / keep.probability()) : 1.0f;
+    std::swap(next.input, output);  // in place: what a pass writes and reads again is more than a core's own caches hold
+    const int64_t size = next.input.rows() * next.input.blocks();
+    Lanes *input = next.input.row(0);
+    const auto kept = [&] { return drops_here ? only(keep.next_sixteen(), splat(scale)) : splat(1.0f); };
+    if (model_.activation == Activation::relu) {
+        for (int64_t at = 0; at < size; ++at) {
+            const Lanes z = input[at];
+            input[at] = select(z > 0.0f, z, select(z == z, Lanes{}, z)) * kept();
         }
+        return;
+    }
+    if (dropout != nullptr) next.input_slope.reshape(next.input.rows(), next.input.blocks());
+    Lanes *slope = next.input_slope.row(0);
+    for (int64_t at = 0; at < size; ++at) {
+        const Lanes z = input[at], power = exp_lanes(z), factor = kept();
+        input[at] = select(z > 0.0f, z, power - 1.0f) * factor;
+        if (dropout != nullptr) slope[at] = select(z > 0.0f, splat(1.0f), power) * factor;
     }
 }
 
@@ -166,19 +172,7 @@ void Network::backward(const TrainingGraph &graph, int epoch, Worker &worker) {
         if (l == 0) {
             first_weight_backward(pass.linear_gradient, takes_step);
         } else {
-            const auto input_row = [&](int64_t i) { return pass.input.floats(i); };
-            transposed_rows_times(graph.size(), layer.shape.inputs, input_row, pass.linear_gradient, layer.weight.gradient);
-            // The gradient of the input, with the weights as they were in the forward pass.
-            const int lanes = layer.shape.blocks * kLanes;
-            transposed_weight_.reshape(lanes, blocks_for(layer.shape.inputs));
-            for (int k = 0; k < layer.shape.inputs; ++k)
-                for (int lane = 0; lane < lanes; ++lane)
-                    transposed_weight_.floats(lane)[k] = layer.weight.value.floats(k)[lane];
-            const int used = (layer.shape.channels - 1) * layer.shape.head_stride + layer.shape.heads;
-            rows_times_weight(graph.size(), used, [&](int64_t i) { return pass.linear_gradient.floats(i); },
-                              transposed_weight_, output_gradient_);
-            for (int32_t i = 0; i < graph.size(); ++i)
-                for (int b = 0; b < output_gradient_.blocks(); ++b) output_gradient_.row(i)[b] *= pass.input_slope.row(i)[b];
+            hidden_weight_backward(layer, pass);
             if (takes_step) optimizer_.step(layer.weight);
         }
         if (takes_step) {
@@ -186,6 +180,28 @@ void Network::backward(const TrainingGraph &graph, int epoch, Worker &worker) {
             for (Parameter &vector : layer.vectors) optimizer_.step(vector);
         }
     }
+}
+
+void Network::hidden_weight_backward(Layer &layer, const Pass &pass) {
+    const int64_t num_rows = pass.linear_gradient.rows();
+    const int inputs = layer.shape.inputs, lanes = layer.shape.blocks * kLanes;
+    const int used = (layer.shape.channels - 1) * layer.shape.head_stride + layer.shape.heads;
+    const auto gradient_row = [&](int64_t i) { return pass.linear_gradient.floats(i); };
+    // Transposed, as the lanes of the inputs are full, and those of a few classes are not.
+    transposed_.reshape(lanes, blocks_for(inputs));
+    transposed_rows_times(num_rows, used, gradient_row, pass.input, transposed_);
+    for (int k = 0; k < inputs; ++k)
+        for (int lane = 0; lane < used; ++lane) layer.weight.gradient.floats(k)[lane] = transposed_.floats(lane)[k];
+    // The gradient of the input, with the weights as they were in the forward pass.
+    for (int k = 0; k < inputs; ++k)
+        for (int lane = 0; lane < used; ++lane) transposed_.floats(lane)[k] = layer.weight.value.floats(k)[lane];
+    output_gradient_.reshape(num_rows, transposed_.blocks());
+    const RowPointers to(output_gradient_, 0);
+    const bool is_relu = model_.activation == Activation::relu;
+    for_rows_times_weight(num_rows, used, gradient_row, transposed_, [&](int64_t i, int b, const Lanes &sum) {
+        const Lanes slope = is_relu ? select(pass.input.row(i)[b] > 0.0f, splat(pass.input_scale), Lanes{}) : pass.input_slope.row(i)[b];
+        to(i)[b] = sum * slope;
+    });
 }
 
 void Network::first_weight_backward(const Matrix &gradient, bool takes_step) {

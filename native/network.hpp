@@ -91,10 +91,13 @@ class Network {
     void begin(const TrainingGraph &graph, const int32_t *labels);
     void forward(const TrainingGraph &graph, RandomBits *dropout, Worker &worker);
     void backward(const TrainingGraph &graph, int epoch, Worker &worker);  // epoch 0: gradients only, no step
+    // The gradients of the weight and, in output_gradient_, of the output of the layer before.
+    void hidden_weight_backward(Layer &layer, const Pass &pass);
     void first_weight_backward(const Matrix &gradient, bool takes_step);
     void input_times_weight(const Matrix &input, const Layer &layer, Matrix &result) const;
     void propagate(const TrainingGraph &graph, const Layer &layer, Pass &pass, RandomBits *dropout) const;
-    void activate(const Matrix &output, Pass &next, RandomBits *dropout) const;
+    // From the output of a layer, which it uses up, to the input of the next.
+    void activate(Matrix &output, Pass &next, RandomBits *dropout) const;
     bool drops(bool place) const { return place && model_.dropout > 0; }
 
     const GraphFeatures &features_;
@@ -104,7 +107,8 @@ class Network {
     Optimizer optimizer_;
     std::vector<Layer> layers_;
     std::vector<Pass> passes_, scoring_;
-    Matrix output_gradient_, transposed_weight_;
+    Matrix output_gradient_;
+    Matrix transposed_;  // the gradient of a hidden weight, then the weight itself, units x inputs
     SampleFeatures sample_;
     std::vector<int32_t> labels_;  // of the sample
 };

@@ -60,6 +60,9 @@ void SparseProduct::build(const CompressedRows &matrix, int64_t num_columns, int
         for (int64_t e = matrix.start[row]; e < matrix.start[row + 1]; ++e)
             ++next_[(matrix.columns[e] >> bits) * num_rows_ + row];
 
+    const bool has_values = of_entry == nullptr && !matrix.values.empty();
+    const bool is_padded = has_values && kTakesFours;
+    const auto padded = [&](int64_t length) { return is_padded ? (length + 3) / 4 * 4 : length; };
     bands_.clear();
     lists_.clear();
     int64_t entry = 0;
@@ -67,23 +70,30 @@ void SparseProduct::build(const CompressedRows &matrix, int64_t num_columns, int
         bands_.push_back({static_cast<int64_t>(lists_.size()), entry, band << bits});
         const bool is_last = band + 1 == num_bands;
         for (int64_t row = 0; row < num_rows_; ++row) {
-            const auto length = static_cast<int32_t>(std::exchange(next_[band * num_rows_ + row], entry));
-            if (length > 0 || is_last) lists_.push_back({static_cast<int32_t>(row), length});
+            const int64_t length = padded(std::exchange(next_[band * num_rows_ + row], entry));
+            if (length > 0 || is_last) lists_.push_back({static_cast<int32_t>(row), static_cast<int32_t>(length)});
             entry += length;
         }
     }
     bands_.push_back({static_cast<int64_t>(lists_.size()), entry, 0});
 
     of_entry_ = of_entry;
-    columns_.resize(num_entries);
-    values_.resize(of_entry == nullptr ? matrix.values.size() : 0);
-    origin_.resize(of_entry == nullptr ? 0 : num_entries);
+    columns_.resize(entry);
+    values_.resize(has_values ? entry : 0);
+    origin_.resize(of_entry == nullptr ? 0 : entry);
     for (int64_t row = 0; row < num_rows_; ++row) {
         for (int64_t e = matrix.start[row]; e < matrix.start[row + 1]; ++e) {
             const int64_t band = matrix.columns[e] >> bits, at = next_[band * num_rows_ + row]++;
             columns_[at] = static_cast<uint16_t>(matrix.columns[e] - (band << bits));
-            if (!values_.empty()) values_[at] = matrix.values[e];
+            if (has_values) values_[at] = matrix.values[e];
             if (of_entry != nullptr) origin_[at] = matrix.origin.empty() ? static_cast<uint32_t>(e) : matrix.origin[e];
+        }
+    }
+    if (!is_padded) return;
+    for (int64_t at : next_) {  // where lists end
+        for (; at % 4 != 0; ++at) {
+            columns_[at] = columns_[at - 1];
+            values_[at] = 0.0f;
         }
     }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "lanes.hpp"
@@ -45,6 +46,10 @@ class SparseProduct {
     }
 
   private:
+    // Where a row of lanes is one register, the core's loads limit a product: four columns then take one of them, and four
+    // values another. Where it is several, what that saves is less than what it costs.
+    static constexpr bool kTakesFours = kRegisterBytes == sizeof(Lanes);
+
     enum class Values { ones, here, elsewhere };
     struct List {  // the entries of one row in one band
         int32_t row, count;
@@ -83,9 +88,10 @@ class SparseProduct {
     void sum_lists(size_t band, const Matrix &source, int first, Stride stride, Use use) const {
         constexpr int U = B == 1 ? 4 : 2;
         const Lanes *rows = source.row(bands_[band].first_column) + first;
-        const uint16_t *columns = columns_.data() + bands_[band].first_entry;
-        const float *values = V == Values::here ? values_.data() + bands_[band].first_entry : of_entry_;
-        const uint32_t *origin = V == Values::elsewhere ? origin_.data() + bands_[band].first_entry : nullptr;
+        const int64_t first_entry = bands_[band].first_entry;
+        const uint16_t *columns = columns_.data() + first_entry;
+        const float *values = V == Values::here ? values_.data() + first_entry : of_entry_;
+        const uint32_t *origin = V == Values::elsewhere ? origin_.data() + first_entry : nullptr;
         const List *end = lists_.data() + bands_[band + 1].first_list;
         for (const List *list = lists_.data() + bands_[band].first_list; list != end; ++list) {
             Lanes parts[U][B] = {};
@@ -99,12 +105,24 @@ class SparseProduct {
             };
             const int32_t count = list->count;
             int32_t e = 0;
-            for (; e + U <= count; e += U)
-                for (int u = 0; u < U; ++u) add(e + u, parts[u]);
-            for (; e < count; ++e) add(e, parts[0]);
-            columns += count;
+            if constexpr (V == Values::here && kTakesFours) {
+                for (; e < count; e += 4) {
+                    uint64_t four;
+                    std::memcpy(&four, columns + e, sizeof four);
+                    const Lanes value = four_repeated<Lanes>(values + e);
+                    for (int u = 0; u < 4; ++u) {
+                        const Lanes *row = rows + static_cast<uint16_t>(four >> (16 * u)) * stride;
+                        for (int b = 0; b < B; ++b) parts[u % U][b] += lane_of_fours(value, u) * row[b];
+                    }
+                }
+            } else {
+                for (; e + U <= count; e += U)
+                    for (int u = 0; u < U; ++u) add(e + u, parts[u]);
+                for (; e < count; ++e) add(e, parts[0]);
+            }
             if constexpr (V == Values::here) values += count;
             if constexpr (V == Values::elsewhere) origin += count;
+            columns += count;
             Lanes sums[B];
             for (int b = 0; b < B; ++b) {
                 sums[b] = parts[0][b] + parts[1][b];
@@ -117,7 +135,9 @@ class SparseProduct {
     int64_t num_rows_ = 0;
     std::vector<Band> bands_;        // and one more, where the last ends
     std::vector<List> lists_;
-    std::vector<uint16_t> columns_;  // of each entry, from the band's first
+    // Of each entry: its column, from the band's first, and its value. Where fours are taken, lists with values are padded
+    // to a multiple of four: with zeros, at a column that the list has.
+    std::vector<uint16_t> columns_;
     std::vector<float> values_;
     std::vector<int64_t> next_;  // while building: where the next entry of a band and row goes
     const float *of_entry_ = nullptr;

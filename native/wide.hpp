@@ -4,8 +4,13 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 namespace bmpaudit {
 
@@ -163,6 +168,44 @@ template <typename H> inline Halves<H> interleaved_low(const Halves<H> &a, const
 }
 template <typename H> inline Halves<H> interleaved_high(const Halves<H> &a, const Halves<H> &b) {
     return {interleaved_low(a.high, b.high), interleaved_high(a.high, b.high)};
+}
+
+// Four floats from an address that need not be aligned, again and again.
+template <typename V> struct FourRepeated {
+    static V from(const float *four) {
+#if defined(__AVX512F__)
+        // GCC makes far slower code of a shuffle that widens, and warns of the same function without a mask.
+        return _mm512_maskz_broadcast_f32x4(0xFFFF, _mm_loadu_ps(four));
+#elif defined(__AVX2__)
+        return _mm256_broadcast_ps(reinterpret_cast<const __m128 *>(four));
+#else
+        V value;
+        std::memcpy(&value, four, sizeof value);
+        return value;
+#endif
+    }
+};
+template <typename H> struct FourRepeated<Halves<H>> {
+    static Halves<H> from(const float *four) {
+        const H half = FourRepeated<H>::from(four);
+        return {half, half};
+    }
+};
+template <typename V> inline V four_repeated(const float *four) { return FourRepeated<V>::from(four); }
+
+// In each four lanes, all four of what stood in one of them.
+template <typename V> inline V lane_of_fours(const V &x, int lane) {
+#ifdef __clang__
+    constexpr int kCount = static_cast<int>(sizeof(V) / sizeof(x[0]));
+    V chosen;
+    for (int at = 0; at < kCount; ++at) chosen[at] = x[at / 4 * 4 + lane];
+    return chosen;
+#else
+    return __builtin_shuffle(x, (kLaneOfRegister & ~3) + lane);
+#endif
+}
+template <typename H> inline Halves<H> lane_of_fours(const Halves<H> &x, int lane) {
+    return {lane_of_fours(x.low, lane), lane_of_fours(x.high, lane)};
 }
 
 }  // namespace bmpaudit
