@@ -1,23 +1,42 @@
 """Files that are written completely or not at all, and folders that one process writes to at a time."""
 
+import errno
 import hashlib
+import math
 import os
 import re
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 import filelock
 
 from bmpaudit.errors import InputError
 
+Value = TypeVar("Value")
+
 LOCK = ".lock"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 # What a killed process may leave behind: files of `atomic_write`, and those in which Zarr writes its chunks.
 _LEFTOVER = re.compile(r"\..*\.partial-[a-z0-9_]{8}(\.[^.]*)?|.+\.[0-9a-f]{32}\.partial", re.DOTALL)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Makes an error for want of room name the place, not a temporary file, and say what to do."""
+    try:
+        yield
+    except OSError as failure:
+        if failure.errno not in NO_ROOM:
+            raise
+        advice = "make room and run the same command again, which goes on from here"
+        raise OSError(failure.errno, f"{os.strerror(failure.errno)}: {advice}", str(path)) from None
 
 
 @contextmanager
@@ -32,21 +51,33 @@ def atomic_write(path: Path) -> Iterator[Path]:
     ...     (Path(folder) / "a.txt").read_text()
     'complete'
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # The suffix stays last, because some writers choose the format by it.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.partial-", suffix=path.suffix)
+    with naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The suffix stays last, because some writers choose the format by it.
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.partial-", suffix=path.suffix)
     os.close(handle)
     temporary = Path(name)
     try:
-        yield temporary
-        with temporary.open("rb+") as written:
-            os.fsync(written.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(path)
+        with naming(path):
+            yield temporary
+            with temporary.open("rb+") as written:
+                os.fsync(written.fileno())
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o666 & ~umask)
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def uninterrupted(call: Callable[[], Value]) -> Value:
+    """Makes a call that Ctrl-C does not cut short, which would leave half of what it writes; it is heard afterwards.
+
+    >>> uninterrupted(lambda: 42)
+    42
+    """
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(call).result()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -101,7 +132,8 @@ def remove_leftovers(folder: Path, *, min_age_seconds: float = 0.0) -> list[Path
         The files that were removed, in alphabetical order.
     """
     removed = []
-    latest = time.time() - min_age_seconds
+    # A clock that was set back would spare what was written before, so only an age that is asked for is looked at.
+    latest = time.time() - min_age_seconds if min_age_seconds > 0 else math.inf
     for parent, _, names in os.walk(folder, followlinks=False):
         for path in (Path(parent, name) for name in names if _LEFTOVER.fullmatch(name)):
             with suppress(FileNotFoundError):  # its writer has just finished

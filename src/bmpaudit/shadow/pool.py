@@ -15,7 +15,7 @@ from bmpaudit import registry
 from bmpaudit.arrays import Flags, Ints
 from bmpaudit.checks import check_at_least_one, thread_count
 from bmpaudit.errors import InputError
-from bmpaudit.files import folder_lock
+from bmpaudit.files import folder_lock, naming, uninterrupted
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Engine, Progress
 from bmpaudit.samplers import draw_memberships
@@ -96,9 +96,9 @@ def train_shadows(
         raise InputError("these models were trained elsewhere; bmpaudit cannot train more of them")
     plan.check_trusted()
     draw_memberships(graph, plan.sampler, 1, plan.seed, num_threads=1)  # what cannot be sampled leaves no folder behind
-    with folder_lock(Path(folder)):
-        store = ShadowStore(folder, graph, plan, keep_logits)
-        store.extend(num_models)
+    with folder_lock(Path(folder)), naming(Path(folder) / "shadows"):
+        store = uninterrupted(lambda: ShadowStore(folder, graph, plan, keep_logits))
+        uninterrupted(lambda: store.extend(num_models))
         store.discard_damaged(report, drawing_threads)
         done = store.is_done[:num_models]
         num_done = int(done.sum())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from bmpaudit.arrays import Flags, Ints
 from bmpaudit.errors import DataError, InputError
-from bmpaudit.files import atomic_write, remove_leftovers
+from bmpaudit.files import atomic_write, remove_leftovers, uninterrupted
 from bmpaudit.graph import Graph
 from bmpaudit.plain import to_json
 from bmpaudit.samplers import draw_memberships
@@ -126,7 +127,7 @@ class ShadowStore:
             problem = self._problem(chunk, num_threads)
             if problem is not None:
                 report(f"models {chunk.start} to {chunk.stop - 1}: {problem}; they are trained again")
-                self.arrays.forget(chunk)
+                uninterrupted(partial(self.arrays.forget, chunk))
 
     def read(self, num_models: int | None = None) -> ShadowRuns:
         """The finished ones of the first `num_models` models, or of all.
