@@ -6,7 +6,7 @@ DEMO ?= bmpaudit-demo
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find src native -type f -not -path '*/__pycache__/*')
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test bench reliability clean
 
 demo: $(VENV)/installed
 	@$(BIN)/bmpaudit demo --out $(DEMO)
@@ -23,6 +23,9 @@ test: $(VENV)/test-tools $(VENV)/installed
 
 bench: $(VENV)/test-tools $(VENV)/installed
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+reliability: $(VENV)/test-tools $(VENV)/installed
+	$(BIN)/python reliability
 
 clean:
 	rm -rf $(VENV) build

@@ -13,15 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faulty_audit import Commands, End
-
-from bmpaudit import Graph
+from faulty_audit import Commands, End, small_graph
 
 Undisturbed = tuple[End, dict[str, bytes]]
 
 NUM_KILLS = 50
 PHASES = {"shadows", "counts", "posteriors"}  # files of training, attack and estimation
-NUM_NODES = 40
 
 
 @pytest.fixture(scope="session")
@@ -35,11 +32,8 @@ def server() -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture(scope="session")
 def graph_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rng = np.random.default_rng(7)
-    pairs = rng.integers(0, NUM_NODES, size=(60, 2))
-    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
     path = tmp_path_factory.mktemp("graph") / "mine.npz"
-    Graph.from_edges(pairs, np.eye(NUM_NODES, dtype=np.float32), np.arange(NUM_NODES) % 3).to_npz(path)
+    small_graph().to_npz(path)
     return path
 
 
