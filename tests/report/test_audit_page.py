@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,16 @@ PLAN = AuditPlan(
 )
 
 
-def hostile_graph() -> Graph:
-    """Names that are scripts, tags and quotes; some nodes are isolated."""
+def hostile_graph(
+    hostile: Sequence[str] = HOSTILE_NAMES,
+    classes: Sequence[str] = ("<script>alert(3)</script>", HOSTILE_CLASS, "\"quoted' class"),
+) -> Graph:
+    """Names that are scripts, tags and quotes, or others; some nodes are isolated."""
     rng = np.random.default_rng(3)
     pairs = rng.integers(0, NUM_NODES - 3, size=(2 * NUM_NODES, 2))
     pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
     labels = np.concatenate([np.arange(3), rng.integers(0, 3, NUM_NODES - 3)])
-    names = [*HOSTILE_NAMES, *(f"paper {node}" for node in range(len(HOSTILE_NAMES), NUM_NODES))]
-    classes = ["<script>alert(3)</script>", HOSTILE_CLASS, "\"quoted' class"]
+    names = [*hostile, *(f"paper {node}" for node in range(len(hostile), NUM_NODES))]
     features = np.eye(NUM_NODES, dtype=np.float32)
     return Graph.from_edges(pairs, features, labels, node_names=names, class_names=classes)
 

@@ -63,8 +63,12 @@ export function formatInterval(low, high, digits = 2) {
   return isNumber(low) && isNumber(high) ? `${formatFixed(low, digits)} to ${formatFixed(high, digits)}` : MISSING;
 }
 
-// By code points, so that no character is cut in two.
+// Characters that are not seen, or that turn the direction of the text after them.
+// eslint-disable-next-line no-control-regex
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+// A name from the user. By code points, so that no character is cut in two.
 export function shorten(text, length = 40) {
-  const points = Array.from(String(text));
+  const points = Array.from(String(text).slice(0, 2 * length).replace(/[\t\r\n]/gu, ' ').replace(UNSEEN, '\ufffd'));
   return points.length > length ? `${points.slice(0, length - 1).join('')}…` : points.join('');
 }
