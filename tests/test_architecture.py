@@ -25,6 +25,7 @@ STAGES = (
         "registry",
         "streams",
         "files",
+        "reading",
         "progress",
         "interfaces",
         "_native",

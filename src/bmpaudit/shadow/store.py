@@ -16,6 +16,7 @@ from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import atomic_write, remove_leftovers
 from bmpaudit.graph import Graph
 from bmpaudit.plain import to_json
+from bmpaudit.reading.text import read_json
 from bmpaudit.samplers import draw_memberships
 from bmpaudit.shadow.array_group import ArrayGroup, ArrayKind
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
@@ -228,12 +229,7 @@ def check_same_plan(folder: Path, graph: Graph, plan: ShadowPlan) -> None:
         DataError: if the folder does not say.
     """
     path = folder / PLAN_FILE
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as damage:
-        raise DataError(f"{path}: not readable: {damage}") from None
-    if not isinstance(stored, dict):
-        raise DataError(f"{path}: not readable: it does not hold a plan")
+    stored = read_json(path, {"type": "object"})
     # Through JSON and back, so that both sides have its types.
     other = difference(stored, json.loads(to_json(plan.describe(graph))))
     if other is not None:
