@@ -59,8 +59,8 @@ def read_archive(
         only: Whether there may be no others.
 
     Raises:
-        DataError: if the file is missing or damaged, lacks an array or has an unknown one, would take too much memory, or if an array that is
-            to be read holds anything but flags, numbers or text.
+        DataError: if the file is missing or damaged, lacks an array or has an unknown one, would take too much memory,
+            or if an array that is to be read holds anything but flags, numbers or text.
     """
     with damage_in(path, ARCHIVE), opened(path) as file, _archive(file) as archive:
         members = _members(archive)

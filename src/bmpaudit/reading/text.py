@@ -125,14 +125,10 @@ def _text(path: Path, most_bytes: int, encoding: str = "utf-8") -> str:
 
 def _check_depth(value: Any) -> None:
     """Level by level: a function that calls itself could not go deep enough to tell."""
-    level, depth = [value], 0
-    while level:
-        if depth > DEEPEST:
-            raise ValueError(f"must be nested at most {DEEPEST} deep")
-        level = [
-            part
-            for outer in level
-            if isinstance(outer, (dict, list))
-            for part in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        depth += 1
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [outer for outer in level if isinstance(outer, (dict, list))]
+        if not level:
+            return
+        level = [part for outer in level for part in (outer.values() if isinstance(outer, dict) else outer)]
+    raise ValueError(f"must be nested at most {DEEPEST} deep")
