@@ -17,6 +17,7 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 STAGES = (
     (
         "errors",
+        "characters",
         "checks",
         "arrays",
         "tables",

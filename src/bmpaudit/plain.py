@@ -29,19 +29,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-def is_text(text: str) -> bool:
-    r"""Whether every character can be written: halves of a surrogate pair cannot.
-
-    >>> is_text("naïve 👍"), is_text("\ud83d")
-    (True, False)
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def to_json(value: Any) -> str:
     """Indented JSON of any nested value, non-ASCII characters as they are.
 

@@ -9,6 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
+from bmpaudit.characters import is_text
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import atomic_write, folder_lock, is_ours, remove_leftovers, sha256_of, write_text
 from bmpaudit.plain import to_json
@@ -213,7 +214,13 @@ class Workspace:
     # Writing
 
     def write_plan(self, text: str) -> None:
-        """Writes the plan, if it says something new."""
+        """Writes the plan, if it says something new.
+
+        Raises:
+            InputError: if it cannot be written, such as a path that is not in UTF-8.
+        """
+        if not is_text(text):
+            raise InputError(f"a plan must be text: {next(line for line in text.splitlines() if not is_text(line))!r}")
         if not self.plan_path.exists() or self.plan_path.read_text(encoding="utf-8") != text:
             write_text(self._own(self.plan_path.name), text)
 

@@ -8,10 +8,10 @@ import numpy.typing as npt
 import scipy.sparse
 
 from bmpaudit.arrays import Ints
+from bmpaudit.characters import is_text
 from bmpaudit.errors import InputError
 from bmpaudit.graph.features import as_array, type_of
 from bmpaudit.graph.node_error import NodeError, describe_node
-from bmpaudit.plain import is_text
 
 # More than any data set has; a label beyond is an identifier that was not numbered.
 MAX_CLASSES = 65_536
