@@ -17,6 +17,7 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 STAGES = (
     (
         "errors",
+        "characters",
         "checks",
         "arrays",
         "tables",
@@ -25,6 +26,7 @@ STAGES = (
         "registry",
         "streams",
         "files",
+        "reading",
         "progress",
         "interfaces",
         "_native",

@@ -1,5 +1,7 @@
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -102,3 +104,16 @@ def test_importing_the_module_loads_neither_rich_nor_ipython() -> None:
     code = "import sys, bmpaudit.progress; print([name for name in ('rich', 'IPython') if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_a_full_disk_does_not_end_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_finished = False
+    """The bar of a terminal that cannot be written to is lost, nothing else."""
+    with suppress(OSError), Path("/dev/full").open("w") as full:  # closing it fails, too
+        monkeypatch.setattr(sys, "stderr", full)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        with progress_bar("things", 3) as progress:
+            for done in range(4):
+                progress(done)
+        is_finished = True
+    assert is_finished

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import html
+import io
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO, cast
 
 from bmpaudit.interfaces import Progress
 
@@ -55,11 +56,38 @@ class Rate:
         return "" if rate == 0 else f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"
 
 
+class _Tolerant(io.TextIOBase):
+    """A stream that loses what cannot be written, as on a full disk: a bar that is not drawn must not end the work."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """Of the stream itself."""
+        return self._stream.encoding
+
+
 @contextmanager
 def _terminal_bar(what: str, total: int) -> Iterator[Progress]:
     from rich.console import Console
 
-    console = Console(stderr=True)
+    console = Console(file=cast(TextIO, _Tolerant(sys.stderr)))
     if not console.is_terminal:
         yield lambda _: None
         return

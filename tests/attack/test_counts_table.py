@@ -109,7 +109,7 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, rows: str, message
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        (HEADER.replace("prior_prob", "prior"), f"column 'prior_prob' is missing; found {FOUND}"),
+        (HEADER.replace("prior_prob", "prior"), f"column 'prior_prob' is missing; the first columns are {FOUND}"),
         (HEADER + ",epsilon", f"unknown column 'epsilon'; the columns are {', '.join(COLUMNS)}"),
         (HEADER + ",node", f"unknown column 'node.1'; the columns are {', '.join(COLUMNS)}"),
     ],

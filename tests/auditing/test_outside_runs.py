@@ -203,9 +203,9 @@ IN = np.ones((5, 48), dtype=np.bool_)
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"full_clean": IN}, "memberships is missing; it has full_clean"),
+        ({"full_clean": IN}, "key 'memberships' is missing; the archive has full_clean"),
         ({"memberships": IN}, f"no view; at least one of {', '.join(ALL_VIEWS)} is needed"),
-        ({"memberships": IN, "full": IN}, "unknown view 'full'; views are full_clean, "),
+        ({"memberships": IN, "full": IN}, "unknown array 'full'; there may be memberships, full_clean, "),
         ({"memberships": IN[:, :40], "full_clean": IN}, "memberships are of 40 nodes, the graph has 48"),
         (
             {"memberships": IN[0], "full_clean": IN},

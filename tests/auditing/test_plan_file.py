@@ -281,7 +281,7 @@ def test_what_is_not_toml_is_reported(content: bytes, tmp_path: Path) -> None:
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere.toml: no such file; `bmpaudit plan init` writes one"):
         read_plan(tmp_path / "nowhere.toml")
-    with pytest.raises(DataError, match="not a TOML file"):
+    with pytest.raises(DataError, match="Is a directory"):
         read_plan(tmp_path)
 
 

@@ -157,3 +157,13 @@ def test_damage_is_reported(folder: Path, tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nowhere"):
         assert run_wrong("nodes", path).startswith(str(path))
     assert "is a file" in run_wrong("nodes", folder / "summary.json")
+
+
+def test_names_cannot_command_the_terminal(folder: Path, replaced: pd.DataFrame) -> None:
+    replaced["name"] = [f"\x1b[2J\x9b31m\u202e{node}" for node in range(NUM_NODES)]
+    replaced["class"] = "\x07\rbell"
+    for output in (run_well("nodes", folder), run_well("nodes", folder, "--json")):
+        assert not set(output) & set("\x1b\x9b\u202e\x07\r")
+        assert r"\u001b[2J\u009b31m\u202e" in output
+    assert json.loads(run_well("nodes", folder, "--json"))[0]["name"].startswith("\x1b[2J")
+    assert r"there is no node '\x1b[2J'" in run_wrong("nodes", folder, "--node", "\x1b[2J")

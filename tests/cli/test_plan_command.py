@@ -62,7 +62,7 @@ def test_init_from_another_plan(tmp_path: Path) -> None:
     [
         (("check", "nowhere.toml"), "nowhere.toml: no such file; `bmpaudit plan init` writes one"),
         (("check", "wrong.toml"), "wrong.toml: prior_draws must be an integer, got 'many'"),
-        (("check", "broken.toml"), "broken.toml: not a TOML file: "),
+        (("check", "broken.toml"), "broken.toml: damaged or not a TOML file: "),
         (("check", "."), "Invalid value for 'FILE': File '.' is a directory."),
         (("cost", "empty.toml"), "empty.toml names no graph"),
         (("cost", "wrong.toml"), "wrong.toml: prior_draws must be an integer, got 'many'"),

@@ -104,10 +104,13 @@ def test_prequential(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"memberships": None}, "memberships is missing; it has full_clean, prior_prob"),
-        ({"prior_prob": None}, "prior_prob is missing; it has memberships, full_clean"),
+        ({"memberships": None}, "key 'memberships' is missing; the archive has full_clean, prior_prob"),
+        ({"prior_prob": None}, "key 'prior_prob' is missing; the archive has full_clean, memberships"),
         ({"full_clean": None}, "no view; at least one of full_clean, full_noisy, none_clean, none_noisy is needed"),
-        ({"sideways_clean": np.zeros((80, 40))}, "unknown array 'sideways_clean'; views are full_clean, full_noisy"),
+        (
+            {"sideways_clean": np.zeros((80, 40))},
+            "unknown array 'sideways_clean'; there may be memberships, prior_prob, ",
+        ),
         ({"full_clean": np.zeros((80, 40, 3))}, "labels is missing: logits need them"),
         ({"full_clean": np.zeros((80, 39))}, "view full_clean: must have shape (80, 40)"),
         ({"prior_prob": np.full(39, 0.4)}, "prior_prob must have shape (40,)"),

@@ -57,10 +57,10 @@ def test_wrong_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.npz: no such file"):
         Posterior.load(tmp_path / "a.npz")
     (tmp_path / "b.npz").write_bytes(b"not a zip")
-    with pytest.raises(DataError, match=r"b\.npz: damaged or not a posterior"):
+    with pytest.raises(DataError, match=r"b\.npz: damaged or not an \.npz archive: File is not a zip file"):
         Posterior.load(tmp_path / "b.npz")
     np.savez(tmp_path / "c.npz", x=np.arange(3))
-    with pytest.raises(DataError, match=r"c\.npz: damaged or not a posterior"):
+    with pytest.raises(DataError, match=r"c\.npz: key 'about' is missing; the archive has x"):
         Posterior.load(tmp_path / "c.npz")
     with pytest.raises(InputError, match=r"must end in \.npz"):
         estimate(COUNTS, "mp").save(tmp_path / "p.json")
@@ -93,8 +93,8 @@ def rewrite(path: Path, **changes: Any) -> None:
         ({"definition": {"name": "bmp-l"}}, "has the parameters epsilon_right, the code of bmp-l has epsilon_left"),
         ({"definition": {"name": "bmp-r", "left": 3}}, "damaged or not a posterior: unknown key definition.left"),
         ({"lows": {}}, "damaged or not a posterior: 'epsilon_right'"),
-        ({"is_used": np.array([1.0, 0.0])}, "damaged or not a posterior: is_used must have one flag per node"),
-        ({"is_used": np.array([True])}, "damaged or not a posterior: is_used must have one flag per node"),
+        ({"is_used": np.array([1.0, 0.0])}, "damaged or not a posterior: is_used must be flags of shape"),
+        ({"is_used": np.array([True])}, "damaged or not a posterior: is_used must be flags of shape"),
         ({"counts_false_positives": np.array([60, 9])}, "damaged or not a posterior"),
         (
             {"prior": {"mean": 0.0, "variance": -1.0}},

@@ -9,7 +9,7 @@ from finite_models import leaky_models, noise_models
 
 from bmpaudit.attack import Evidence, Gaussian, Scores, Strong, Student, attack_performance, challenge
 from bmpaudit.attack.scores import ChallengeScores
-from bmpaudit.errors import DataError, InputError
+from bmpaudit.errors import InputError
 from bmpaudit.plain import to_json
 from bmpaudit.proof import ReleaseExposure, expose, exposure, recalibrate, reliability
 from bmpaudit.proof.bands import band
@@ -174,9 +174,9 @@ def test_arrays_hold_everything() -> None:
     assert loaded.to_plain() == result.to_plain()
     assert isinstance(loaded.num_nodes, int)
     del arrays["exposure.members.named.low"]
-    with pytest.raises(DataError, match=r"array exposure\.members\.named\.low is missing"):
+    with pytest.raises(InputError, match=r"array exposure\.members\.named\.low is missing"):
         from_arrays(ReleaseExposure, arrays)
-    with pytest.raises(DataError, match=r"array num_nodes must be a single value, got shape \(2,\)"):
+    with pytest.raises(InputError, match=r"array num_nodes must be a single value, got shape \(2,\)"):
         from_arrays(ReleaseExposure, {**to_arrays(result), "num_nodes": np.zeros(2)})
 
 

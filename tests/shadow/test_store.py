@@ -313,7 +313,7 @@ def test_slow_models_are_written_a_few_at_a_time(graph: Graph, tmp_path: Path, m
 
 def test_a_plan_that_cannot_be_read_is_refused(graph: Graph, copy: Path) -> None:
     (copy / "shadows.json").write_text("{")
-    with pytest.raises(DataError, match=r"shadows.json: not readable"):
+    with pytest.raises(DataError, match=r"shadows.json: damaged or not a JSON file"):
         train_shadows(graph, PLAN, NUM_MODELS, copy)
 
 

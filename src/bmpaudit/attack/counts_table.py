@@ -2,21 +2,18 @@
 
 import csv
 import re
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyarrow.parquet
 
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.attack.counts_check import COLUMNS, find_wrong_row
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import atomic_write
-
-SUFFIXES = (".csv", ".parquet")
+from bmpaudit.reading.table import CSV, SUFFIXES, read_table
 
 # "007" and "-1" are names.
 _NODE_NUMBER = re.compile(r"0|[1-9]\d{0,17}")
@@ -24,12 +21,10 @@ _NODE_NUMBER = re.compile(r"0|[1-9]\d{0,17}")
 
 def read_counts(path: Path) -> ErrorCounts:
     """See `ErrorCounts.from_table`."""
-    table = _read(path)
-    names = [str(column) for column in table.columns]
-    for column in COLUMNS:
-        if column not in names:
-            raise DataError(f"{path}: column {column!r} is missing; found {', '.join(names[:8]) or 'none'}")
-    for column in names:
+    _check_suffix(path)
+    # All of a CSV table as text: what is not a number can then be shown as it is, and no digit of a number is lost.
+    table = read_table(path, text=None, required=COLUMNS)
+    for column in map(str, table.columns):
         if column not in COLUMNS:
             raise DataError(f"{path}: unknown column {column!r}; the columns are {', '.join(COLUMNS)}")
     if table.empty:
@@ -37,10 +32,10 @@ def read_counts(path: Path) -> ErrorCounts:
     for name in COLUMNS:
         missing = table[name].isna().to_numpy()
         if missing.any():
-            what = "missing" if path.suffix == ".csv" else "missing or NaN"
+            what = "missing" if path.suffix == CSV else "missing or NaN"
             raise DataError(f"{_place(path, int(missing.argmax()))}: {name} is {what}")
     columns = {name: _as_numbers(path, table[name]) for name in COLUMNS if name != "node"}
-    columns["node"] = _as_nodes(table["node"], may_be_numbers=path.suffix == ".csv")
+    columns["node"] = _as_nodes(table["node"], may_be_numbers=path.suffix == CSV)
     wrong = find_wrong_row(columns)
     if wrong is not None:
         raise DataError(f"{_place(path, wrong.row)}: {wrong.problem}")
@@ -52,7 +47,7 @@ def write_counts(counts: ErrorCounts, path: Path) -> None:
     _check_suffix(path)
     table = pd.DataFrame({name: getattr(counts, name) for name in COLUMNS})
     with atomic_write(path) as temporary:
-        if path.suffix == ".csv":
+        if path.suffix == CSV:
             # Names in quotes: a bare carriage return within one would end the line.
             is_named = counts.node.dtype.kind == "U"
             table.to_csv(temporary, index=False, quoting=csv.QUOTE_NONNUMERIC if is_named else csv.QUOTE_MINIMAL)
@@ -63,23 +58,6 @@ def write_counts(counts: ErrorCounts, path: Path) -> None:
 def _check_suffix(path: Path) -> None:
     if path.suffix not in SUFFIXES:
         raise InputError(f"{path}: the name of a table must end in {' or '.join(SUFFIXES)}")
-
-
-def _read(path: Path) -> pd.DataFrame:
-    _check_suffix(path)
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    try:
-        if path.suffix == ".parquet":
-            # Without pandas' metadata, which would hide a column that was once an index.
-            return pyarrow.parquet.read_table(path).to_pandas(ignore_metadata=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            # All as text: a value that is not a number can then be shown as it is, and no digit of a number is lost.
-            return pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""], index_col=False)
-    # pandas' and pyarrow's parsing errors are ValueErrors or OSErrors
-    except (ValueError, OSError, pd.errors.ParserWarning) as damage:
-        raise DataError(f"{path}: damaged or not a {path.suffix[1:]} table: {str(damage).splitlines()[0]}") from None
 
 
 def _as_numbers(path: Path, column: "pd.Series[Any]") -> npt.NDArray[Any]:
@@ -104,4 +82,4 @@ def _as_nodes(column: "pd.Series[Any]", *, may_be_numbers: bool) -> npt.NDArray[
 
 def _place(path: Path, row: int) -> str:
     """Where to look: editors count lines from 1, and the first is the header; Parquet only has rows."""
-    return f"{path}: line {row + 2}" if path.suffix == ".csv" else f"{path}: row {row}"
+    return f"{path}: line {row + 2}" if path.suffix == CSV else f"{path}: row {row}"

@@ -31,6 +31,7 @@ from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.graph import Graph
 from bmpaudit.plain import to_json
+from bmpaudit.reading.text import Schema, record
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
 
@@ -38,6 +39,38 @@ FEWEST_MODELS = 4
 HALF = "half"
 MOST_SCORES = 20_000_000  # challenges whose scores are kept for AUC and ROC; beyond that, nodes are thinned evenly
 MOST_PERMUTED = 300_000  # challenges of each attack of the permutation test; likewise
+
+_TEXT, _NUMBER, _WHOLE = {"type": "string"}, {"type": "number"}, {"type": "integer", "minimum": 0}
+_TEXTS, _NUMBERS = {"type": "array", "items": _TEXT}, {"type": "array", "items": _NUMBER, "minItems": 1}
+SCHEMA: Schema = record(
+    variants={
+        "type": "array",
+        "minItems": 1,
+        "items": record(release=_TEXT, queries=_TEXTS, rule=_TEXT),
+    },
+    notes=_TEXTS,
+    not_auditable={
+        "type": "array",
+        "items": record(node=_WHOLE, reason=_TEXT, name={"type": ["string", "null"]}),
+    },
+    permutation_test=record(statistic=_NUMBER, null_statistics=_NUMBERS),
+    performance={
+        "type": "object",
+        "additionalProperties": record(
+            num_out=_WHOLE,
+            num_in=_WHOLE,
+            accuracy=_NUMBER,
+            auc=_NUMBER,
+            tpr_at_fpr={
+                "type": "object",
+                "patternProperties": {"^[0-9]+([.][0-9]+)?(e-[0-9]+)?$": _NUMBER},
+                "additionalProperties": False,
+            },
+            roc=record(false_positive_rate=_NUMBERS, true_positive_rate=_NUMBERS),
+        ),
+    },
+)
+"""Of `attack.json`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,27 +244,26 @@ def read_attacks(workspace: Workspace) -> Attacks:
     Raises:
         DataError: if it cannot be read.
     """
-    content = workspace.read_json("attack.json")
-    try:
-        not_auditable = tuple(NotAuditable(**row) for row in content["not_auditable"])
-        all_variants = tuple(Variant(row["release"], tuple(row["queries"]), row["rule"]) for row in content["variants"])
-        names = [variant.name for variant in all_variants]
+    content = workspace.read_json("attack.json", SCHEMA)
+    not_auditable = tuple(NotAuditable(**row) for row in content["not_auditable"])
+    all_variants = tuple(Variant(row["release"], tuple(row["queries"]), row["rule"]) for row in content["variants"])
+    names = [variant.name for variant in all_variants]
+    if set(names) != set(content["performance"]):
+        raise DataError(f"{workspace.path / 'attack.json'}: performance must be that of {', '.join(names)}")
 
-        def read(name: str) -> ErrorCounts:
-            counts = workspace.read(f"counts/{name}.parquet", ErrorCounts.from_table)
-            return replace(counts, not_auditable=not_auditable)
+    def read(name: str) -> ErrorCounts:
+        counts = workspace.read(f"counts/{name}.parquet", ErrorCounts.from_table)
+        return replace(counts, not_auditable=not_auditable)
 
-        test = content["permutation_test"]
-        return Attacks(
-            variants=all_variants,
-            counts={name: read(name) for name in names},
-            performance={name: _performance(content["performance"][name]) for name in names},
-            half_counts=read(HALF) if f"counts/{HALF}.parquet" in workspace.files("attack") else None,
-            permutation_test=PermutationTest(test["statistic"], np.array(test["null_statistics"])),
-            notes=tuple(content["notes"]),
-        )
-    except (KeyError, TypeError, AttributeError) as damage:
-        raise DataError(f"{workspace.path / 'attack.json'}: damaged: {damage!r}") from None
+    test = content["permutation_test"]
+    return Attacks(
+        variants=all_variants,
+        counts={name: read(name) for name in names},
+        performance={name: _performance(content["performance"][name]) for name in names},
+        half_counts=read(HALF) if f"counts/{HALF}.parquet" in workspace.files("attack") else None,
+        permutation_test=PermutationTest(test["statistic"], np.array(test["null_statistics"])),
+        notes=tuple(content["notes"]),
+    )
 
 
 def _performance(row: dict[str, Any]) -> AttackPerformance:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +14,11 @@ from bmpaudit.attack.not_auditable import node_label
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.graph import Graph
 from bmpaudit.graph.node_ids import node_ids
-from bmpaudit.shadow.weight_files import read_named_arrays
+from bmpaudit.reading.archive import archive_names, read_archive, read_array
+from bmpaudit.reading.table import SUFFIXES, read_table
+from bmpaudit.reading.text import read_text
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-TABLES = (".csv", ".parquet")
-PRIOR, MEMBER, NODE = "prior_prob", "member", "node"
+PRIOR, MEMBER, NODE, MEMBERSHIPS = "prior_prob", "member", "node", "memberships"
 
 
 def declared_prior(prior: Any, graph: Graph) -> Floats:
@@ -37,11 +35,11 @@ def declared_prior(prior: Any, graph: Graph) -> Floats:
     """
     if isinstance(prior, (str, Path)) and not _is_number(str(prior)):
         path = Path(prior)
-        if path.suffix.lower() in TABLES:
+        if path.suffix.lower() in SUFFIXES:
             return _checked_prior(_node_column(path, PRIOR, graph), graph, f"{path}: ")
         if path.suffix.lower() != ".npy":
             raise DataError(f"{path}: priors must be a number, or a file .npy, .csv or .parquet")
-        return _checked_prior(_read_array(path), graph, f"{path}: ")
+        return _checked_prior(read_array(path), graph, f"{path}: ")
     values = np.asarray(float(prior) if isinstance(prior, str) else prior)
     if values.ndim == 0:
         if values.dtype.kind not in "fiu" or not 0 < float(values) < 1:
@@ -81,19 +79,19 @@ def known_members(truth: Any, graph: Graph) -> Flags:
         return _checked_members(_members(np.asarray(truth), graph, "truth"), "truth")
     path = Path(truth)
     suffix = path.suffix.lower()
-    if suffix in TABLES:
+    if suffix in SUFFIXES:
         members = _table_members(path, graph)
     elif suffix == ".txt":
-        lines = [line.strip() for line in _text(path).splitlines()]
+        lines = [line.strip() for line in read_text(path, encoding="utf-8-sig").splitlines()]
         members = _members(np.array([line for line in lines if line], dtype=object), graph, str(path))
     elif suffix == ".npy":
-        members = _members(_read_array(path), graph, str(path))
+        members = _members(read_array(path), graph, str(path))
     elif suffix == ".npz":
-        arrays = read_named_arrays(path)
-        chosen = arrays.get("memberships", next(iter(arrays.values()))) if arrays else None
-        if chosen is None or (len(arrays) > 1 and "memberships" not in arrays):
-            raise DataError(f"{path}: must hold one array, or memberships, got {', '.join(arrays) or 'nothing'}")
-        members = _members(chosen, graph, str(path))
+        names = archive_names(path)
+        if len(names) != 1 and MEMBERSHIPS not in names:
+            raise DataError(f"{path}: must hold one array, or {MEMBERSHIPS}, got {', '.join(names) or 'nothing'}")
+        chosen = MEMBERSHIPS if MEMBERSHIPS in names else names[0]
+        members = _members(read_archive(path, required=[chosen])[chosen], graph, str(path))
     else:
         raise DataError(f"{path}: who was in must be told by a file .npy, .npz, .csv, .parquet or .txt")
     return _checked_members(members, str(path))
@@ -118,7 +116,7 @@ def _members(values: npt.NDArray[Any], graph: Graph, place: str) -> Flags:
 
 
 def _table_members(path: Path, graph: Graph) -> Flags:
-    table = _read_table(path)
+    table = read_table(path, text=[NODE])
     if MEMBER not in table:
         if NODE not in table:
             raise DataError(f"{path}: must have a column node or member, got {', '.join(map(str, table.columns[:8]))}")
@@ -139,9 +137,7 @@ def _checked_members(members: Flags, place: str) -> Flags:
 
 def _node_column(path: Path, name: str, graph: Graph) -> npt.NDArray[Any]:
     """A column with a value for each node, in the graph's order."""
-    table = _read_table(path)
-    if name not in table:
-        raise DataError(f"{path}: column {name!r} is missing; it has {', '.join(map(str, table.columns[:8]))}")
+    table = read_table(path, text=[NODE], required=[name])
     values = table[name].to_numpy()
     if len(values) != graph.num_nodes:
         raise DataError(f"{path}: must have a row for each of {graph.num_nodes:,} nodes, got {len(values):,}")
@@ -150,39 +146,6 @@ def _node_column(path: Path, name: str, graph: Graph) -> npt.NDArray[Any]:
     ordered = np.empty_like(values)
     ordered[node_ids(table[NODE].tolist(), graph, str(path))] = values
     return ordered
-
-
-def _read_table(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    try:
-        if path.suffix.lower() == ".parquet":
-            return pd.read_parquet(path)
-        # Names stay text, so that "007" is not node 7.
-        return pd.read_csv(path, dtype={NODE: str}, keep_default_na=False)
-    except (ValueError, OSError) as damage:
-        raise DataError(f"{path}: damaged or not a table: {str(damage).splitlines()[0]}") from None
-
-
-def _read_array(path: Path) -> npt.NDArray[Any]:
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    try:
-        with path.open("rb") as file:
-            return np.lib.format.read_array(file, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as damage:
-        raise DataError(f"{path}: damaged or not an .npy array: {' '.join(str(damage).split())}") from None
-
-
-def _text(path: Path) -> str:
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except ValueError as damage:
-        raise DataError(f"{path}: not text: {damage}") from None
 
 
 def _is_number(text: str) -> bool:

@@ -12,12 +12,29 @@ from bmpaudit.auditing.attack_step import Attacks
 from bmpaudit.auditing.estimate_step import Estimates
 from bmpaudit.auditing.proof_step import ReleaseFindings
 from bmpaudit.graph import Graph
+from bmpaudit.reading.table import KNOWN_NUMBERS, NUMBERS, TEXT, Columns
 from bmpaudit.samplers import Priors
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CONSTANT = "constant decision"
+
+_SIDES = ("models", "named", "wrong", "exposure", "exposure_low", "exposure_high")
+NODE_COLUMNS: Columns = {
+    **dict.fromkeys(("node", "degree", "component", "prior_prob", "prior_standard_error"), NUMBERS),
+    **dict.fromkeys(("name", "class", "flag"), TEXT),
+    "homophily": KNOWN_NUMBERS,
+    **{f"{side}_{name}": KNOWN_NUMBERS for side in ("member", "non_member") for name in _SIDES},
+    **dict.fromkeys(("num_out", "num_in", "false_positives", "false_negatives"), KNOWN_NUMBERS),
+    **{
+        f"{side}_{name}": KNOWN_NUMBERS
+        for side in ("right", "left", "excess_right", "excess_left")
+        for name in ("low", "median", "high")
+    },
+    **dict.fromkeys(("floor_right", "floor_left"), KNOWN_NUMBERS),
+}
+"""What the columns of the table hold."""
 
 
 def node_homophily(graph: Graph) -> Floats:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from itertools import product
 from pathlib import Path
-
-import numpy as np
 
 from bmpaudit import registry, shadow
 from bmpaudit.auditing.pipeline import Pipeline
@@ -19,8 +15,11 @@ from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.graph import Graph
+from bmpaudit.reading.archive import read_archive
 from bmpaudit.registry import ENTRIES, QUERY, RELEASE
 from bmpaudit.shadow import ShadowRuns, TrainedElsewhere
+
+MEMBERSHIPS = "memberships"
 
 
 def import_runs(
@@ -78,14 +77,9 @@ def read_runs_file(path: Path, graph: Graph) -> ShadowRuns:
         DataError: if the file is missing or damaged, or has an unknown view.
         InputError: if shapes do not fit.
     """
-    arrays = read_arrays(path)
-    if "memberships" not in arrays:
-        raise DataError(f"{path}: memberships is missing; it has {', '.join(arrays) or 'nothing'}")
-    memberships = arrays.pop("memberships")
     names = view_names()
-    for name in arrays:
-        if name not in names:
-            raise DataError(f"{path}: unknown view {name!r}; views are {', '.join(names)}")
+    arrays = read_archive(path, names, required=(MEMBERSHIPS,), only=True)
+    memberships = arrays.pop(MEMBERSHIPS)
     if not arrays:
         raise DataError(f"{path}: no view; at least one of {', '.join(names)} is needed")
     if memberships.ndim == 2 and memberships.shape[1] != graph.num_nodes:
@@ -101,18 +95,3 @@ def read_runs_file(path: Path, graph: Graph) -> ShadowRuns:
 def view_names() -> list[str]:
     """The names of all views that built-in queries and releases make."""
     return [f"{query}_{release}" for query in ENTRIES[QUERY] for release in ENTRIES[RELEASE]]
-
-
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an `.npz` archive, without unpickling anything.
-
-    Raises:
-        DataError: if it is missing or damaged.
-    """
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, AttributeError, TypeError, zipfile.BadZipFile, zlib.error) as damage:
-        raise DataError(f"{path}: damaged or not an .npz archive: {damage}") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from bmpaudit import registry
 from bmpaudit.auditing.gate import Gate
 from bmpaudit.auditing.plan import AuditPlan, PlanKey, plan_keys, trusting_code
 from bmpaudit.errors import DataError, InputError
+from bmpaudit.reading.text import read_toml
 from bmpaudit.registry import ENTRIES, UntrustedPart
 from bmpaudit.shadow import Training
 
@@ -54,25 +54,13 @@ def read_plan(path: str | Path, *, trust_code: bool = False) -> PlanFile:
         InputError: naming the file, the key and what is allowed, if it says something impossible.
     """
     path = Path(path)
-    table = read_table(path)
+    if not path.exists():
+        raise DataError(f"{path}: no such file; `bmpaudit plan init` writes one")
+    table = read_toml(path)
     try:
         return parse_plan(table, trust_code=trust_code)
     except InputError as wrong:
         raise InputError(f"{path}: {wrong}") from None
-
-
-def read_table(path: Path) -> dict[str, Any]:
-    """The nested values of a TOML file, unchecked.
-
-    Raises:
-        DataError: if there is no such file or it is not TOML.
-    """
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; `bmpaudit plan init` writes one") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as damage:
-        raise DataError(f"{path}: not a TOML file: {damage}") from None
 
 
 def parse_plan(table: Mapping[str, Any], *, trust_code: bool = True) -> PlanFile:

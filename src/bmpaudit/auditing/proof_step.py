@@ -21,6 +21,7 @@ from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Attack, Progress
 from bmpaudit.proof import Proof, ReleaseExposure, expose, prove
 from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
+from bmpaudit.reading.archive import read_archive
 from bmpaudit.registry import ATTACK
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
@@ -143,5 +144,4 @@ def read_proofs(workspace: Workspace, releases: tuple[str, ...]) -> Findings:
 
 
 def _read(path: Path) -> ReleaseFindings:
-    with np.load(path, allow_pickle=False) as arrays:
-        return from_arrays(ReleaseFindings, dict(arrays))
+    return from_arrays(ReleaseFindings, read_archive(path))

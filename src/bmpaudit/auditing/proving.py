@@ -11,7 +11,7 @@ import numpy as np
 from bmpaudit import registry
 from bmpaudit.arrays import Floats
 from bmpaudit.attack import Evidence
-from bmpaudit.auditing.outside_runs import read_arrays, view_names
+from bmpaudit.auditing.outside_runs import view_names
 from bmpaudit.auditing.pipeline import PRIOR_SECONDS
 from bmpaudit.auditing.proof_step import CANDIDATES
 from bmpaudit.auditing.runtime import Runtime
@@ -22,11 +22,12 @@ from bmpaudit.errors import DataError, InputError
 from bmpaudit.graph import Graph
 from bmpaudit.proof import Proof, prove
 from bmpaudit.proof.prove import Method
+from bmpaudit.reading.archive import read_archive
 from bmpaudit.registry import ATTACK, RELEASE
 from bmpaudit.samplers import prior_probabilities
 from bmpaudit.shadow import ShadowRuns
 
-OTHER_ARRAYS = ("memberships", "prior_prob", "labels", "edges")
+ALWAYS, SOMETIMES = ("memberships", "prior_prob"), ("labels", "edges")  # besides views
 
 
 @dataclass(frozen=True)
@@ -94,23 +95,18 @@ def prove_file(path: Path, settings: ProofSettings, runtime: Runtime | None = No
         DataError: if the file is missing or damaged, or lacks an array.
         InputError: if shapes do not fit, or there are too few models.
     """
-    arrays = read_arrays(path)
-    for name in ("memberships", "prior_prob"):
-        if name not in arrays:
-            raise DataError(f"{path}: {name} is missing; it has {', '.join(arrays) or 'nothing'}")
-    views = {name: values for name, values in arrays.items() if name not in OTHER_ARRAYS}
     known = view_names()
-    for name in views:
-        if name not in known:
-            raise DataError(f"{path}: unknown array {name!r}; views are {', '.join(known)}")
+    arrays = read_archive(path, (*known, *SOMETIMES), required=ALWAYS, only=True)
+    views = {name: values for name, values in arrays.items() if name in known}
     if not views:
         raise DataError(f"{path}: no view; at least one of {', '.join(known)} is needed")
-    num_nodes = arrays["memberships"].shape[-1]
+    memberships = arrays["memberships"]
+    num_nodes = memberships.shape[-1] if memberships.ndim else 0
     if "labels" not in arrays and any(values.ndim == 3 for values in views.values()):
         raise DataError(f"{path}: labels is missing: logits need them")
     try:
         labels = arrays.get("labels", np.zeros(num_nodes, dtype=np.int64))
-        runs = ShadowRuns.from_arrays(arrays["memberships"], views, labels)
+        runs = ShadowRuns.from_arrays(memberships, views, labels)
         graph = Graph.from_edges(arrays["edges"], np.ones((num_nodes, 1)), labels) if "edges" in arrays else None
         queries = list(dict.fromkeys(name.partition("_")[0] for name in views))
         releases = list(dict.fromkeys(name.partition("_")[2] for name in views))

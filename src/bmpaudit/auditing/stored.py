@@ -11,6 +11,7 @@ from bmpaudit import datasets
 from bmpaudit.auditing.attack_step import read_attacks
 from bmpaudit.auditing.estimate_step import posterior_files, read_estimates
 from bmpaudit.auditing.finished_audit import Audit
+from bmpaudit.auditing.nodes_table import NODE_COLUMNS
 from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.plan_file import PlanFile, read_plan
 from bmpaudit.auditing.proof_step import read_proofs
@@ -18,11 +19,14 @@ from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.stamps import attack_hash, models_hash, plan_hash, proof_hash
 from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.summary import FORMAT
+from bmpaudit.auditing.summary_schema import summary_schema
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.errors import DataError
 from bmpaudit.graph import Graph
 from bmpaudit.plain import to_json
+from bmpaudit.reading.table import read_table
 from bmpaudit.samplers import Priors
+from bmpaudit.samplers.priors import COLUMNS as PRIOR_COLUMNS
 from bmpaudit.shadow import ShadowRuns, ShadowStore
 
 if TYPE_CHECKING:
@@ -79,7 +83,9 @@ def read_priors(workspace: Workspace, sampler: Any) -> Priors:
         DataError: if there are none, or they are damaged.
     """
     workspace.stamp("priors")
-    return Priors.from_frame(sampler, workspace.read("priors.parquet", _read_table))
+    return workspace.read(
+        "priors.parquet", lambda path: Priors.from_frame(sampler, read_table(path, required=PRIOR_COLUMNS, only=True))
+    )
 
 
 def read_runs(workspace: Workspace, graph: Graph, plan: AuditPlan) -> ShadowRuns:
@@ -140,6 +146,8 @@ def read_audit(
     priors = read_priors(workspace, plan.sampler)
     summary = read_summary(workspace)
     attacks = read_attacks(workspace)
+    if set(summary["variants"]) != set(attacks.counts) or set(summary["releases"]) != set(attacks.releases):
+        raise DataError(f"{workspace.path / 'summary.json'} is not about the variants of attack.json")
 
     def load_graph() -> Graph:
         loaded = stored_graph(workspace, source, trust_code=trust_code)
@@ -164,19 +172,19 @@ def read_audit(
         runs=runs or load_runs,
         timings=summary["timings"],
         summary=summary,
-        nodes=workspace.read("nodes.parquet", _read_table),
+        nodes=workspace.read("nodes.parquet", _read_nodes),
     )
     return audit
 
 
 def read_summary(workspace: Workspace) -> dict[str, Any]:
     """The summary of an audit folder whose estimates were checked."""
-    summary = workspace.read_json("summary.json")
+    summary = workspace.read_json("summary.json", {"type": "object"})
     if summary.get("format") != FORMAT:
         raise DataError(
-            f"{workspace.path / 'summary.json'}: format {summary.get('format')}; this version reads {FORMAT}"
+            f"{workspace.path / 'summary.json'}: format {summary.get('format')!r}; this version reads {FORMAT}"
         )
-    return summary
+    return workspace.read_json("summary.json", summary_schema())
 
 
 def read_nodes(workspace: Workspace) -> pd.DataFrame:
@@ -186,13 +194,11 @@ def read_nodes(workspace: Workspace) -> pd.DataFrame:
         DataError: if it is not there, damaged, or of another plan.
     """
     workspace.stamp("estimate", plan_hash(stored_plan(workspace).plan))
-    return workspace.read("nodes.parquet", _read_table)
+    return workspace.read("nodes.parquet", _read_nodes)
 
 
-def _read_table(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.read_parquet(path)
+def _read_nodes(path: Path) -> pd.DataFrame:
+    return read_table(path, required=NODE_COLUMNS)
 
 
 def _write_table(table: pd.DataFrame, path: Path) -> None:

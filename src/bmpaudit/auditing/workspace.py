@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -10,9 +9,12 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
+from bmpaudit.characters import is_text
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import atomic_write, folder_lock, is_ours, remove_leftovers, sha256_of, write_text
 from bmpaudit.plain import to_json
+from bmpaudit.reading.damage import damage_in
+from bmpaudit.reading.text import Schema, check_json, read_json, record
 from bmpaudit.report.picture_formats import PICTURE_FORMATS
 
 Value = TypeVar("Value")
@@ -47,6 +49,20 @@ STAGES: Mapping[str, Stage] = {
 SIGNS = (MANIFEST, "plan.toml", "shadows.json")
 FIRST_WITH_MANIFEST = 2  # format of summary.json
 FOLDERS = ("counts", "proof", "posteriors", "figures")
+
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "object", "additionalProperties": _TEXT}
+_STAMP = record(
+    **dict.fromkeys(("plan", "graph", "models", "build"), _TEXT), code={**_TEXTS, "type": ["object", "null"]}
+)
+MANIFEST_SCHEMA = record(
+    format={"const": FORMAT},
+    stages={
+        "type": "object",
+        "additionalProperties": record(stamp={"anyOf": [{"type": "null"}, _STAMP]}, files=_TEXTS),
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -182,27 +198,29 @@ class Workspace:
         """Reads a file of a stage that was checked.
 
         Raises:
-            DataError: if it cannot be read.
+            DataError: if the manifest does not list it, or it cannot be read.
         """
         path = self.path / name
-        try:
+        if not any(name in entry.files for entry in self._entries().values()):
+            raise DataError(f"{path} is not a file of this audit")
+        with damage_in(path, "a file of an audit"):
             return reader(path)
-        except InputError:
-            raise
-        except (ValueError, KeyError, OSError, EOFError) as damage:
-            raise DataError(f"{path}: damaged: {str(damage).splitlines()[0]}") from None
 
-    def read_json(self, name: str) -> dict[str, Any]:
+    def read_json(self, name: str, schema: Schema) -> dict[str, Any]:
         """Reads a JSON object of a stage that was checked."""
-        value = self.read(name, lambda path: json.loads(path.read_text(encoding="utf-8")))
-        if not isinstance(value, dict):
-            raise DataError(f"{self.path / name}: damaged: not a JSON object")
+        value: dict[str, Any] = self.read(name, lambda path: read_json(path, schema))
         return value
 
     # Writing
 
     def write_plan(self, text: str) -> None:
-        """Writes the plan, if it says something new."""
+        """Writes the plan, if it says something new.
+
+        Raises:
+            InputError: if it cannot be written, such as a path that is not in UTF-8.
+        """
+        if not is_text(text):
+            raise InputError(f"a plan must be text: {next(line for line in text.splitlines() if not is_text(line))!r}")
         if not self.plan_path.exists() or self.plan_path.read_text(encoding="utf-8") != text:
             write_text(self._own(self.plan_path.name), text)
 
@@ -256,21 +274,19 @@ class Workspace:
             if _had_no_manifest(self.path / "summary.json"):
                 raise DataError(f"{self.path} was made by an earlier version of bmpaudit: use a new folder")
             return {}
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            if content["format"] != FORMAT:
-                raise DataError(f"{path}: format {content['format']}; this version of bmpaudit reads {FORMAT}")
-            entries = {}
-            for stage, entry in content["stages"].items():
-                stamp = None if entry["stamp"] is None else Stamp(**entry["stamp"])
-                entries[stage] = _Entry(
-                    stamp, {_checked_name(stage, name): str(s) for name, s in entry["files"].items()}
-                )
-        except DataError:
-            raise
-        except (ValueError, KeyError, TypeError, AttributeError, OSError) as damage:
-            raise DataError(f"{path}: damaged ({damage}); remove it to have everything made again") from None
-        return entries
+        remedy = "; remove it to have everything made again"
+        content = read_json(path, {"type": "object", "required": ["format"]}, remedy=remedy)
+        if content["format"] != FORMAT:
+            raise DataError(f"{path}: format {content['format']!r}; this version of bmpaudit reads {FORMAT}")
+        with damage_in(path, "a manifest", remedy):
+            check_json(content, MANIFEST_SCHEMA)
+        return {
+            stage: _Entry(
+                None if entry["stamp"] is None else Stamp(**entry["stamp"]),
+                {_checked_name(stage, name): checksum for name, checksum in entry["files"].items()},
+            )
+            for stage, entry in content["stages"].items()
+        }
 
     def _write_manifest(self, entries: Mapping[str, _Entry]) -> None:
         stages = {
@@ -290,10 +306,10 @@ class Workspace:
 
 def _had_no_manifest(summary: Path) -> bool:
     """Whether a summary is of a version that wrote no manifest."""
-    try:
-        return bool(json.loads(summary.read_text(encoding="utf-8"))["format"] < FIRST_WITH_MANIFEST)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    with suppress(DataError):
+        schema = {"type": "object", "required": ["format"], "properties": {"format": {"type": "integer"}}}
+        return bool(read_json(summary, schema)["format"] < FIRST_WITH_MANIFEST)
+    return False
 
 
 def _checked_name(stage: str, name: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bmpaudit.characters import visible
 from bmpaudit.cli.options import folder_argument, json_option
 from bmpaudit.cli.root import cli
 from bmpaudit.cli.sections import SectionOption
@@ -109,7 +110,7 @@ def _ranking(side: Side, is_anyone_named: bool) -> str:
 def _name(name: object) -> Text:
     from rich.text import Text
 
-    text = Text(" ".join(str(name).split()))
+    text = Text(visible(" ".join(str(name).split())))
     text.truncate(LONGEST_NAME, overflow="ellipsis")
     return text
 

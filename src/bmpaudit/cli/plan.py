@@ -68,10 +68,11 @@ def check(path: Path, trust_code: bool, as_json: bool) -> None:
     \b
     bmpaudit plan check audit.toml
     """
-    from bmpaudit.auditing.plan_file import plan_table, read_plan, read_table
+    from bmpaudit.auditing.plan_file import plan_table, read_plan
+    from bmpaudit.reading.text import read_toml
 
     checked = read_plan(path, trust_code=trust_code)
-    for kind, target in code_in_plan(read_table(path)) if not trust_code else ():
+    for kind, target in code_in_plan(read_toml(path)) if not trust_code else ():
         tell(f"{untrusted(kind, target)}. Until then it is not checked.")
     if as_json:
         echo(to_json(plan_table(checked.plan, checked.graph)))

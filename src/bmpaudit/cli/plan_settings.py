@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,14 @@ from click.core import ParameterSource
 
 from bmpaudit import datasets, registry
 from bmpaudit.auditing.plan import AuditPlan, PlanKey, plan_keys
-from bmpaudit.auditing.plan_file import parse_plan, read_plan, read_table
+from bmpaudit.auditing.plan_file import parse_plan, read_plan
 from bmpaudit.auditing.run import source_name
 from bmpaudit.auditing.stored import OWN_GRAPH, stored_graph
 from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.cli.plan_options import plan_option_table
 from bmpaudit.errors import InputError
+from bmpaudit.reading.text import parse_toml, read_toml
 from bmpaudit.registry import ENTRIES, SAMPLER
 
 
@@ -75,7 +75,7 @@ def merge_settings(graph: str | None, base: Path | None, settings: Mapping[str, 
     table: dict[str, Any] = {}
     if base is not None:
         read_plan(base)  # so that messages name the file
-        table = read_table(base)
+        table = read_toml(base)
     for section in _single_parts():
         default = AuditPlan.model_fields[section].default
         there = table.get(section, {}).get("name", default)
@@ -210,8 +210,8 @@ def _toml_value(text: str) -> Any:
     (3, [1, 2], 'hubs')
     """
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return parse_toml(f"value = {text}")["value"]
+    except ValueError:
         return text
 
 

@@ -9,6 +9,7 @@ import click
 
 from bmpaudit.cli.options import json_option, make_runtime, quiet_option, threads_option
 from bmpaudit.cli.root import cli
+from bmpaudit.cli.terminal import echo
 from bmpaudit.errors import InputError
 from bmpaudit.plain import to_json
 
@@ -61,6 +62,6 @@ def reproduce(
     summary = run_everything(out, chosen, num_seeds=seeds, runtime=make_runtime(threads, quiet), **options)
     if as_json:
         findings = [vars(finding) for finding in summary.findings]
-        click.echo(to_json({**vars(summary), "findings": findings, "page": str(summary.page)}))
+        echo(to_json({**vars(summary), "findings": findings, "page": str(summary.page)}))
     else:
-        click.echo(summary)
+        echo(summary)

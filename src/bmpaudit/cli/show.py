@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import rich.box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -103,4 +102,4 @@ def print_table(table: Table) -> None:
     """At its full width: a terminal may break lines, but no number is cut off."""
     # Asked how wide it is with room enough: a console offers no more than it has.
     needed = console().measure(table, options=console().options.update(max_width=10_000)).maximum
-    Console(highlight=False, width=max(console().width, needed)).print(table)
+    console(max(console().width, needed)).print(table)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import codecs
 import io
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from bmpaudit.characters import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,16 +50,17 @@ def accept_all_symbols() -> None:
 
 def echo(result: object) -> None:
     """Prints a result at once, so that a reader that has gone away is noticed here and not at exit."""
-    print(result, flush=True)
+    print(visible(str(result)), flush=True)
 
 
 def tell(message: str) -> None:
-    """Prints a message on stderr, as one line."""
-    print(f"bmpaudit: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    """Prints a message on stderr, as one line; if that cannot be written, the exit code still says what happened."""
+    with suppress(OSError):
+        print(f"bmpaudit: {visible(' '.join(message.split()))}", file=sys.stderr, flush=True)
 
 
-def console() -> Console:
-    """Where tables and paragraphs are printed, as wide as the terminal is now."""
-    from rich.console import Console
+def console(width: int | None = None) -> Console:
+    """Where tables and paragraphs are printed, as wide as the terminal is now unless told otherwise."""
+    from bmpaudit.cli.console import VisibleConsole
 
-    return Console(highlight=False)
+    return VisibleConsole(highlight=False, width=width)

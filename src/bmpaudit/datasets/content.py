@@ -7,6 +7,7 @@ import numpy as np
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.graph import Graph
 from bmpaudit.graph.node_error import NodeError
+from bmpaudit.reading.text import read_text
 
 
 def read_content(folder: Path, name: str) -> Graph:
@@ -72,10 +73,5 @@ def _read_cites(cites: Path, content: Path, papers: list[str]) -> list[list[int]
 
 def _lines(path: Path) -> list[tuple[int, list[str]]]:
     """The fields of each line, with its number."""
-    try:
-        lines = path.read_text(encoding="ascii").splitlines()
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    except UnicodeDecodeError as damage:
-        raise DataError(f"{path}: damaged ({damage})") from None
+    lines = read_text(path, encoding="ascii").splitlines()
     return [(number, line.split()) for number, line in enumerate(lines, start=1)]

@@ -1,14 +1,18 @@
 """Reading Python 2 pickles of arrays without letting them run anything."""
 
 import collections
+import io
 import pickle
+import pickletools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 
-from bmpaudit.errors import DataError
+from bmpaudit.errors import DataError, one_line
+from bmpaudit.reading.damage import opened
 
 
 class _PickledCsr:
@@ -25,11 +29,19 @@ class _PickledCsr:
         return matrix
 
 
-_reconstruct = np.ndarray.__reduce__(np.empty(0))[0]  # NumPy's own helper, wherever this version keeps it
+_NDARRAY = "ndarray"  # takes the place of NumPy's class, which could be called with any shape
+
+
+def _empty_array(kind: Any, shape: Any, _: Any) -> npt.NDArray[Any]:
+    """Takes the place of NumPy's helper: what an array holds, and so its size, only comes with its state."""
+    if kind != _NDARRAY or shape != (0,):
+        raise DataError(f"refused: the pickle asks for an array of shape {shape} before its content")
+    return np.empty(0, dtype=np.int8)
+
 
 _ADMITTED: dict[tuple[str, str], Any] = {
-    ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
-    ("numpy", "ndarray"): np.ndarray,
+    ("numpy.core.multiarray", "_reconstruct"): _empty_array,
+    ("numpy", "ndarray"): _NDARRAY,
     ("numpy", "dtype"): np.dtype,
     ("scipy.sparse.csr", "csr_matrix"): _PickledCsr,
     ("collections", "defaultdict"): collections.defaultdict,
@@ -46,6 +58,13 @@ class _ArrayUnpickler(pickle.Unpickler):
         return admitted
 
 
+def _check_memo(content: bytes) -> None:
+    """Refuses places in the unpickler's memory beyond those that a pickle of this length needs: it would make them."""
+    for number, (code, argument, _) in enumerate(pickletools.genops(content)):
+        if "PUT" in code.name and isinstance(argument, int) and argument > number:
+            raise DataError(f"refused: the pickle asks for place {argument:,} in memory after {number:,} steps")
+
+
 def load_arrays_pickle(path: Path) -> Any:
     """Loads a pickle that holds nothing but arrays, SciPy CSR matrices and a dictionary of lists.
 
@@ -53,12 +72,14 @@ def load_arrays_pickle(path: Path) -> Any:
         DataError: if the file is missing, damaged, or asks for anything that is not on the short list above.
     """
     try:
-        with path.open("rb") as file:
-            value = _ArrayUnpickler(file, encoding="latin1").load()
+        with opened(path) as file:
+            content = file.read()
+        _check_memo(content)
+        value = _ArrayUnpickler(io.BytesIO(content), encoding="latin1").load()
         return value.matrix() if isinstance(value, _PickledCsr) else value
     except DataError as refusal:
         raise DataError(f"{path}: {refusal}") from None
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except Exception as damage:  # a broken pickle can raise nearly anything
-        raise DataError(f"{path}: truncated or damaged ({type(damage).__name__}: {damage})") from None
+        raise DataError(f"{path}: truncated or damaged ({one_line(damage)})") from None

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
-import numpy.typing as npt
 from numpy.polynomial import Chebyshev
 
 from bmpaudit import registry
@@ -36,13 +33,56 @@ from bmpaudit.files import atomic_write
 from bmpaudit.interfaces import Definition
 from bmpaudit.plain import plain
 from bmpaudit.privacy import prior_floor
+from bmpaudit.reading.archive import Arrays, checked, read_archive
+from bmpaudit.reading.damage import damage_in
+from bmpaudit.reading.text import check_json, parse_json, record
 
 FORMAT = 2
 PRIOR_POINTS = 4_001
 JOINT_ARRAYS = ("first", "second", "first_weight", "second_weight", "values")
 CHAIN_SETTINGS = ("num_iterations", "burn_in", "num_auxiliary", "num_chains", "seed")
+ABOUT, WHAT = "about", "a posterior"
 
-Arrays = dict[str, npt.NDArray[Any]]
+_TEXT, _NUMBER, _WHOLE = {"type": "string"}, {"type": "number"}, {"type": "integer", "minimum": 0}
+_ANY_NUMBER = {"anyOf": [_NUMBER, {"enum": ["inf", "-inf"]}]}
+_PARAMETER = record(name=_TEXT, symbol=_TEXT, latex=_TEXT, meaning=_TEXT)
+_NAMES = {"type": "array", "items": _TEXT, "minItems": 1, "uniqueItems": True}
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "definition": {"type": "object", "properties": {"name": _TEXT}, "required": ["name"]},
+        "definition_parameters": {"type": "array", "items": _PARAMETER, "minItems": 1, "maxItems": 2},
+        "uses_prior": {"type": "boolean"},
+        "method": {"enum": ["exact", "mhaar"]},
+        "status": _TEXT,
+        "parameters": _NAMES,
+        "lows": {"type": "object", "additionalProperties": _ANY_NUMBER},
+        "strength": {"anyOf": [_NUMBER, {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}]},
+        "prior": {"anyOf": [{"type": "null"}, record(mean=_NUMBER, variance=_NUMBER)]},
+        "prior_draws": _WHOLE,
+        "chains": {
+            "anyOf": [
+                {"type": "null"},
+                record(**dict.fromkeys(CHAIN_SETTINGS, _WHOLE), tau_variance={"type": ["number", "null"]}),
+            ]
+        },
+        "proven": {
+            "type": "object",
+            "additionalProperties": record(
+                bound={"anyOf": [{"type": "null"}, _ANY_NUMBER]},
+                floor=_ANY_NUMBER,
+                node={"type": ["integer", "string", "null"]},
+                term={"type": ["string", "null"]},
+            ),
+        },
+        "log_mass": _NUMBER,
+    },
+    "required": [
+        *("definition", "definition_parameters", "uses_prior", "method", "status", "parameters", "lows", "strength"),
+        *("prior", "prior_draws", "chains", "proven"),
+    ],
+}
+"""Of what a file says beside its arrays."""
 
 
 def save_posterior(posterior: Posterior, path: Path) -> None:
@@ -90,22 +130,21 @@ def save_posterior(posterior: Posterior, path: Path) -> None:
     if posterior.joint is not None:
         arrays |= {f"joint_{name}": getattr(posterior.joint, name) for name in JOINT_ARRAYS}
     with atomic_write(path) as temporary:
-        np.savez_compressed(temporary, about=np.array(json.dumps(plain(about))), **arrays)  # type: ignore[arg-type]
+        arrays[ABOUT] = np.array(json.dumps(plain(about)))
+        np.savez_compressed(temporary, allow_pickle=False, **arrays)
 
 
 def load_posterior(path: Path, trust_code: bool = False) -> Posterior:
     """See `Posterior.load`."""
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    with _damage_in(path):
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        about = json.loads(str(arrays["about"]))
+    arrays = read_archive(path, required=[ABOUT])
+    with damage_in(path, WHAT):
+        about = parse_json(str(arrays[ABOUT]), {"type": "object", "required": ["format"]})
         if about["format"] != FORMAT:
             raise DataError(f"{path}: a posterior of format {about['format']}, this version reads {FORMAT}")
+        check_json(about, SCHEMA)
         definition: Definition = _stored_definition(about, arrays)
     if _is_built_in(about) or trust_code:
-        with _damage_in(path) if _is_built_in(about) else nullcontext():  # what the user's own code raises is no damage
+        with damage_in(path, WHAT) if _is_built_in(about) else nullcontext():  # what the user's own code raises is none
             definition = registry.build(registry.DEFINITION, about["definition"])
         names = [parameter["name"] for parameter in about["definition_parameters"]]
         if list(parameter_names(definition)) != names:
@@ -113,19 +152,8 @@ def load_posterior(path: Path, trust_code: bool = False) -> Posterior:
                 f"{path}: its definition has the parameters {', '.join(names)}, the code of "
                 f"{about['definition']['name']} has {', '.join(parameter_names(definition))}"
             )
-    with _damage_in(path):
+    with damage_in(path, WHAT):
         return _posterior(definition, about, arrays)
-
-
-@contextmanager
-def _damage_in(path: Path) -> Iterator[None]:
-    """Whatever cannot be read in the block is reported as damage of the file."""
-    try:
-        yield
-    except DataError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, OSError, BadZipFile) as damage:
-        raise DataError(f"{path}: damaged or not a posterior: {damage}") from None
 
 
 def _is_built_in(about: dict[str, Any]) -> bool:
@@ -146,7 +174,7 @@ def _stored_definition(about: dict[str, Any], arrays: Arrays) -> StoredDefinitio
             floor=float(values["floor"]),
             node=values["node"],
             term=values["term"],
-            per_node=arrays[f"proven_{name}"],
+            per_node=checked(arrays, f"proven_{name}", "f", None),
         )
         for name, values in about["proven"].items()
     }
@@ -158,14 +186,8 @@ def _stored_definition(about: dict[str, Any], arrays: Arrays) -> StoredDefinitio
 
 def _posterior(definition: Definition, about: dict[str, Any], arrays: Arrays) -> Posterior:
     counts = ErrorCounts.from_arrays(**{name: arrays[f"counts_{name}"] for name in COLUMNS})
-    is_used = arrays["is_used"]
-    if is_used.dtype != np.bool_ or is_used.shape != (counts.num_nodes,):
-        raise ValueError(f"is_used must have one flag per node, got {is_used.dtype} of shape {is_used.shape}")
-    prior: LogDensity = (
-        TabulatedPrior(arrays["prior_points"], arrays["prior_log_density"])
-        if about["prior"] is None
-        else NormalPrior(**about["prior"])
-    )
+    is_used = checked(arrays, "is_used", "b", counts.num_nodes)
+    prior: LogDensity = _tabulated_prior(arrays) if about["prior"] is None else NormalPrior(**about["prior"])
     strength = StrengthPrior(*about["strength"]) if isinstance(about["strength"], list) else float(about["strength"])
     marginals: dict[str, Marginal] = {}
     run, joint = None, None
@@ -173,17 +195,17 @@ def _posterior(definition: Definition, about: dict[str, Any], arrays: Arrays) ->
         tau_variance = about["chains"].pop("tau_variance")
         correlated = None if tau_variance is None else CorrelatedCounts(tau_variance)
         settings = MhaarSettings(definition, prior, **about["chains"], strength=strength, correlated=correlated)  # type: ignore[arg-type]
-        diagnostics = {name: diagnose(arrays["draws"][:, :, k]) for k, name in enumerate(settings.parameter_names)}
-        run = MhaarRun(arrays["draws"], arrays["acceptance_rate"], settings, diagnostics)
+        names, num_kept = settings.parameter_names, settings.num_iterations - settings.burn_in
+        _check_names(about, names)
+        draws = checked(arrays, "draws", "f", settings.num_chains, num_kept, len(names))
+        diagnostics = {name: diagnose(draws[:, :, k]) for k, name in enumerate(names)}
+        run = MhaarRun(draws, checked(arrays, "acceptance_rate", "f", settings.num_chains), settings, diagnostics)
         marginals = {name: DrawsMarginal(run.chains(name).ravel()) for name in about["parameters"]}
     else:
-        densities = [_density(name, about, arrays) for name in about["parameters"]]
-        marginals = dict(zip(about["parameters"], densities, strict=True))
-        if "joint_values" in arrays:
-            grids = {name: arrays[f"joint_{name}"] for name in JOINT_ARRAYS}
-            joint = JointDensity(
-                **grids, first_marginal=densities[0], second_marginal=densities[1], log_mass=about["log_mass"]
-            )
+        estimated = ("strength",) if isinstance(strength, StrengthPrior) else ()
+        _check_names(about, (*parameter_names(definition), *estimated))
+        marginals = {name: _density(name, about, arrays) for name in about["parameters"]}
+        joint = _joint_density(marginals, about, arrays) if "joint_values" in arrays else None
     return Posterior(
         definition=definition,
         method=about["method"],
@@ -202,7 +224,41 @@ def _posterior(definition: Definition, about: dict[str, Any], arrays: Arrays) ->
     )
 
 
+def _check_names(about: dict[str, Any], names: tuple[str, ...]) -> None:
+    if set(about["parameters"]) != set(names):
+        raise ValueError(f"parameters must be {', '.join(names)}, got {', '.join(about['parameters'])}")
+
+
+def _tabulated_prior(arrays: Arrays) -> TabulatedPrior:
+    points = _ascending("prior_points", checked(arrays, "prior_points", "f", None))
+    return TabulatedPrior(points, checked(arrays, "prior_log_density", "f", len(points)))
+
+
 def _density(name: str, about: dict[str, Any], arrays: Arrays) -> PiecewiseDensity:
-    edges = arrays[f"edges_{name}"]
-    panels = zip(arrays[f"coefficients_{name}"], edges[:-1], edges[1:], strict=True)
+    edges = _ascending(f"edges_{name}", checked(arrays, f"edges_{name}", "f", None))
+    coefficients = checked(arrays, f"coefficients_{name}", "f", len(edges) - 1, None)
+    if not coefficients.size or not np.isfinite(coefficients).all():
+        raise ValueError(f"coefficients_{name} must be finite numbers, at least one for each panel")
+    panels = zip(coefficients, edges[:-1], edges[1:], strict=True)
     return PiecewiseDensity(edges, tuple(Chebyshev(c, domain=[a, b]) for c, a, b in panels), about["log_mass"])
+
+
+def _joint_density(marginals: dict[str, Marginal], about: dict[str, Any], arrays: Arrays) -> JointDensity:
+    if len(marginals) != 2:
+        raise ValueError(f"a joint density must be of 2 parameters, got {len(marginals)}")
+    first, second = (_ascending(name, checked(arrays, name, "f", None)) for name in ("joint_first", "joint_second"))
+    grids = {
+        "first": first,
+        "second": second,
+        "first_weight": checked(arrays, "joint_first_weight", "f", len(first)),
+        "second_weight": checked(arrays, "joint_second_weight", "f", len(second)),
+        "values": checked(arrays, "joint_values", "f", len(first), len(second)),
+    }
+    of_first, of_second = marginals.values()
+    return JointDensity(**grids, first_marginal=of_first, second_marginal=of_second, log_mass=about["log_mass"])  # type: ignore[arg-type]
+
+
+def _ascending(name: str, values: Floats) -> Floats:
+    if len(values) < 2 or not np.isfinite(values).all() or (np.diff(values) <= 0).any():
+        raise ValueError(f"{name} must be at least two finite numbers in ascending order")
+    return values

@@ -15,6 +15,9 @@ Features: TypeAlias = npt.NDArray[np.float32] | scipy.sparse.csr_array
 # Below this share of non-zeros, compressed rows are smaller and faster than a dense matrix.
 SPARSE_BELOW = 0.25
 
+# More than any data set has; the weights of a model take hundreds of bytes for each.
+MAX_FEATURES = 2**22
+
 
 def as_array(what: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
     """`numpy.asarray`, with an error that says what was not an array."""
@@ -56,6 +59,8 @@ def as_matrix(features: Any, num_nodes: int) -> Any:
         raise InputError(f"features must have one row for each of {num_nodes} labels, got {rows} rows")
     if columns == 0:
         raise InputError("features must have at least one column, got 0")
+    if columns > MAX_FEATURES:
+        raise InputError(f"features must have at most {MAX_FEATURES:,} columns, got {columns:,}")
     return matrix
 
 

@@ -22,9 +22,7 @@ def read_folder(folder: Path) -> Graph:
     """See `Graph.from_folder`."""
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder")
-    nodes, edges = find_table(folder, "nodes"), find_table(folder, "edges")
-    nodes.require("label")
-    edges.require("source", "target")
+    nodes, edges = find_table(folder, "nodes", "label"), find_table(folder, "edges", "source", "target")
     if nodes.rows.empty:
         raise DataError(f"{nodes.path}: a graph must have at least one node, the table has none")
     names = _read_names(nodes)

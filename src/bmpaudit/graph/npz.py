@@ -1,28 +1,31 @@
 """Graphs in NumPy archives, without pickles (docs/formats.md)."""
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
 
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import atomic_write
 from bmpaudit.graph.graph import Graph
+from bmpaudit.reading.archive import Arrays, archive_names, read_archive
 
-Arrays = dict[str, npt.NDArray[np.generic]]
+ALWAYS = ("edges", "y")
+DENSE, SPARSE = ("x",), ("x_indptr", "x_indices", "x_shape")
+SOMETIMES = ("num_nodes", "x_data", "node_names", "class_names")
 
 
 def read_npz(path: Path) -> Graph:
     """See `Graph.from_npz`."""
-    arrays = _load_arrays(path)
+    names = archive_names(path)
+    features = SPARSE if "x" not in names and not set(SPARSE).isdisjoint(names) else DENSE
+    arrays = read_archive(path, SOMETIMES, required=(*ALWAYS, *features))
     try:
         labels = arrays["y"]
         num_nodes = arrays.get("num_nodes", np.array(labels.size))
         if num_nodes.size != 1 or num_nodes.item() != labels.size:
-            raise InputError(f"num_nodes must be {labels.size}, the length of y, got {num_nodes}")
+            got = " ".join(str(num_nodes).split())
+            raise InputError(f"num_nodes must be {labels.size}, the length of y, got {got}")
         return Graph.from_edges(
             arrays["edges"],
             arrays["x"] if "x" in arrays else _sparse_features(arrays),
@@ -30,8 +33,6 @@ def read_npz(path: Path) -> Graph:
             node_names=_names(arrays, "node_names"),
             class_names=_names(arrays, "class_names"),
         )
-    except KeyError as missing:
-        raise DataError(f"{path}: key {missing} is missing; the archive has {', '.join(sorted(arrays))}") from None
     except InputError as wrong:
         raise DataError(f"{path}: {wrong}") from None
 
@@ -59,30 +60,7 @@ def write_npz(graph: Graph, path: Path) -> None:
         np.savez_compressed(archive, allow_pickle=False, **arrays)
 
 
-def _load_arrays(path: Path) -> Arrays:
-    try:
-        # Opened here, because NumPy leaves the file of a broken archive open.
-        with path.open("rb") as file:
-            archive = np.load(file, allow_pickle=False)
-            if isinstance(archive, np.ndarray):
-                raise ValueError("it is a single array")
-            members = {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    except (PermissionError, IsADirectoryError) as failure:
-        raise DataError(f"{path}: {failure.strerror}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError) as damage:
-        reason = " ".join(str(damage).split())
-        if "allow_pickle" in reason:
-            reason = "it holds pickled objects, which are never loaded"
-        raise DataError(f"{path}: damaged or not an .npz archive: {reason}") from None
-    # NumPy returns a member that is not an array as bytes; it is not ours.
-    return {name: member for name, member in members.items() if isinstance(member, np.ndarray)}
-
-
 def _sparse_features(arrays: Arrays) -> scipy.sparse.csr_array:
-    if not any(name.startswith("x_") for name in arrays):
-        raise KeyError("x")
     indices, indptr, shape = arrays["x_indices"], arrays["x_indptr"], arrays["x_shape"]
     data = arrays.get("x_data", np.ones(indices.shape, dtype=np.float32))
     for name, array in (("x_indices", indices), ("x_indptr", indptr), ("x_shape", shape)):

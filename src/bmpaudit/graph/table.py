@@ -1,15 +1,14 @@
 """CSV and Parquet tables, and where in them a row stands."""
 
 import csv
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow.parquet
 
 from bmpaudit.errors import DataError
+from bmpaudit.reading.table import CSV, read_table
 
 FORMATS = ("csv", "parquet")
 TEXT_COLUMNS = ("node", "class_name", "source", "target")
@@ -24,16 +23,9 @@ class Table:
 
     def place(self, row: int) -> str:
         """Where to look for a row: the line of a CSV file, counted from 1, or the row of a Parquet file, from 0."""
-        if self.path.suffix == ".csv":
+        if self.path.suffix == CSV:
             return f"{self.path}: line {_line_of(self.path, row)}"
         return f"{self.path}: row {row}"
-
-    def require(self, *columns: str) -> None:
-        """Raises `DataError` unless these columns are there."""
-        for column in columns:
-            if column not in self.rows:
-                found = ", ".join(map(str, self.rows.columns[:8]))
-                raise DataError(f"{self.path}: column {column!r} is missing; the first columns are {found}")
 
     def column(self, name: str) -> "pd.Series[Any]":
         """A column without missing values."""
@@ -55,8 +47,8 @@ class Table:
         raise DataError(f"{self.place(row)}: {name} must be a number, got {str(column.iloc[row])!r}")
 
 
-def find_table(folder: Path, name: str) -> Table:
-    """Reads `<name>.csv` or `<name>.parquet`.
+def find_table(folder: Path, name: str, *required: str) -> Table:
+    """Reads `<name>.csv` or `<name>.parquet`, which must have the required columns.
 
     Raises:
         DataError: unless exactly one of them is there and can be read.
@@ -66,30 +58,7 @@ def find_table(folder: Path, name: str) -> Table:
         raise DataError(
             f"{folder}: must have one of {name}.csv and {name}.parquet, has {'both' if paths else 'neither'}"
         )
-    return Table(paths[0], _read(paths[0]))
-
-
-def _read(path: Path) -> pd.DataFrame:
-    try:
-        if path.suffix == ".parquet":
-            # Without pandas' metadata, which would hide a column that was once an index.
-            return pyarrow.parquet.read_table(path).to_pandas(ignore_metadata=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
-                path,
-                # Names stay text, so that "007" is not node 7 and "NA" is not a missing value.
-                dtype=dict.fromkeys(TEXT_COLUMNS, str),
-                keep_default_na=False,
-                na_values=[""],
-                index_col=False,  # else rows longer than the header would shift all columns
-                low_memory=False,  # else a column may get another type in every part of a long file
-            )
-    except (PermissionError, IsADirectoryError) as failure:
-        raise DataError(f"{path}: {failure.strerror}") from None
-    # pandas' and pyarrow's parsing errors are ValueErrors or OSErrors
-    except (ValueError, OSError, pd.errors.ParserWarning) as damage:
-        raise DataError(f"{path}: damaged or not a {path.suffix[1:]} table: {str(damage).splitlines()[0]}") from None
+    return Table(paths[0], read_table(paths[0], text=TEXT_COLUMNS, required=required))
 
 
 def _line_of(path: Path, row: int) -> int:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from bmpaudit.arrays import Ints
+from bmpaudit.characters import is_text
 from bmpaudit.errors import InputError
 from bmpaudit.graph.features import as_array, type_of
 from bmpaudit.graph.node_error import NodeError, describe_node
@@ -63,6 +64,8 @@ def valid_names(what: str, names: Sequence[str] | None, number: int, of_what: st
     for place, name in enumerate(names):
         if not isinstance(name, str):
             raise InputError(f"{what} must be text, got {type(name).__name__} {name!r} at {place}")
+        if not is_text(name):
+            raise InputError(f"{what} must be text, got {name!r} at {place}, which has half a character")
     return tuple(str(name) for name in names)  # NumPy's strings are subclasses of str
 
 

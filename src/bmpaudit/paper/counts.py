@@ -17,6 +17,9 @@ from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.variant import Variant
 from bmpaudit.errors import DataError
 from bmpaudit.files import atomic_write
+from bmpaudit.reading.archive import read_archive
+from bmpaudit.reading.damage import damage_in
+from bmpaudit.reading.text import parse_json
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
 
@@ -58,20 +61,16 @@ class AttackCounts:
         Raises:
             DataError: if it is damaged, or of another version.
         """
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                about = json.loads(str(archive["about"]))
-                if about.pop("format", 1) != FORMAT:
-                    raise DataError(f"{path} was written by another version of bmpaudit: use a new folder")
-                parts: dict[str, dict[str, Any]] = {}
-                for name in set(archive.files) - {"about"}:
-                    counting, _, part = name.partition(":")
-                    parts.setdefault(counting, {})[part] = archive[name]
+        arrays = read_archive(path, required=["about"])
+        with damage_in(path, "an archive of counts; remove it to have it made again"):
+            about = parse_json(str(arrays.pop("about")), {"type": "object"})
+            if about.pop("format", 1) != FORMAT:
+                raise DataError(f"{path} was written by another version of bmpaudit: use a new folder")
+            parts: dict[str, dict[str, Any]] = {}
+            for name, array in arrays.items():
+                counting, _, part = name.partition(":")
+                parts.setdefault(counting, {})[part] = array
             return cls({counting: _challenges(part) for counting, part in parts.items()}, about)
-        except DataError:
-            raise
-        except (ValueError, KeyError, OSError, EOFError, TypeError) as damage:
-            raise DataError(f"{path}: damaged ({damage}); remove it to have it made again") from None
 
 
 def challenge_all(plan: AuditPlan, runs: ShadowRuns, priors: Priors, runtime: Runtime) -> Challenges:
@@ -102,7 +101,7 @@ def _challenges(parts: Mapping[str, Any]) -> Challenges:
         for name, values in parts.items()
         if name.startswith("errors:")
     }
-    nodes = tuple(NotAuditable(**row) for row in json.loads(str(parts["not_auditable"])))
+    nodes = tuple(NotAuditable(**row) for row in parse_json(str(parts["not_auditable"])))
     return Challenges(**arrays, errors=errors, not_auditable=nodes)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bmpaudit.errors import DataError
 from bmpaudit.files import write_text
+from bmpaudit.reading.text import read_json
 
 
 class ResultsFile(Mapping[str, dict[str, Any]]):
@@ -22,10 +22,7 @@ class ResultsFile(Mapping[str, dict[str, Any]]):
         self.path = path
         self._results: dict[str, dict[str, Any]] = {}
         if path.exists():
-            try:
-                self._results = dict(json.loads(path.read_text(encoding="utf-8")))
-            except (ValueError, TypeError) as damage:
-                raise DataError(f"{path}: damaged ({damage}); remove it to have its results made again") from None
+            self._results = read_json(path, {"type": "object", "additionalProperties": {"type": "object"}})
 
     def put(self, name: str, result: dict[str, Any]) -> None:
         """Stores a result."""

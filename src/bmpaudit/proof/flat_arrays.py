@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.errors import DataError
+from bmpaudit.errors import InputError
 
 Result = TypeVar("Result")
 SCALARS = (bool, int, float, str)
@@ -35,7 +35,7 @@ def from_arrays(kind: type[Result], arrays: Mapping[str, npt.NDArray[Any]], pref
     """The dataclass that `to_arrays` has taken apart; names that it does not have are ignored.
 
     Raises:
-        DataError: if an array is missing, or is not a number or text where there should be one.
+        InputError: if an array is missing, or is not a number or text where there should be one.
     """
     values = {name: _value(hint, arrays, prefix + name) for name, hint in get_type_hints(kind).items()}
     return kind(**values)
@@ -49,7 +49,7 @@ def _value(hint: Any, arrays: Mapping[str, npt.NDArray[Any]], key: str) -> Any:
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return from_arrays(hint, arrays, f"{key}.")
     if key not in arrays:
-        raise DataError(f"array {key} is missing")
+        raise InputError(f"array {key} is missing")
     array = np.asarray(arrays[key])
     if get_origin(hint) is tuple:
         return tuple(array.tolist())
@@ -57,5 +57,5 @@ def _value(hint: Any, arrays: Mapping[str, npt.NDArray[Any]], key: str) -> Any:
     if kind not in SCALARS:
         return array
     if array.ndim:
-        raise DataError(f"array {key} must be a single value, got shape {array.shape}")
+        raise InputError(f"array {key} must be a single value, got shape {array.shape}")
     return kind(array.item())

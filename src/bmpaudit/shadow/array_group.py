@@ -12,8 +12,11 @@ import numpy.typing as npt
 import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
 
-from bmpaudit.errors import DataError, InputError
+from bmpaudit.errors import DataError, InputError, one_line
 from bmpaudit.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK
+
+MOST_MODELS = 2**20
+"""Models that a group has room for: every chunk of them is looked for, whether it is there or not."""
 
 
 class ArrayKind(NamedTuple):
@@ -37,8 +40,8 @@ class ArrayGroup:
         try:
             self._group = zarr.open_group(path, mode="r" if read_only else "a")
             arrays = [self[name] for name in self._keys()]
-        except (ValueError, KeyError, TypeError, zarr.errors.BaseZarrError) as damage:
-            raise DataError(f"{path}: damaged metadata ({damage}); use a new folder") from None
+        except Exception as damage:  # what was damaged can make Zarr raise nearly anything
+            raise DataError(f"{path}: damaged metadata ({one_line(damage)}); use a new folder") from None
         if "done" not in self._group and (read_only or any(array.shape[0] for array in arrays)):
             raise DataError(f"{path}: the record of what is done is missing; use a new folder")
 
@@ -59,6 +62,38 @@ class ArrayGroup:
             raise KeyError(f"{name} is not an array")
         return array
 
+    def check(self, kinds: Mapping[str, ArrayKind], *, are_all_there: bool) -> None:
+        """Checks that arrays are what they are said to be, before anything of their size is read.
+
+        Args:
+            kinds: What each array must hold.
+            are_all_there: Whether none may be missing.
+
+        Raises:
+            DataError: naming the array that is missing or is something else.
+        """
+        names = self.names
+        for name, kind in kinds.items():
+            if name not in names:
+                if are_all_there:
+                    raise DataError(f"{self.path}: {name} is missing; use a new folder")
+                continue
+            array, chunks = self[name], self._chunks(kind)
+            if array.dtype != kind.dtype or array.shape[1:] != kind.extent or array.chunks != chunks:
+                raise DataError(
+                    f"{self.path}: {name} must hold {kind.dtype} of shape {('any', *kind.extent)} in chunks of "
+                    f"{chunks}, got {array.dtype} of shape {array.shape} in chunks of {array.chunks}"
+                )
+            if array.shape[0] > MOST_MODELS or array.shape[0] < self["done"].shape[0]:
+                raise DataError(
+                    f"{self.path}: {name} must have room for as many models as done, and for at most {MOST_MODELS:,}, "
+                    f"got {array.shape[0]:,}"
+                )
+
+    @staticmethod
+    def _chunks(kind: ArrayKind) -> tuple[int, ...]:
+        return (MODELS_PER_CHUNK, *(min(extent, NODES_PER_CHUNK) for extent in kind.extent))
+
     def create(self, kinds: Mapping[str, ArrayKind]) -> None:
         """Creates the arrays that are missing, in order.
 
@@ -75,7 +110,7 @@ class ArrayGroup:
             self._group.create_array(
                 name,
                 shape=(0, *kind.extent),
-                chunks=(MODELS_PER_CHUNK, *(min(extent, NODES_PER_CHUNK) for extent in kind.extent)),
+                chunks=self._chunks(kind),
                 dtype=kind.dtype,
                 fill_value=kind.fill,
                 serializer=BytesCodec(),
@@ -84,7 +119,13 @@ class ArrayGroup:
             )
 
     def extend(self, length: int) -> None:
-        """Makes room for at least `length` models, array by array and `done` last."""
+        """Makes room for at least `length` models, array by array and `done` last.
+
+        Raises:
+            InputError: if that is too many.
+        """
+        if length > MOST_MODELS:
+            raise InputError(f"a folder holds at most {MOST_MODELS:,} shadow models, got {length:,}")
         length = max(length, self["done"].shape[0])
         for name in self.names:
             array = self[name]

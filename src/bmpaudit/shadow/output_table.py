@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow
-import pyarrow.parquet
 
 from bmpaudit.errors import DataError
 from bmpaudit.graph import Graph
 from bmpaudit.graph.node_ids import node_ids
+from bmpaudit.reading.table import read_table
 
 NODE = "node"
 
@@ -23,12 +22,7 @@ def read_output_table(path: Path, graph: Graph) -> npt.NDArray[Any]:
     Raises:
         DataError: if the file is missing or damaged, or a node is unknown, missing or there twice.
     """
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    try:
-        columns = pyarrow.parquet.read_table(path).to_pydict()
-    except (pyarrow.ArrowException, OSError) as damage:
-        raise DataError(f"{path}: damaged or not a Parquet table: {str(damage).splitlines()[0]}") from None
+    columns = dict(read_table(path).items())
     nodes = columns.pop(NODE, None)
     if not columns:
         raise DataError(f"{path}: a table of outputs must have a column for each class, got none")
@@ -39,5 +33,5 @@ def read_output_table(path: Path, graph: Graph) -> npt.NDArray[Any]:
     if nodes is None or len(nodes) != graph.num_nodes:
         return outputs
     ordered = np.empty_like(outputs)
-    ordered[node_ids(nodes, graph, str(path))] = outputs
+    ordered[node_ids(nodes.tolist(), graph, str(path))] = outputs
     return ordered

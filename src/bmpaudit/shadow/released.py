@@ -16,6 +16,7 @@ from bmpaudit.arrays import Floats32
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.graph import Graph
 from bmpaudit.graph.node_error import describe_node
+from bmpaudit.reading.archive import read_array
 from bmpaudit.registry import QUERY, RELEASE, UntrustedPart
 from bmpaudit.shadow.engines.native import make_kernel
 from bmpaudit.shadow.engines.scoring import shown_graphs
@@ -84,14 +85,7 @@ def _read_file(path: Path, graph: Graph) -> dict[str, AnyArray] | AnyArray:
             f"{path}: a released model must be .npz or .safetensors (weights, or outputs by query), .npy or .parquet "
             "(outputs of one query)"
         )
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    try:
-        with path.open("rb") as file:
-            return np.lib.format.read_array(file, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as damage:
-        reason = " ".join(str(damage).split())
-        raise DataError(f"{path}: damaged or not an .npy array: {reason}") from None
+    return read_array(path)
 
 
 def _as_released(model: Any, graph: Graph, plan: ShadowPlan, release: str) -> ReleasedModel:

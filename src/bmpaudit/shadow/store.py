@@ -17,10 +17,12 @@ from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import atomic_write, remove_leftovers, uninterrupted
 from bmpaudit.graph import Graph
 from bmpaudit.plain import to_json
+from bmpaudit.reading.text import read_json
 from bmpaudit.samplers import draw_memberships
 from bmpaudit.shadow.array_group import ArrayGroup, ArrayKind
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
 from bmpaudit.shadow.differences import difference
+from bmpaudit.shadow.digest import model_digests
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ShadowRuns
 from bmpaudit.shadow.stored_table import StoredTable, reading
@@ -34,8 +36,10 @@ class ShadowStore:
 
     The folder holds `shadows.json` (the plan and the graph's hash) and `shadows/`, a Zarr v3 group with arrays over the
     dimensions model and node: `memberships`, `statistic_<view>` (NaN where there is none), `logits_<view>` if kept,
-    `train_accuracy`, `held_out_accuracy`, `failed`, and `done`. A missing Zarr chunk reads as the fill value without a
-    word, so only `done` says what is there; it is written last, and every file is replaced in one step.
+    `train_accuracy`, `held_out_accuracy`, `failed`, `digest`, and `done`. A missing Zarr chunk reads as the fill value
+    without a word, so only `done` says what is there; it is written last, and every file is replaced in one step.
+    `digest` (see `model_digests`) tells whether the numbers of a model are its own. It is checked before models are
+    added, and whenever models are read whose tables fit into memory.
 
     The store takes no lock: whoever writes holds `files.folder_lock`, as `train_shadows` and `import_runs` do.
 
@@ -70,6 +74,7 @@ class ShadowStore:
         self.arrays = ArrayGroup(self.folder / "shadows", read_only=read_only)
         # A folder that keeps logits keeps those of all its models.
         self.keep_logits = keep_logits or any(name.startswith("logits_") for name in self.arrays.names)
+        self.arrays.check(self._array_kinds(), are_all_there=read_only)
         if not read_only:
             self.arrays.create(self._array_kinds())
 
@@ -115,6 +120,11 @@ class ShadowStore:
         put("train_accuracy", batch.train_accuracy)
         put("held_out_accuracy", batch.held_out_accuracy)
         put("failed", batch.state == ModelState.FAILED)
+        statistics = {view.name: batch.statistics[number] for number, view in enumerate(self.plan.views)}
+        put(
+            "digest",
+            model_digests(batch.indices, batch.memberships, statistics, batch.train_accuracy, batch.held_out_accuracy),
+        )
         put("done", finished)
 
     def discard_damaged(self, report: Callable[[str], None], num_threads: int | None = None) -> None:
@@ -144,10 +154,11 @@ class ShadowStore:
             train_accuracy, held_out_accuracy = (
                 np.asarray(self.arrays[name][:num_models])[usable] for name in ("train_accuracy", "held_out_accuracy")
             )
+            digests = np.asarray(self.arrays["digest"][:num_models])[usable]
             stored = {view.name: self.arrays[f"statistic_{view.name}"] for view in self.plan.views}
         indices = np.flatnonzero(usable)
         tables = {view: StoredTable(self.folder, array, indices) for view, array in stored.items()}
-        return ShadowRuns(
+        runs = ShadowRuns(
             indices=indices,
             memberships=self._memberships(indices),
             statistics={view: table[:] if fits_in_memory(table.nbytes) else table for view, table in tables.items()},
@@ -155,6 +166,18 @@ class ShadowStore:
             held_out_accuracy=held_out_accuracy,
             failed=tuple(np.flatnonzero(failed).tolist()),
         )
+        if all(isinstance(table, np.ndarray) for table in runs.statistics.values()):
+            self._check_digests(runs, digests)
+        return runs
+
+    def _check_digests(self, runs: ShadowRuns, digests: npt.NDArray[np.uint64]) -> None:
+        """Raises `DataError` if a file of the store is missing, or has taken the place of another."""
+        found = model_digests(
+            runs.indices, runs.memberships[:], runs.statistics, runs.train_accuracy, runs.held_out_accuracy
+        )
+        if not np.array_equal(found, digests):
+            model = runs.indices[np.argmax(found != digests)]
+            raise DataError(f"{self.folder}: damaged: model {model} is not as it was written: run bmpaudit train")
 
     def _memberships(self, indices: Ints) -> FlagTable:
         """Who is in the sample of each of some models; one bit each if they are many."""
@@ -189,6 +212,7 @@ class ShadowStore:
             if self.keep_logits:
                 kinds[f"logits_{view.name}"] = ArrayKind("float32", (num_nodes, num_classes), np.nan)
         kinds |= dict.fromkeys(("train_accuracy", "held_out_accuracy"), ArrayKind("float32", (), np.nan))
+        kinds["digest"] = ArrayKind("uint64", (), 0)
         return kinds | dict.fromkeys(("failed", "done"), ArrayKind("bool", (), False))
 
     def _problem(self, chunk: slice, num_threads: int | None) -> str | None:
@@ -202,15 +226,18 @@ class ShadowStore:
             return f"damaged ({damage})"
         trained = ~values["failed"]
         for name in self.arrays.names:
-            # A model that was trained on every node has no held-out accuracy.
-            if name == "held_out_accuracy" or values[name].dtype == np.bool_:
-                continue
-            if name.startswith("logits_"):  # what a release gives out may be infinite
-                missing = np.isnan(values[name][trained]).all(axis=(1, 2)).any()
-            else:
-                missing = not np.isfinite(values[name][trained]).all()
-            if missing:
+            # What a release gives out may be infinite.
+            if name.startswith("logits_") and np.isnan(values[name][trained]).all(axis=(1, 2)).any():
                 return f"{name} is missing"
+        digests = model_digests(
+            chunk.start + np.flatnonzero(done),
+            values["memberships"],
+            {view.name: values[f"statistic_{view.name}"] for view in self.plan.views},
+            values["train_accuracy"],
+            values["held_out_accuracy"],
+        )
+        if not np.array_equal(digests, values["digest"]):
+            return "a file is missing, or has taken the place of another"
         drawn = draw_memberships(
             self.graph, self.plan.sampler, len(done), self.plan.seed, first=chunk.start, num_threads=num_threads
         )
@@ -229,12 +256,7 @@ def check_same_plan(folder: Path, graph: Graph, plan: ShadowPlan) -> None:
         DataError: if the folder does not say.
     """
     path = folder / PLAN_FILE
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as damage:
-        raise DataError(f"{path}: not readable: {damage}") from None
-    if not isinstance(stored, dict):
-        raise DataError(f"{path}: not readable: it does not hold a plan")
+    stored = read_json(path, {"type": "object"})
     # Through JSON and back, so that both sides have its types.
     other = difference(stored, json.loads(to_json(plan.describe(graph))))
     if other is not None:

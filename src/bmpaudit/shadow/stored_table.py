@@ -11,7 +11,7 @@ import numpy as np
 import zarr
 
 from bmpaudit.arrays import Floats32, Ints
-from bmpaudit.errors import DataError
+from bmpaudit.errors import DataError, InputError, one_line
 from bmpaudit.tables import LazyTable
 
 
@@ -50,5 +50,7 @@ def reading(folder: Path) -> Iterator[None]:
     """Raises `DataError` in place of whatever damaged data makes Zarr raise."""
     try:
         yield
-    except (KeyError, ValueError, RuntimeError, FileNotFoundError) as damage:  # its codecs raise any of them
-        raise DataError(f"{folder}: damaged: {damage}") from None
+    except (InputError, PermissionError, MemoryError):
+        raise
+    except Exception as damage:  # its codecs raise nearly anything
+        raise DataError(f"{folder}: damaged: {one_line(damage)}") from None

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit.errors import DataError
-
-Arrays = dict[str, npt.NDArray[Any]]
+from bmpaudit.reading.archive import Arrays, read_archive
+from bmpaudit.reading.damage import damage_in, opened
+from bmpaudit.reading.text import parse_json
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin", ".tar")
 """Endings of files that PyTorch writes with pickle."""
@@ -26,6 +24,21 @@ DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"} | {
     "BOOL": "?",
 }
 """Types of safetensors that NumPy has, and bfloat16, the upper half of a float32."""
+METADATA = "__metadata__"
+_SIZES = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+HEADER = {
+    "type": "object",
+    "properties": {METADATA: True},
+    "additionalProperties": {
+        "type": "object",
+        "properties": {
+            "dtype": {"enum": list(DTYPES)},
+            "shape": _SIZES,
+            "data_offsets": {**_SIZES, "minItems": 2, "maxItems": 2},
+        },
+        "required": ["dtype", "shape", "data_offsets"],
+    },
+}
 
 
 def refuse_pickle(path: Path) -> None:
@@ -45,25 +58,7 @@ def read_named_arrays(path: Path) -> Arrays:
     Raises:
         DataError: if the file is missing or damaged.
     """
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    return read_safetensors(path) if path.suffix.lower() == ".safetensors" else _read_npz(path)
-
-
-def _read_npz(path: Path) -> Arrays:
-    try:
-        with path.open("rb") as file:
-            archive = np.load(file, allow_pickle=False)
-            if isinstance(archive, np.ndarray):
-                raise ValueError("it is a single array")
-            return {name: np.asarray(archive[name]) for name in archive.files}
-    except PermissionError as failure:
-        raise DataError(f"{path}: {failure.strerror}") from None
-    except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as damage:
-        reason = " ".join(str(damage).split())
-        if "allow_pickle" in reason:
-            reason = "it holds pickled objects, which are never loaded"
-        raise DataError(f"{path}: damaged or not an .npz archive: {reason}") from None
+    return read_safetensors(path) if path.suffix.lower() == ".safetensors" else read_archive(path)
 
 
 def read_safetensors(path: Path) -> Arrays:
@@ -75,26 +70,18 @@ def read_safetensors(path: Path) -> Arrays:
     Raises:
         DataError: if the file is damaged.
     """
-    content = path.read_bytes()
-    length = int.from_bytes(content[:LENGTH_BYTES], "little")
-    start = LENGTH_BYTES + length
-    if len(content) < LENGTH_BYTES or start > len(content):
-        raise DataError(f"{path}: damaged or not a safetensors file: it ends within its header")
-    try:
-        header = json.loads(content[LENGTH_BYTES:start].decode("utf-8"))
-        entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
-        return {name: _tensor(name, entry, memoryview(content)[start:]) for name, entry in entries.items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as damage:
-        reason = f"{damage} is missing" if isinstance(damage, KeyError) else str(damage).splitlines()[0]
-        raise DataError(f"{path}: damaged or not a safetensors file: {reason}") from None
+    with damage_in(path, "a safetensors file"), opened(path) as file:
+        content = file.read()
+        start = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
+        if len(content) < LENGTH_BYTES or start > len(content):
+            raise ValueError("it ends within its header")
+        header = parse_json(content[LENGTH_BYTES:start].decode("utf-8"), HEADER)
+        data = memoryview(content)[start:]
+        return {name: _tensor(name, entry, data) for name, entry in header.items() if name != METADATA}
 
 
 def _tensor(name: str, entry: dict[str, Any], data: memoryview) -> npt.NDArray[Any]:
     kind, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
-    if kind not in DTYPES:
-        raise ValueError(f"{name} is of type {kind}, must be one of {', '.join(DTYPES)}")
-    if not all(type(extent) is int and extent >= 0 for extent in (*shape, begin, end)):
-        raise ValueError(f"{name} must have a shape and offsets of whole numbers, got {shape} and {begin}, {end}")
     dtype = np.dtype(DTYPES[kind])
     if end > len(data) or end - begin != math.prod(shape) * dtype.itemsize:
         raise ValueError(f"{name} of shape {tuple(shape)} cannot be at bytes {begin} to {end} of {len(data)}")
