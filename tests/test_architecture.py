@@ -25,6 +25,8 @@ STAGES = (
         "registry",
         "streams",
         "files",
+        "build",
+        "executors",
         "progress",
         "interfaces",
         "_native",

@@ -22,10 +22,11 @@ from bmpaudit.auditing.plan_file import format_plan, read_plan
 from bmpaudit.auditing.proof_step import Findings, proof_files, read_proofs, run_proofs
 from bmpaudit.auditing.report_step import num_parts, report_files
 from bmpaudit.auditing.runtime import Runtime
-from bmpaudit.auditing.stamps import attack_hash, build_id, code_hashes, models_hash, plan_hash, proof_hash
+from bmpaudit.auditing.stamps import attack_hash, code_hashes, models_hash, plan_hash, proof_hash
 from bmpaudit.auditing.stored import OWN_GRAPH, audit_files, priors_files, read_audit, read_priors, read_runs
 from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import STAGES, Stamp, Workspace
+from bmpaudit.build import build_id
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.registry import UntrustedPart, untrusted
 from bmpaudit.report.picture_formats import DEFAULT_PICTURES, picture_formats
@@ -251,6 +252,7 @@ class Pipeline:
                 folder,
                 num_threads=self.runtime.num_threads,
                 keep_logits=self.keep_logits,
+                executor=self.runtime.executor,
                 progress=progress,
                 report=self.runtime.notice,
             )
@@ -280,7 +282,9 @@ class Pipeline:
         return (f"T{message}. If so, the priors are wrong, and with them every ε.",)
 
     def _attack(self) -> Attacks:
-        notes = self.check_fit(self.runs) if self.plan.shadow_plan.is_trained_elsewhere else ()
+        notes = self.runs.notes
+        if self.plan.shadow_plan.is_trained_elsewhere:
+            notes += self.check_fit(self.runs)
         made_from = self.plan, self.graph, self.runs, self.priors
         with self._timed("permutation test"):
             test = run_permutation_test(*made_from, self.runtime)

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from bmpaudit.cli.options import graph_argument, json_option, make_runtime, out_option, quiet_option, threads_option
+from bmpaudit.cli.options import (
+    dask_option,
+    graph_argument,
+    json_option,
+    make_runtime,
+    out_option,
+    quiet_option,
+    threads_option,
+)
 from bmpaudit.cli.plan_options import plan_options
 from bmpaudit.cli.plan_settings import check_trainable, make_subject
 from bmpaudit.cli.root import cli
@@ -40,6 +48,7 @@ if TYPE_CHECKING:
     help="Only estimate how long training will take and how much disk space it needs.",
 )
 @threads_option
+@dask_option
 @quiet_option
 @json_option
 def train(
@@ -49,6 +58,7 @@ def train(
     keep_logits: bool,
     only_cost: bool,
     threads: int | None,
+    dask: str | None,
     quiet: bool,
     as_json: bool,
     **settings: Any,
@@ -74,7 +84,7 @@ def train(
         )
         echo(to_json(vars(cost)) if as_json else cost)
         return
-    pipeline = Pipeline(subject, Workspace(out), make_runtime(threads, quiet), keep_logits=keep_logits)
+    pipeline = Pipeline(subject, Workspace(out), make_runtime(threads, quiet, dask), keep_logits=keep_logits)
     with pipeline.prepared():
         runs = pipeline.runs
     if as_json:

@@ -12,6 +12,7 @@ import zarr
 
 from bmpaudit.arrays import Floats32, Ints
 from bmpaudit.errors import DataError
+from bmpaudit.shadow.remote_folder import RemoteFolder, reaching
 from bmpaudit.tables import LazyTable
 
 
@@ -26,7 +27,7 @@ class StoredTable(LazyTable[np.float32]):
 
     dtype = np.dtype(np.float32)
 
-    def __init__(self, folder: Path, array: zarr.Array[Any], indices: Ints) -> None:
+    def __init__(self, folder: Path | RemoteFolder, array: zarr.Array[Any], indices: Ints) -> None:
         super().__init__(len(indices), array.shape[1])
         self._folder, self._array = folder, array
         self._rows = indices
@@ -46,9 +47,10 @@ class StoredTable(LazyTable[np.float32]):
 
 
 @contextmanager
-def reading(folder: Path) -> Iterator[None]:
+def reading(folder: Path | RemoteFolder) -> Iterator[None]:
     """Raises `DataError` in place of whatever damaged data makes Zarr raise."""
     try:
-        yield
+        with reaching(folder):
+            yield
     except (KeyError, ValueError, RuntimeError, FileNotFoundError) as damage:  # its codecs raise any of them
         raise DataError(f"{folder}: damaged: {damage}") from None
