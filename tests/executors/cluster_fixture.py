@@ -84,7 +84,7 @@ class DaskProcesses:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=folder,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})},
         )
 
     def close(self) -> None:

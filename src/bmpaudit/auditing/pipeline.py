@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from bmpaudit import datasets
+from bmpaudit.arrays import Flags
 from bmpaudit.auditing.attack_step import Attacks, attack_files, read_attacks, run_attacks, run_permutation_test
 from bmpaudit.auditing.estimate_step import run_estimates
 from bmpaudit.auditing.finished_audit import Audit
@@ -28,10 +29,12 @@ from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import STAGES, Stamp, Workspace
 from bmpaudit.build import build_id
 from bmpaudit.errors import DataError, InputError
+from bmpaudit.files import shared_folder_lock
 from bmpaudit.registry import UntrustedPart, untrusted
 from bmpaudit.report.picture_formats import DEFAULT_PICTURES, picture_formats
 from bmpaudit.samplers import Priors, check_memberships, draw_memberships, prior_probabilities
-from bmpaudit.shadow import ShadowRuns, train_shadows
+from bmpaudit.shadow import ShadowRuns, ShadowStore, train_shadows
+from bmpaudit.shadow.ranges import check_range, train_range
 from bmpaudit.shadow.store import check_same_plan
 
 Value = TypeVar("Value")
@@ -256,6 +259,37 @@ class Pipeline:
                 progress=progress,
                 report=self.runtime.notice,
             )
+
+    def train_range(self, start: int, stop: int) -> Flags:
+        """Trains models start, …, stop - 1 beside other processes that do the same; see `shadow.train_range`.
+
+        Returns:
+            Which of the plan's models are there, shape (J,).
+        """
+        plan, workspace = self.plan, self.workspace
+        if workspace is None:
+            raise InputError("a range of models is trained for others to go on from: a folder is needed")
+        check_range(start, stop, plan.shadows)
+
+        def prepare() -> None:
+            with self.prepared():
+                ShadowStore(workspace.path, self.graph, plan.shadow_plan, self.keep_logits).extend(plan.shadows)
+
+        with shared_folder_lock(workspace.path, prepare):
+            self._check_workspace(workspace)
+            with self.runtime.progress("shadow models", min(stop, plan.shadows) - start) as progress:
+                return train_range(
+                    self.graph,
+                    plan.shadow_plan,
+                    plan.shadows,
+                    workspace.path,
+                    start,
+                    stop,
+                    num_threads=self.runtime.num_threads,
+                    keep_logits=self.keep_logits,
+                    progress=progress,
+                    report=self.runtime.notice,
+                )
 
     def check_fit(self, runs: ShadowRuns) -> tuple[str, ...]:
         """Checks that memberships from elsewhere can have come from the sampler.

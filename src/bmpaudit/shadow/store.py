@@ -147,7 +147,7 @@ class ShadowStore:
             starts = np.unique(np.flatnonzero(self.is_done) // MODELS_PER_CHUNK) * MODELS_PER_CHUNK
         for start in starts.tolist():
             chunk = slice(start, min(start + MODELS_PER_CHUNK, self.num_models))
-            problem = self._problem(chunk, num_threads)
+            problem = self.problem(chunk, num_threads)
             if problem is not None:
                 report(f"models {chunk.start} to {chunk.stop - 1}: {problem}; they are trained again")
                 self.arrays.forget(chunk)
@@ -218,7 +218,7 @@ class ShadowStore:
         kinds |= dict.fromkeys(("train_accuracy", "held_out_accuracy"), ArrayKind("float32", (), np.nan))
         return kinds | dict.fromkeys(("failed", "done"), ArrayKind("bool", (), False))
 
-    def _problem(self, chunk: slice, num_threads: int | None) -> str | None:
+    def problem(self, chunk: slice, num_threads: int | None) -> str | None:
         """What is wrong with the finished models of one chunk, or None."""
         try:
             done = np.asarray(self.arrays["done"][chunk])
