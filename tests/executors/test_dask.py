@@ -11,6 +11,7 @@ from cluster_fixture import GRAPH, dask_processes, kill, meanwhile, plan, stored
 from bmpaudit import InputError
 from bmpaudit.executors.dask import dask_executor
 from bmpaudit.shadow import ShadowStore, coordinator, train_shadows
+from bmpaudit.shadow.piece import Job
 
 NUM_MODELS = 640
 PLAN = plan(epochs=400)  # a few milliseconds a model, so that there is a middle in which to disturb
@@ -89,9 +90,8 @@ def test_workers_that_do_not_share_the_store_send_models_back(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here they look for the folder in a place where there is none."""
-    job = coordinator.Job
     monkeypatch.setattr(
-        coordinator, "Job", lambda graph, plan, keep, folder, mark: job(graph, plan, keep, f"{folder}-elsewhere", mark)
+        coordinator, "Job", lambda graph, plan, keep, folder, mark: Job(graph, plan, keep, f"{folder}-elsewhere", mark)
     )
     with dask_executor("local:1") as executor:
         train_shadows(GRAPH, PLAN, NUM_MODELS, tmp_path, executor=executor)

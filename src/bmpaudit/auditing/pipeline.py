@@ -256,6 +256,7 @@ class Pipeline:
                 num_threads=self.runtime.num_threads,
                 keep_logits=self.keep_logits,
                 executor=self.runtime.executor,
+                store_at=None if self.workspace is None else self.workspace.shadows,
                 progress=progress,
                 report=self.runtime.notice,
             )
@@ -273,7 +274,7 @@ class Pipeline:
 
         def prepare() -> None:
             with self.prepared():
-                ShadowStore(workspace.path, self.graph, plan.shadow_plan, self.keep_logits).extend(plan.shadows)
+                ShadowStore(workspace.shadows, self.graph, plan.shadow_plan, self.keep_logits).extend(plan.shadows)
 
         with shared_folder_lock(workspace.path, prepare):
             self._check_workspace(workspace)
@@ -282,7 +283,7 @@ class Pipeline:
                     self.graph,
                     plan.shadow_plan,
                     plan.shadows,
-                    workspace.path,
+                    workspace.shadows,
                     start,
                     stop,
                     num_threads=self.runtime.num_threads,
@@ -378,8 +379,8 @@ class Pipeline:
                 "replace them by fewer: use a new folder"
             )
         self.is_extended = self.plan.shadows > there.shadows and workspace.has("proof")
-        if (workspace.path / "shadows.json").exists():
-            check_same_plan(workspace.path, self.graph, self.plan.shadow_plan)
+        if workspace.has_shadows:
+            check_same_plan(workspace.shadows, self.graph, self.plan.shadow_plan)
         if workspace.has("samples"):
             wanted = plan_hash(self.plan, only=("sampler", "seed"))
             if (plan_hash(there, only=("sampler", "seed")), workspace.stamp("samples").graph) != (

@@ -15,6 +15,7 @@ from bmpaudit.cli.options import (
     out_option,
     pictures_option,
     quiet_option,
+    store_option,
     threads_option,
 )
 from bmpaudit.cli.plan_options import plan_options
@@ -55,6 +56,7 @@ DEMO_SHADOWS = 800
     help="Maximum number of shadow models with --until-width and --until-proven.",
 )
 @pictures_option
+@store_option
 @threads_option
 @dask_option
 @quiet_option
@@ -67,6 +69,7 @@ def audit(
     until_proven: float | None,
     max_shadows: int,
     pictures: str,
+    store: str | None,
     threads: int | None,
     dask: str | None,
     quiet: bool,
@@ -92,7 +95,7 @@ def audit(
         raise click.UsageError("--until-width and --until-proven cannot both be given")
     subject = make_subject(graph, plan_path, settings, out)
     check_trainable(subject, out)
-    workspace, runtime = Workspace(out), make_runtime(threads, quiet, dask)
+    workspace, runtime = Workspace(out, store), make_runtime(threads, quiet, dask)
     if until_width is None and until_proven is None:
         pipeline = Pipeline(subject, workspace, runtime)
         with pipeline.prepared():

@@ -38,6 +38,14 @@ dask_option = click.option(
     help="Train on a Dask cluster: the address of its scheduler, such as tcp://scheduler:8786, or local:N for N "
     "processes on this machine.",
 )
+store_option = click.option(
+    "--store",
+    metavar="ADDRESS",
+    cls=SectionOption,
+    section=RUN,
+    help="Where the shadow models of a new audit folder are kept, such as s3://bucket/audit.",
+    default_text="the audit folder",
+)
 quiet_option = click.option("--quiet", is_flag=True, cls=SectionOption, section=RUN, help="Hide progress bars.")
 json_option = click.option(
     "--json", "as_json", is_flag=True, cls=SectionOption, section=RUN, help="Print the result as JSON."

@@ -17,6 +17,7 @@ from bmpaudit.cli.options import (
     make_runtime,
     out_option,
     quiet_option,
+    store_option,
     threads_option,
 )
 from bmpaudit.cli.plan_options import plan_options
@@ -67,6 +68,7 @@ def _parse_range(context: click.Context, parameter: click.Parameter, value: str 
     help="Train only models START to STOP - 1, both multiples of 32, beside other processes that train other ranges "
     "into the same folder.",
 )
+@store_option
 @threads_option
 @dask_option
 @quiet_option
@@ -78,6 +80,7 @@ def train(
     keep_logits: bool,
     only_cost: bool,
     chosen: tuple[int, int] | None,
+    store: str | None,
     threads: int | None,
     dask: str | None,
     quiet: bool,
@@ -109,7 +112,7 @@ def train(
         return
     if chosen is not None and dask is not None:
         raise click.UsageError("--range is for machines without a scheduler: give either --range or --dask")
-    pipeline = Pipeline(subject, Workspace(out), make_runtime(threads, quiet, dask), keep_logits=keep_logits)
+    pipeline = Pipeline(subject, Workspace(out, store), make_runtime(threads, quiet, dask), keep_logits=keep_logits)
     if chosen is not None:
         done = pipeline.train_range(*chosen)
         _print_range(out, *chosen, done, as_json)

@@ -21,6 +21,7 @@ from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.coordinator import train_on
 from bmpaudit.shadow.engines.making import closing, make_engine, threads_for
 from bmpaudit.shadow.plan import ShadowPlan
+from bmpaudit.shadow.remote_folder import RemoteFolder
 from bmpaudit.shadow.runs import ShadowRuns
 from bmpaudit.shadow.store import ShadowStore
 from bmpaudit.shadow.writer import Writer
@@ -42,7 +43,7 @@ def train_shadows(
     num_threads: int | None = None,
     keep_logits: bool = False,
     executor: Executor | None = None,
-    store_at: str | None = None,
+    store_at: str | Path | RemoteFolder | None = None,
     progress: Progress = lambda _: None,
     report: Callable[[str], None] = _warn,
 ) -> ShadowRuns:

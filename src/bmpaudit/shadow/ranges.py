@@ -16,6 +16,7 @@ from bmpaudit.interfaces import Engine, Progress
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.making import closing, make_engine, threads_for
 from bmpaudit.shadow.plan import ShadowPlan
+from bmpaudit.shadow.remote_folder import RemoteFolder
 from bmpaudit.shadow.store import ShadowStore
 from bmpaudit.tables import MODELS_PER_CHUNK
 
@@ -36,7 +37,7 @@ def train_range(
     graph: Graph,
     plan: ShadowPlan,
     num_models: int,
-    folder: str | Path,
+    folder: str | Path | RemoteFolder,
     start: int,
     stop: int,
     *,

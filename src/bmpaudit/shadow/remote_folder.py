@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bmpaudit.errors import InputError, one_line
+from bmpaudit.files import is_ours
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s:?#]+(:\d+)?[^\s:?#]*")
 HERE = ("file", "local", "memory")
@@ -76,6 +77,13 @@ class RemoteFolder:
             except FileNotFoundError:
                 if not missing_ok:
                     raise
+
+    def remove_leftovers(self) -> None:
+        """Removes the small files by which killed processes marked the folder; see `files.is_ours`."""
+        with reaching(self), suppress(FileNotFoundError):
+            for path in self._file_system().ls(self.address, detail=False):
+                if is_ours(path.rpartition("/")[2]):
+                    self._file_system().rm_file(path)
 
     def zarr_store(self, *, read_only: bool) -> Any:
         """The folder as a store of Zarr."""

@@ -66,15 +66,20 @@ class ShadowStore:
         self.folder = folder_at(folder)
         self.graph = graph
         self.plan = plan
-        if not (read_only or joins) and isinstance(self.folder, Path):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(self.folder)
+        if not (read_only or joins):
+            if isinstance(self.folder, RemoteFolder):
+                self.folder.remove_leftovers()
+            else:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                remove_leftovers(self.folder)
         self._check_plan(must_be_there=read_only or joins)
-        self.arrays = ArrayGroup(self.folder / "shadows", read_only=read_only)
+        with reaching(self.folder):
+            self.arrays = ArrayGroup(self.folder / "shadows", read_only=read_only)
         # A folder that keeps logits keeps those of all its models.
         self.keep_logits = keep_logits or any(name.startswith("logits_") for name in self.arrays.names)
         if not (read_only or joins):
-            self.arrays.create(self._array_kinds())
+            with reaching(self.folder):
+                self.arrays.create(self._array_kinds())
 
     @property
     def num_models(self) -> int:
@@ -84,14 +89,16 @@ class ShadowStore:
     @property
     def is_done(self) -> Flags:
         """Which models are there, shape (num_models,)."""
-        return np.asarray(self.arrays["done"][:])
+        with reaching(self.folder):
+            return np.asarray(self.arrays["done"][:])
 
     def extend(self, num_models: int) -> None:
         """Makes room for at least `num_models` models; those already there stay.
 
         Array by array and `done` last, so that after a kill on the way the next call finds the rest to do.
         """
-        self.arrays.extend(num_models)
+        with reaching(self.folder):
+            self.arrays.extend(num_models)
 
     def write(self, batch: ShadowBatch) -> None:
         """Stores the finished models of a batch whose models lie in one chunk."""
