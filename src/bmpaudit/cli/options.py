@@ -35,7 +35,7 @@ dask_option = click.option(
     metavar="ADDRESS",
     cls=SectionOption,
     section=RUN,
-    help="Train on a Dask cluster: the address of its scheduler, such as tcp://scheduler:8786, or local:N for N "
+    help="Work on a Dask cluster: the address of its scheduler, such as tcp://scheduler:8786, or local:N for N "
     "processes on this machine.",
 )
 store_option = click.option(

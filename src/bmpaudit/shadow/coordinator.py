@@ -47,7 +47,7 @@ def train_on(
     """
     crew = crew_of(executor)
     num_done = int(done.sum())
-    with _marked(store.folder) as mark, Writer() as writer:
+    with marked(store.folder) as mark, Writer() as writer:
         folder = store.folder if isinstance(store.folder, RemoteFolder) else store.folder.resolve()
         job = Job(store.graph, store.plan, store.keep_logits, str(folder), mark)
         pieces = _pieces(store, done, crew.width)
@@ -98,7 +98,7 @@ def _check_build(store: ShadowStore, trained: Trained, report: Callable[[str], N
 
 
 @contextmanager
-def _marked(folder: Path | RemoteFolder) -> Iterator[str]:
+def marked(folder: Path | RemoteFolder) -> Iterator[str]:
     """Puts a file into the store by which workers see that they share it; its name is that of a leftover."""
     mark = f".shared.partial-{secrets.token_hex(4)}"
     (folder / mark).write_text("")
