@@ -58,6 +58,11 @@ class Job:
         """The worker's engine."""
         return make_engine(self.graph, self.plan)
 
+    @cached_property
+    def store(self) -> ShadowStore:
+        """The coordinator's store, to write to."""
+        return ShadowStore(self.folder, self.graph, self.plan, joins=True)
+
     @property
     def shares_store(self) -> bool:
         """Whether this process sees the coordinator's store, and the coordinator is still at work."""
@@ -111,7 +116,7 @@ def train_piece(job: Job, piece: Piece) -> Trained:
     is_whole = piece.completes_chunk and len(batch.indices) == len(piece.indices)
     is_written = is_whole and job.shares_store
     if is_written:
-        ShadowStore(job.folder, job.graph, job.plan, joins=True).write_data(batch)
+        job.store.write_data(batch)
     return Trained(
         indices=batch.indices,
         batch=None if is_written else batch,
