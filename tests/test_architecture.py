@@ -26,6 +26,8 @@ STAGES = (
         "registry",
         "streams",
         "files",
+        "build",
+        "executors",
         "reading",
         "progress",
         "interfaces",

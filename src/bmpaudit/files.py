@@ -99,11 +99,46 @@ def folder_lock(folder: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:
-        raise InputError(f"{folder} is in use by another process") from None
+        raise _InUseError(folder) from None
     try:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def shared_folder_lock(folder: Path, prepare: Callable[[], None], *, seconds: float = 60.0) -> Iterator[None]:
+    """Holds the lock of a folder together with others that hold it so, and keeps out whoever takes it by `folder_lock`.
+
+    Args:
+        folder: The folder.
+        prepare: Called with the lock held alone if nobody else has it. Whoever finds others at work goes on with what
+            they have prepared, so has to check that.
+        seconds: How long to wait for somebody who holds it alone, such as another process that prepares the folder.
+
+    Raises:
+        InputError: if another process holds it alone for longer.
+    """
+    import fcntl  # as filelock does it; not every system has it
+
+    with suppress(_InUseError), folder_lock(folder):
+        prepare()
+    deadline = time.monotonic() + seconds
+    with (folder / LOCK).open("rb+") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise _InUseError(folder) from None
+                time.sleep(0.05)
+        yield  # closing the file releases the lock
+
+
+class _InUseError(InputError):
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"{folder} is in use by another process")
 
 
 def sha256_of(path: Path) -> str:

@@ -24,8 +24,7 @@ from small_audit import (
     without_timings,
 )
 
-from bmpaudit import Audit, ErrorCounts, InputError, Pipeline, Posterior, Subject, Workspace, audit
-from bmpaudit.auditing import stamps
+from bmpaudit import Audit, ErrorCounts, InputError, Pipeline, Posterior, Subject, Workspace, audit, build
 from bmpaudit.auditing.plan_file import read_plan
 from bmpaudit.auditing.stored import read_nodes, read_runs, stored_subject
 from bmpaudit.auditing.variant import variants
@@ -152,7 +151,6 @@ def test_again_is_a_no_op(finished: Path) -> None:
 
 def test_another_build_computes_everything_again(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = times(copied)
-    monkeypatch.setattr(stamps, "build_id", lambda: "another")
     for module in ("pipeline", "page_data"):
         monkeypatch.setattr(import_module(f"bmpaudit.auditing.{module}"), "build_id", lambda: "another")
     run_audit(copied)
@@ -167,13 +165,13 @@ def test_another_build_computes_everything_again(copied: Path, monkeypatch: pyte
 
 def test_build_id_changes_with_any_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "bmpaudit"
-    shutil.copytree(Path(stamps.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(stamps, "__file__", str(package / "auditing" / "stamps.py"))
-    ids = {stamps.build_id.__wrapped__()}
+    shutil.copytree(Path(build.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(build, "__file__", str(package / "build.py"))
+    ids = {build.build_id.__wrapped__()}
     for path in (package / "estimation" / "lower_bound.py", next(package.glob("_native/*.so"))):
         with path.open("ab") as file:
             file.write(b"\n")
-        ids.add(stamps.build_id.__wrapped__())
+        ids.add(build.build_id.__wrapped__())
     assert len(ids) == 3
 
 

@@ -142,11 +142,11 @@ def test_a_reader_notices_that_the_folder_changes_under_its_hands(
     run_audit(tmp_path, FIRST)
     read = Workspace.read_json
 
-    def replaced_meanwhile(workspace: Workspace, name: str) -> Any:
+    def replaced_meanwhile(workspace: Workspace, name: str, schema: Any) -> Any:
         if name == "summary.json":
             monkeypatch.setattr(Workspace, "read_json", read)
             run_audit(tmp_path, OTHERS["other estimates"])
-        return read(workspace, name)
+        return read(workspace, name, schema)
 
     monkeypatch.setattr(Workspace, "read_json", replaced_meanwhile)
     with pytest.raises(DataError, match="changed while it was read"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,7 @@ from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.inputs import check_fitting_models, prior_probs
 from bmpaudit.attack.not_auditable import NotAuditable, can_be_attacked, with_certain_priors
+from bmpaudit.attack.on_workers import count_errors_on
 from bmpaudit.attack.rules import RuleErrors, log_prior_odds
 from bmpaudit.attack.scores import ChallengeScores
 from bmpaudit.attack.scoring import Scored, count_errors
@@ -79,6 +82,7 @@ def challenge(
     with_scores: bool = False,
     most_scores: int | None = None,
     num_threads: int | None = None,
+    executor: Executor | None = None,
     progress: Progress = lambda _: None,
 ) -> Challenges:
     """Challenges each model about each target node, and counts the errors of each rule.
@@ -103,6 +107,8 @@ def challenge(
         most_scores: If there are more challenges, the scores of evenly spaced nodes are kept, so many that there are no
             more than that.
         num_threads: Number of threads; the result does not depend on it.
+        executor: Workers that count the errors in blocks of nodes, if there is more than one block; the result does not
+            depend on it.
         progress: Called with the number of target nodes done so far.
 
     Raises:
@@ -121,7 +127,8 @@ def challenge(
     keep = np.zeros(0, dtype=np.int64)
     if with_scores:
         keep = thinned(len(nodes), models.num_models, most_scores)
-    scored = count_errors(
+    count = count_errors if executor is None else partial(count_errors_on, executor)
+    scored = count(
         attack,
         rules,
         models,

@@ -198,6 +198,10 @@ class Evidence:
         vars(withheld).pop("memberships", None)
         return withheld
 
+    def without_results(self) -> Evidence:
+        """The same models without anything that was worked out about them, to be sent to another process."""
+        return self._with(get_args(Scope), _whole=self._whole.without_results())
+
     def at_targets(self, values: npt.NDArray[Scalar] | LazyTable[Scalar]) -> npt.NDArray[Scalar]:
         """The columns of the nodes to score, from shape (J, N) to (J, K); not copied if these are all nodes."""
         return values[:, :] if self.targets is None else columns(values, self.targets)

@@ -30,6 +30,10 @@ class NeighbourMeans:
         """J."""
         return len(next(iter(self._statistics.values())))
 
+    def without_results(self) -> NeighbourMeans:
+        """The same statistics, of which nothing is worked out yet."""
+        return NeighbourMeans(self._statistics, {})
+
     def get(self, query: str, graph: Graph, num_threads: int) -> FloatTable:
         """The means under one query, shape (J, N)."""
         known, table = self._kept.get(query, (None, None))

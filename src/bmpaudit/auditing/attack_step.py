@@ -159,7 +159,11 @@ def run_attacks(
     counts: dict[str, ErrorCounts] = {}
     performance: dict[str, AttackPerformance] = {}
     num_nodes, num_attacked = graph.num_nodes, len(groups) * graph.num_nodes
-    options: dict[str, Any] = {"settings": plan.decision_settings, "num_threads": runtime.num_threads}
+    options: dict[str, Any] = {
+        "settings": plan.decision_settings,
+        "num_threads": runtime.num_threads,
+        "executor": runtime.executor,
+    }
     # Progress counts the nodes of every attack; the last one, with half of the models, counts half.
     with runtime.progress("attack", num_attacked + num_nodes // 2) as progress:
         for number, ((release, queries), members) in enumerate(groups.items()):

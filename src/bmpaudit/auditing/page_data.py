@@ -18,8 +18,8 @@ from bmpaudit.auditing.page_margins import margin_histograms
 from bmpaudit.auditing.page_nodes import nodes_part, shown_nodes
 from bmpaudit.auditing.page_releases import release_data
 from bmpaudit.auditing.plan_file import format_plan
-from bmpaudit.auditing.stamps import build_id
 from bmpaudit.auditing.summary import graph_sizes
+from bmpaudit.build import build_id
 from bmpaudit.plain import plain
 from bmpaudit.proof import Proof
 from bmpaudit.report.page import library_version

@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from bmpaudit import datasets
+from bmpaudit.arrays import Flags
 from bmpaudit.auditing.attack_step import Attacks, attack_files, read_attacks, run_attacks, run_permutation_test
 from bmpaudit.auditing.estimate_step import run_estimates
 from bmpaudit.auditing.finished_audit import Audit
@@ -22,15 +23,18 @@ from bmpaudit.auditing.plan_file import format_plan, read_plan
 from bmpaudit.auditing.proof_step import Findings, proof_files, read_proofs, run_proofs
 from bmpaudit.auditing.report_step import num_parts, report_files
 from bmpaudit.auditing.runtime import Runtime
-from bmpaudit.auditing.stamps import attack_hash, build_id, code_hashes, models_hash, plan_hash, proof_hash
+from bmpaudit.auditing.stamps import attack_hash, code_hashes, models_hash, plan_hash, proof_hash
 from bmpaudit.auditing.stored import OWN_GRAPH, audit_files, priors_files, read_audit, read_priors, read_runs
 from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import STAGES, Stamp, Workspace
+from bmpaudit.build import build_id
 from bmpaudit.errors import DataError, InputError
+from bmpaudit.files import shared_folder_lock
 from bmpaudit.registry import UntrustedPart, untrusted
 from bmpaudit.report.picture_formats import DEFAULT_PICTURES, picture_formats
 from bmpaudit.samplers import Priors, check_memberships, draw_memberships, prior_probabilities
-from bmpaudit.shadow import ShadowRuns, train_shadows
+from bmpaudit.shadow import ShadowRuns, ShadowStore, train_shadows
+from bmpaudit.shadow.ranges import check_range, train_range
 from bmpaudit.shadow.store import check_same_plan
 
 Value = TypeVar("Value")
@@ -251,9 +255,42 @@ class Pipeline:
                 folder,
                 num_threads=self.runtime.num_threads,
                 keep_logits=self.keep_logits,
+                executor=self.runtime.executor,
+                store_at=None if self.workspace is None else self.workspace.shadows,
                 progress=progress,
                 report=self.runtime.notice,
             )
+
+    def train_range(self, start: int, stop: int) -> Flags:
+        """Trains models start, …, stop - 1 beside other processes that do the same; see `shadow.train_range`.
+
+        Returns:
+            Which of the plan's models are there, shape (J,).
+        """
+        plan, workspace = self.plan, self.workspace
+        if workspace is None:
+            raise InputError("a range of models is trained for others to go on from: a folder is needed")
+        check_range(start, stop, plan.shadows)
+
+        def prepare() -> None:
+            with self.prepared():
+                ShadowStore(workspace.shadows, self.graph, plan.shadow_plan, self.keep_logits).extend(plan.shadows)
+
+        with shared_folder_lock(workspace.path, prepare):
+            self._check_workspace(workspace)
+            with self.runtime.progress("shadow models", min(stop, plan.shadows) - start) as progress:
+                return train_range(
+                    self.graph,
+                    plan.shadow_plan,
+                    plan.shadows,
+                    workspace.shadows,
+                    start,
+                    stop,
+                    num_threads=self.runtime.num_threads,
+                    keep_logits=self.keep_logits,
+                    progress=progress,
+                    report=self.runtime.notice,
+                )
 
     def check_fit(self, runs: ShadowRuns) -> tuple[str, ...]:
         """Checks that memberships from elsewhere can have come from the sampler.
@@ -280,7 +317,9 @@ class Pipeline:
         return (f"T{message}. If so, the priors are wrong, and with them every ε.",)
 
     def _attack(self) -> Attacks:
-        notes = self.check_fit(self.runs) if self.plan.shadow_plan.is_trained_elsewhere else ()
+        notes = self.runs.notes
+        if self.plan.shadow_plan.is_trained_elsewhere:
+            notes += self.check_fit(self.runs)
         made_from = self.plan, self.graph, self.runs, self.priors
         with self._timed("permutation test"):
             test = run_permutation_test(*made_from, self.runtime)
@@ -340,8 +379,8 @@ class Pipeline:
                 "replace them by fewer: use a new folder"
             )
         self.is_extended = self.plan.shadows > there.shadows and workspace.has("proof")
-        if (workspace.path / "shadows.json").exists():
-            check_same_plan(workspace.path, self.graph, self.plan.shadow_plan)
+        if workspace.has_shadows:
+            check_same_plan(workspace.shadows, self.graph, self.plan.shadow_plan)
         if workspace.has("samples"):
             wanted = plan_hash(self.plan, only=("sampler", "seed"))
             if (plan_hash(there, only=("sampler", "seed")), workspace.stamp("samples").graph) != (

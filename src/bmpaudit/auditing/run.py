@@ -23,6 +23,7 @@ def audit(
     folder: str | Path | None = None,
     pictures: str = DEFAULT_PICTURES,
     runtime: Runtime | None = None,
+    store: str | None = None,
     **settings: Any,
 ) -> Audit:
     """Runs the whole pipeline: sample, train, attack, estimate, report.
@@ -33,7 +34,9 @@ def audit(
         folder: Where to keep everything, just as `bmpaudit audit --out` does: a stopped audit resumes, a finished one
             is returned, and models can be added. Nothing is kept if not given.
         pictures: Formats of the pictures in the folder, separated by commas (`png`, `pdf`, `svg`), or `none`.
-        runtime: Threads and progress.
+        runtime: Threads, workers and progress.
+        store: An address that fsspec knows, such as `s3://bucket/audit`, where the shadow models of a new folder are
+            kept.
         **settings: Fields of the plan, such as `sampler="snowball"` or `shadows=64`, which override it.
 
     Raises:
@@ -47,7 +50,7 @@ def audit(
     chosen = base.replace(**settings) if settings else base
     loaded = graph if isinstance(graph, Graph) else datasets.load(graph)
     subject = Subject(loaded, "" if isinstance(graph, Graph) else source_name(graph), chosen)
-    pipeline = Pipeline(subject, None if folder is None else Workspace(folder), runtime)
+    pipeline = Pipeline(subject, None if folder is None else Workspace(folder, store), runtime)
     with pipeline.prepared():
         pipeline.report(pictures=pictures)
         return pipeline.audit

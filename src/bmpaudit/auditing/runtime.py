@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -23,11 +24,15 @@ class Runtime:
         num_threads: Number of threads; all cores if None.
         quiet: Whether to hide progress bars. They show on terminals and in notebooks only.
         notice: Called with messages, such as about damage that was found and repaired; prints to stderr by default.
+        executor: Workers that train the shadow models, and attack them in blocks of nodes: any
+            `concurrent.futures.Executor`, such as a process pool or what `distributed.Client.get_executor()` returns.
+            Everything runs in this process if None.
     """
 
     num_threads: int | None = None
     quiet: bool = False
     notice: Callable[[str], None] = _print_notice
+    executor: Executor | None = None
 
     def progress(self, what: str, total: int) -> AbstractContextManager[Progress]:
         """A context in which progress is shown; it gives a function to be called with the number of items done."""

@@ -6,7 +6,6 @@ import hashlib
 import inspect
 import json
 from collections.abc import Collection, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +21,6 @@ from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns, TorchModel
 from bmpaudit.shadow.models.torch_model import function_name
 from bmpaudit.tables import model_blocks
-
-CODE_SUFFIXES = frozenset((".py", ".so", ".pyd", ".js", ".html", ".css"))
-
-
-@cache
-def build_id() -> str:
-    """A hash of bmpaudit's own code, compiled and not: it changes whenever an answer might."""
-    root = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(path for path in root.rglob("*") if path.suffix in CODE_SUFFIXES):
-        digest.update(f"{path.relative_to(root)} {sha256_of(path)}\n".encode())
-    return digest.hexdigest()
 
 
 def code_hashes(plan: AuditPlan) -> dict[str, str] | None:

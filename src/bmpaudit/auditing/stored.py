@@ -94,9 +94,9 @@ def read_runs(workspace: Workspace, graph: Graph, plan: AuditPlan) -> ShadowRuns
     Raises:
         DataError: if there are none, or fewer than the plan says.
     """
-    if not (workspace.path / "shadows.json").exists():
+    if not workspace.has_shadows:
         raise DataError(f"{workspace.path} has no shadow models yet: run bmpaudit train")
-    runs = ShadowStore(workspace.path, graph, plan.shadow_plan, read_only=True).read(plan.shadows)
+    runs = ShadowStore(workspace.shadows, graph, plan.shadow_plan, read_only=True).read(plan.shadows)
     num_there = runs.num_models + len(runs.failed)
     if num_there < plan.shadows and plan.shadow_plan.is_trained_elsewhere:
         raise DataError(

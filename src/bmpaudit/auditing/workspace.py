@@ -16,12 +16,14 @@ from bmpaudit.plain import to_json
 from bmpaudit.reading.damage import damage_in
 from bmpaudit.reading.text import Schema, check_json, read_json, record
 from bmpaudit.report.picture_formats import PICTURE_FORMATS
+from bmpaudit.shadow.remote_folder import RemoteFolder
 
 Value = TypeVar("Value")
 Write = Callable[[Path], None]
 
 FORMAT = 2
 MANIFEST = "manifest.json"
+STORE = "store.json"
 
 
 @dataclass(frozen=True)
@@ -99,10 +101,16 @@ class Workspace:
     from. The entry is withdrawn before anything is replaced and written last, so whatever happens in between, a reader
     finds either a whole stage or none. Only files that the manifest lists are ever removed, and nothing is written or
     removed through a link.
+
+    Args:
+        path: The folder.
+        store: An address that fsspec knows, such as `s3://bucket/audit`, for the shadow models of a new folder; it is
+            written down when the folder is first locked, and an old folder remembers its own.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, store: str | None = None) -> None:
         self.path = Path(path)
+        self._new_store = None if store is None else RemoteFolder(store)
 
     @property
     def plan_path(self) -> Path:
@@ -114,12 +122,38 @@ class Workspace:
         """The report page."""
         return self.path / "report.html"
 
+    @property
+    def shadows(self) -> Path | RemoteFolder:
+        """Where the shadow models are: here, or at the address that `store.json` says.
+
+        Raises:
+            DataError: if it does not say an address.
+        """
+        if not (self.path / STORE).exists():
+            return self.path
+        address: str = self.read_json(STORE, record(shadows={"type": "string"}))["shadows"]
+        return RemoteFolder(address)
+
+    @property
+    def has_shadows(self) -> bool:
+        """Whether there are shadow models, finished or not."""
+        return (self.shadows / "shadows.json").exists()
+
+    def _write_store(self, store: RemoteFolder) -> None:
+        there = self.shadows
+        if there == store:
+            return
+        if isinstance(there, RemoteFolder) or self.has_shadows:
+            raise InputError(f"{self.path} has its shadow models in {there}, not in {store}: use a new folder")
+        write_text(self._own(STORE), to_json({"shadows": str(store)}) + "\n")
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keeps other processes from writing here, and clears away what a killed one left half written.
 
         Raises:
-            InputError: if another process holds the lock, or the folder holds something else.
+            InputError: if another process holds the lock, or the folder holds something else, or has its shadow models
+                elsewhere than at the address that was given.
         """
         if self.path.is_file():
             raise InputError(f"{self.path} is a file, not a folder")
@@ -127,10 +161,12 @@ class Workspace:
         if is_foreign and not any((self.path / name).exists() for name in SIGNS):
             raise InputError(f"{self.path} holds files that are not an audit's; use a new folder")
         # Nothing of ours is a link: somebody else put it there, and it may lead anywhere.
-        for name in (*SIGNS, *FOLDERS, "shadows"):
+        for name in (*SIGNS, *FOLDERS, STORE, "shadows"):
             self._own(name)
         with folder_lock(self.path):
             remove_leftovers(self.path)
+            if self._new_store is not None:
+                self._write_store(self._new_store)
             yield
 
     # Reading

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from bmpaudit.cli.options import (
+    dask_option,
     folder_argument,
     json_option,
     make_runtime,
@@ -35,6 +36,7 @@ from bmpaudit.cli.terminal import echo
 )
 @trust_option
 @threads_option
+@dask_option
 @quiet_option
 @json_option
 def attack(
@@ -43,6 +45,7 @@ def attack(
     allow_misfit: bool,
     trust_code: bool,
     threads: int | None,
+    dask: str | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -58,7 +61,7 @@ def attack(
     from bmpaudit.auditing.workspace import Workspace
     from bmpaudit.plain import to_json
 
-    workspace, runtime = Workspace(folder), make_runtime(threads, quiet)
+    workspace, runtime = Workspace(folder), make_runtime(threads, quiet, dask)
     subject = stored_subject(workspace, trust_code=trust_code)
     if runs_path is not None:
         subject = import_runs(subject, workspace, runs_path, runtime, allow_misfit=allow_misfit)

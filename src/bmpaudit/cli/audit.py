@@ -8,12 +8,14 @@ from typing import Any
 import click
 
 from bmpaudit.cli.options import (
+    dask_option,
     graph_argument,
     json_option,
     make_runtime,
     out_option,
     pictures_option,
     quiet_option,
+    store_option,
     threads_option,
 )
 from bmpaudit.cli.plan_options import plan_options
@@ -54,7 +56,9 @@ DEMO_SHADOWS = 800
     help="Maximum number of shadow models with --until-width and --until-proven.",
 )
 @pictures_option
+@store_option
 @threads_option
+@dask_option
 @quiet_option
 @json_option
 def audit(
@@ -65,7 +69,9 @@ def audit(
     until_proven: float | None,
     max_shadows: int,
     pictures: str,
+    store: str | None,
     threads: int | None,
+    dask: str | None,
     quiet: bool,
     as_json: bool,
     **settings: Any,
@@ -89,7 +95,7 @@ def audit(
         raise click.UsageError("--until-width and --until-proven cannot both be given")
     subject = make_subject(graph, plan_path, settings, out)
     check_trainable(subject, out)
-    workspace, runtime = Workspace(out), make_runtime(threads, quiet)
+    workspace, runtime = Workspace(out, store), make_runtime(threads, quiet, dask)
     if until_width is None and until_proven is None:
         pipeline = Pipeline(subject, workspace, runtime)
         with pipeline.prepared():
@@ -116,9 +122,10 @@ def audit(
     help="Audit folder.",
 )
 @threads_option
+@dask_option
 @quiet_option
 @json_option
-def demo(out: Path, threads: int | None, quiet: bool, as_json: bool) -> None:
+def demo(out: Path, threads: int | None, dask: str | None, quiet: bool, as_json: bool) -> None:
     """Audit the embedded graph with 800 shadow models, in under a minute.
 
     \b
@@ -126,6 +133,6 @@ def demo(out: Path, threads: int | None, quiet: bool, as_json: bool) -> None:
     """
     from bmpaudit.auditing.run import audit as run_audit
 
-    runtime = make_runtime(threads, quiet)
+    runtime = make_runtime(threads, quiet, dask)
     result = run_audit("demo", sampler="snowball", shadows=DEMO_SHADOWS, folder=out, runtime=runtime)
     show_summary(result.summary, out / "report.html", as_json)

@@ -30,6 +30,22 @@ threads_option = click.option(
     default_text="all cores",
     help="Number of threads.",
 )
+dask_option = click.option(
+    "--dask",
+    metavar="ADDRESS",
+    cls=SectionOption,
+    section=RUN,
+    help="Work on a Dask cluster: the address of its scheduler, such as tcp://scheduler:8786, or local:N for N "
+    "processes on this machine.",
+)
+store_option = click.option(
+    "--store",
+    metavar="ADDRESS",
+    cls=SectionOption,
+    section=RUN,
+    help="Where the shadow models of a new audit folder are kept, such as s3://bucket/audit.",
+    default_text="the audit folder",
+)
 quiet_option = click.option("--quiet", is_flag=True, cls=SectionOption, section=RUN, help="Hide progress bars.")
 json_option = click.option(
     "--json", "as_json", is_flag=True, cls=SectionOption, section=RUN, help="Print the result as JSON."
@@ -64,8 +80,13 @@ trust_option = click.option(
 )
 
 
-def make_runtime(threads: int | None, quiet: bool) -> Runtime:
-    """Progress and notices on stderr."""
+def make_runtime(threads: int | None, quiet: bool, dask: str | None = None) -> Runtime:
+    """Progress and notices on stderr; the connection to a Dask cluster is closed when the command ends."""
     from bmpaudit.auditing.runtime import Runtime
 
-    return Runtime(threads, quiet, tell)
+    executor = None
+    if dask is not None:
+        from bmpaudit.executors.dask import dask_executor
+
+        executor = click.get_current_context().with_resource(dask_executor(dask))
+    return Runtime(threads, quiet, tell, executor)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bmpaudit.cli.options import json_option, make_runtime, quiet_option, threads_option
+from bmpaudit.cli.options import dask_option, json_option, make_runtime, quiet_option, threads_option
 from bmpaudit.cli.root import cli
 from bmpaudit.cli.terminal import echo
 from bmpaudit.errors import InputError
@@ -29,6 +29,7 @@ from bmpaudit.plain import to_json
 @click.option("--page-only", is_flag=True, help="Run nothing; write tables, figures and page from existing results.")
 @click.option("--keep-shadows", is_flag=True, help="Keep the shadow models, as audit folders (43 MB per set).")
 @threads_option
+@dask_option
 @json_option
 @quiet_option
 def reproduce(
@@ -39,6 +40,7 @@ def reproduce(
     model: str | None,
     sampler: str | None,
     threads: int | None,
+    dask: str | None,
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -59,7 +61,7 @@ def reproduce(
     ]
     if not chosen:
         raise InputError(f"fraction must be 0.25 or 0.5, got fraction={fraction}")
-    summary = run_everything(out, chosen, num_seeds=seeds, runtime=make_runtime(threads, quiet), **options)
+    summary = run_everything(out, chosen, num_seeds=seeds, runtime=make_runtime(threads, quiet, dask), **options)
     if as_json:
         findings = [vars(finding) for finding in summary.findings]
         echo(to_json({**vars(summary), "findings": findings, "page": str(summary.page)}))

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from bmpaudit.cli.options import graph_argument, json_option, make_runtime, out_option, quiet_option, threads_option
+from bmpaudit.arrays import Flags
+from bmpaudit.cli.options import (
+    dask_option,
+    graph_argument,
+    json_option,
+    make_runtime,
+    out_option,
+    quiet_option,
+    store_option,
+    threads_option,
+)
 from bmpaudit.cli.plan_options import plan_options
 from bmpaudit.cli.plan_settings import check_trainable, make_subject
 from bmpaudit.cli.root import cli
@@ -22,6 +32,15 @@ from bmpaudit.tables import model_blocks
 
 if TYPE_CHECKING:
     from bmpaudit.shadow import ShadowRuns
+
+
+def _parse_range(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:  # noqa: ARG001
+    if value is None:
+        return None
+    start, _, stop = value.partition(":")
+    if not (start.isdecimal() and stop.isdecimal()):
+        raise click.BadParameter(f"must be START:STOP, such as 0:256, got {value!r}")
+    return int(start), int(stop)
 
 
 @cli.command(cls=SectionedCommand)
@@ -39,7 +58,19 @@ if TYPE_CHECKING:
     section=RUN,
     help="Only estimate how long training will take and how much disk space it needs.",
 )
+@click.option(
+    "--range",
+    "chosen",
+    metavar="START:STOP",
+    callback=_parse_range,
+    cls=SectionOption,
+    section=RUN,
+    help="Train only models START to STOP - 1, both multiples of 32, beside other processes that train other ranges "
+    "into the same folder.",
+)
+@store_option
 @threads_option
+@dask_option
 @quiet_option
 @json_option
 def train(
@@ -48,7 +79,10 @@ def train(
     plan_path: Path | None,
     keep_logits: bool,
     only_cost: bool,
+    chosen: tuple[int, int] | None,
+    store: str | None,
     threads: int | None,
+    dask: str | None,
     quiet: bool,
     as_json: bool,
     **settings: Any,
@@ -60,6 +94,8 @@ def train(
 
     \b
     bmpaudit train cora --sampler snowball --model gat --shadows 1000 --out cora-gat
+    bmpaudit train --out cora-gat --dask tcp://scheduler:8786
+    bmpaudit train --out cora-gat --range 0:256
     """
     from bmpaudit.auditing.pipeline import Pipeline
     from bmpaudit.auditing.workspace import Workspace
@@ -74,7 +110,13 @@ def train(
         )
         echo(to_json(vars(cost)) if as_json else cost)
         return
-    pipeline = Pipeline(subject, Workspace(out), make_runtime(threads, quiet), keep_logits=keep_logits)
+    if chosen is not None and dask is not None:
+        raise click.UsageError("--range is for machines without a scheduler: give either --range or --dask")
+    pipeline = Pipeline(subject, Workspace(out, store), make_runtime(threads, quiet, dask), keep_logits=keep_logits)
+    if chosen is not None:
+        done = pipeline.train_range(*chosen)
+        _print_range(out, *chosen, done, as_json)
+        return
     with pipeline.prepared():
         runs = pipeline.runs
     if as_json:
@@ -83,6 +125,14 @@ def train(
         _print_runs(subject.graph, out, runs, plan.seed)
     if runs.num_models == 0:
         sys.exit(1)
+
+
+def _print_range(out: Path, start: int, stop: int, done: Flags, as_json: bool) -> None:
+    stop, num_done = min(stop, len(done)), int(done.sum())
+    if as_json:
+        echo(to_json({"folder": str(out), "range": [start, stop], "done": num_done, "shadows": len(done)}))
+    else:
+        echo(f"models {start:,} to {stop - 1:,} are in {out}, which has {num_done:,} of {len(done):,}")
 
 
 def _mean_margins(runs: ShadowRuns, view: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from bmpaudit import datasets
 from bmpaudit.arrays import Floats32
 from bmpaudit.auditing import AuditPlan, Pipeline, Runtime, Subject, Workspace
-from bmpaudit.auditing.stamps import build_id
+from bmpaudit.build import build_id
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.paper.counts import AttackCounts, challenge_all

@@ -16,7 +16,7 @@ MOST_EXPANSION = 200
 
 
 @contextmanager
-def damage_in(path: Path, what: str, remedy: str = "") -> Iterator[None]:
+def damage_in(path: Path | str, what: str, remedy: str = "") -> Iterator[None]:
     """Whatever cannot be read in the block is reported as damage of the file, in one line.
 
     A damaged file can make a parser raise nearly anything; only a lack of memory is not the file's.

@@ -8,6 +8,7 @@ from bmpaudit.shadow.models import GAT, GCN, MLP, TorchModel, TrainedElsewhere, 
 from bmpaudit.shadow.plan import ShadowPlan, View
 from bmpaudit.shadow.pool import train_shadows
 from bmpaudit.shadow.queries import FullEdges, NoEdges
+from bmpaudit.shadow.ranges import train_range
 from bmpaudit.shadow.releases import Clean, NoisyLastLayer, OutputRelease
 from bmpaudit.shadow.runs import ProbabilitiesConvertedWarning, ShadowRuns
 from bmpaudit.shadow.store import ShadowStore
@@ -34,5 +35,6 @@ __all__ = [
     "estimate_cost",
     "import_runs",
     "label_margin",
+    "train_range",
     "train_shadows",
 ]

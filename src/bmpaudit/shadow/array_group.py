@@ -13,6 +13,7 @@ import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
 
 from bmpaudit.errors import DataError, InputError, one_line
+from bmpaudit.shadow.remote_folder import RemoteFolder
 from bmpaudit.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK
 
 MOST_MODELS = 2**20
@@ -33,12 +34,13 @@ class ArrayGroup:
     A missing Zarr chunk reads as the fill value without a word, so only `done` says what is there.
     """
 
-    def __init__(self, path: Path, *, read_only: bool) -> None:
+    def __init__(self, path: Path | RemoteFolder, *, read_only: bool) -> None:
         self.path = path
         if read_only and not path.exists():
             raise DataError(f"{path.parent} has no shadow models")
         try:
-            self._group = zarr.open_group(path, mode="r" if read_only else "a")
+            place = path.zarr_store(read_only=read_only) if isinstance(path, RemoteFolder) else path
+            self._group = zarr.open_group(place, mode="r" if read_only else "a")
             arrays = [self[name] for name in self._keys()]
         except Exception as damage:  # what was damaged can make Zarr raise nearly anything
             raise DataError(f"{path}: damaged metadata ({one_line(damage)}); use a new folder") from None
@@ -131,6 +133,17 @@ class ArrayGroup:
             array = self[name]
             if array.shape[0] < length:
                 array.resize((length, *array.shape[1:]))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known about the models."""
+        notes = self._group.attrs.get("notes")
+        return tuple(str(note) for note in notes) if isinstance(notes, list) else ()
+
+    def add_note(self, note: str) -> None:
+        """Says something about the models, once."""
+        if note not in self.notes:
+            self._group.attrs["notes"] = [*self.notes, note]
 
     def forget(self, chunk: slice) -> None:
         """Puts fill values in place of the models of one chunk, `done` first: what it does not vouch for is nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from bmpaudit.arrays import Flags, Floats32, Ints
 from bmpaudit.graph import Graph
+from bmpaudit.samplers import draw_memberships
 from bmpaudit.shadow.plan import ShadowPlan
 
 
@@ -59,10 +61,47 @@ class ShadowBatch:
             held_out_accuracy=np.full(len(indices), np.nan, dtype=np.float32),
         )
 
+    @classmethod
+    def drawn(
+        cls, graph: Graph, plan: ShadowPlan, indices: Ints, keep_logits: bool, *, num_threads: int
+    ) -> ShadowBatch:
+        """Models with their samples and nothing trained; `indices` are ascending."""
+        first = int(indices[0])
+        span = int(indices[-1]) - first + 1
+        drawn = draw_memberships(graph, plan.sampler, span, plan.seed, first=first, num_threads=num_threads)
+        memberships = np.ascontiguousarray(drawn[indices - first])
+        return cls.empty(graph, plan, indices.astype(np.int64), memberships, keep_logits)
+
+    @classmethod
+    def joined(cls, batches: Sequence[ShadowBatch]) -> ShadowBatch:
+        """The models of several batches, one after the other."""
+        logits = [batch.logits for batch in batches if batch.logits is not None]
+        return cls(
+            indices=np.concatenate([batch.indices for batch in batches]),
+            memberships=np.concatenate([batch.memberships for batch in batches]),
+            statistics=np.concatenate([batch.statistics for batch in batches], axis=1),
+            logits=np.concatenate(logits, axis=1) if logits else None,
+            state=np.concatenate([batch.state for batch in batches]),
+            train_accuracy=np.concatenate([batch.train_accuracy for batch in batches]),
+            held_out_accuracy=np.concatenate([batch.held_out_accuracy for batch in batches]),
+        )
+
     @property
     def is_done(self) -> Flags:
         """Which models were trained or have failed for good, shape (B,)."""
         return self.state != ModelState.UNTRAINED
+
+    def part(self, rows: slice | Ints | Flags) -> ShadowBatch:
+        """Some of the models; with a slice the arrays are shared."""
+        return ShadowBatch(
+            indices=self.indices[rows],
+            memberships=self.memberships[rows],
+            statistics=self.statistics[:, rows],
+            logits=None if self.logits is None else self.logits[:, rows],
+            state=self.state[rows],
+            train_accuracy=self.train_accuracy[rows],
+            held_out_accuracy=self.held_out_accuracy[rows],
+        )
 
     def fail(self, row: int) -> None:
         """Marks a model as failed and forgets whatever it gave."""

@@ -10,8 +10,8 @@ from bmpaudit.checks import check_at_least_one
 from bmpaudit.graph import Graph
 from bmpaudit.samplers import draw_memberships
 from bmpaudit.shadow.batch import ShadowBatch
+from bmpaudit.shadow.engines.making import make_engine, threads_for
 from bmpaudit.shadow.plan import ShadowPlan
-from bmpaudit.shadow.pool import make_engine, threads_for
 
 TRIALS_PER_THREAD = 3
 

@@ -39,6 +39,7 @@ class ShadowRuns:
         train_accuracy: Of each model on its sample, shape (J,); NaN where unknown.
         held_out_accuracy: Of each model on all other nodes, shape (J,); NaN where unknown.
         failed: Numbers of models that failed (no finite parameters, or an empty sample) and are left out.
+        notes: What is to be known about the models, such as workers of another build.
         neighbour_means: By release and query, the graph and the mean statistic of each node's neighbours, shape (J, N),
             once an attack has asked for it.
     """
@@ -49,6 +50,7 @@ class ShadowRuns:
     train_accuracy: Floats32
     held_out_accuracy: Floats32
     failed: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
     neighbour_means: dict[str, dict[str, tuple[Graph, FloatTable]]] = field(default_factory=dict, repr=False)
 
     @property

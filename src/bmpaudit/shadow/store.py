@@ -14,16 +14,18 @@ import numpy.typing as npt
 
 from bmpaudit.arrays import Flags, Ints
 from bmpaudit.errors import DataError, InputError
-from bmpaudit.files import atomic_write, remove_leftovers, uninterrupted
+from bmpaudit.files import remove_leftovers, uninterrupted, write_text
 from bmpaudit.graph import Graph
 from bmpaudit.plain import to_json
-from bmpaudit.reading.text import read_json
+from bmpaudit.reading.damage import damage_in
+from bmpaudit.reading.text import parse_json, read_json
 from bmpaudit.samplers import draw_memberships
 from bmpaudit.shadow.array_group import ArrayGroup, ArrayKind
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
 from bmpaudit.shadow.differences import difference
 from bmpaudit.shadow.digest import model_digests
 from bmpaudit.shadow.plan import ShadowPlan
+from bmpaudit.shadow.remote_folder import RemoteFolder, folder_at, reaching
 from bmpaudit.shadow.runs import ShadowRuns
 from bmpaudit.shadow.stored_table import StoredTable, reading
 from bmpaudit.tables import MODELS_PER_CHUNK, FlagTable, fits_in_memory, new_flags
@@ -41,14 +43,16 @@ class ShadowStore:
     `digest` (see `model_digests`) tells whether the numbers of a model are its own. It is checked before models are
     added, and whenever models are read whose tables fit into memory.
 
-    The store takes no lock: whoever writes holds `files.folder_lock`, as `train_shadows` and `import_runs` do.
+    The store takes no lock: whoever writes holds `files.folder_lock`, as `train_shadows` and `import_runs` do, or
+    writes for somebody who does.
 
     Args:
-        folder: Where the models are.
+        folder: Where the models are: a path, or an address that fsspec knows, such as `s3://bucket/audit`.
         graph: The whole graph.
         plan: The plan; a folder of another plan or graph is refused. Reading runs none of its code.
         keep_logits: Whether new models are stored with what each view gives out.
         read_only: Whether to change nothing in the folder, which must hold shadow models then.
+        joins: Whether to write to a folder that another process has made ready and may be writing to.
 
     Raises:
         InputError: if the folder holds shadow models of another plan or graph.
@@ -57,26 +61,32 @@ class ShadowStore:
 
     def __init__(
         self,
-        folder: str | Path,
+        folder: str | Path | RemoteFolder,
         graph: Graph,
         plan: ShadowPlan,
         keep_logits: bool = False,
         *,
         read_only: bool = False,
+        joins: bool = False,
     ) -> None:
-        self.folder = Path(folder)
+        self.folder = folder_at(folder)
         self.graph = graph
         self.plan = plan
-        if not read_only:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(self.folder)
-        self._check_plan(read_only)
-        self.arrays = ArrayGroup(self.folder / "shadows", read_only=read_only)
+        if not (read_only or joins):
+            if isinstance(self.folder, RemoteFolder):
+                self.folder.remove_leftovers()
+            else:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                remove_leftovers(self.folder)
+        self._check_plan(must_be_there=read_only or joins)
+        with reaching(self.folder):
+            self.arrays = ArrayGroup(self.folder / "shadows", read_only=read_only)
         # A folder that keeps logits keeps those of all its models.
         self.keep_logits = keep_logits or any(name.startswith("logits_") for name in self.arrays.names)
-        self.arrays.check(self._array_kinds(), are_all_there=read_only)
-        if not read_only:
-            self.arrays.create(self._array_kinds())
+        with reaching(self.folder):
+            self.arrays.check(self._array_kinds(), are_all_there=read_only or joins)
+            if not (read_only or joins):
+                self.arrays.create(self._array_kinds())
 
     @property
     def num_models(self) -> int:
@@ -86,46 +96,70 @@ class ShadowStore:
     @property
     def is_done(self) -> Flags:
         """Which models are there, shape (num_models,)."""
-        return np.asarray(self.arrays["done"][:])
+        with reaching(self.folder):
+            return np.asarray(self.arrays["done"][:])
 
     def extend(self, num_models: int) -> None:
         """Makes room for at least `num_models` models; those already there stay.
 
         Array by array and `done` last, so that after a kill on the way the next call finds the rest to do.
         """
-        self.arrays.extend(num_models)
+        with reaching(self.folder):
+            self.arrays.extend(num_models)
 
     def write(self, batch: ShadowBatch) -> None:
         """Stores the finished models of a batch whose models lie in one chunk."""
-        finished = batch.is_done
-        if not finished.any():
-            return
-        start = int(batch.indices[0]) // MODELS_PER_CHUNK * MODELS_PER_CHUNK
-        chunk = slice(start, min(start + MODELS_PER_CHUNK, self.num_models))
-        rows = batch.indices[finished] - start
-        is_new = not np.asarray(self.arrays["done"][chunk]).any()
+        finished = batch if batch.is_done.all() else batch.part(batch.is_done)
+        if len(finished.indices):
+            self.write_data(finished)
+            self.vouch(finished.indices)
+
+    def write_data(self, batch: ShadowBatch, *, with_others: bool = True) -> None:
+        """Writes finished models of one chunk, for which nothing vouches yet.
+
+        Args:
+            batch: The models, all finished.
+            with_others: Whether the other models of the chunk that are done stay; if not, the batch is all of it.
+        """
+        chunk = self._chunk(batch.indices)
+        rows = batch.indices - chunk.start
+        is_new = not (with_others and np.asarray(self.arrays["done"][chunk]).any())
 
         def put(name: str, values: npt.NDArray[Any]) -> None:
             array = self.arrays[name]
             # A chunk without finished models may be what a crash left of one: it is written anew, unread.
             kept = self.arrays.blank(name, chunk) if is_new else np.asarray(array[chunk])
-            kept[rows] = values[finished]
+            kept[rows] = values
             array[chunk] = kept
 
-        put("memberships", batch.memberships)
-        for number, view in enumerate(self.plan.views):
-            put(f"statistic_{view.name}", batch.statistics[number])
-            if batch.logits is not None:
-                put(f"logits_{view.name}", batch.logits[number])
-        put("train_accuracy", batch.train_accuracy)
-        put("held_out_accuracy", batch.held_out_accuracy)
-        put("failed", batch.state == ModelState.FAILED)
         statistics = {view.name: batch.statistics[number] for number, view in enumerate(self.plan.views)}
-        put(
-            "digest",
-            model_digests(batch.indices, batch.memberships, statistics, batch.train_accuracy, batch.held_out_accuracy),
-        )
-        put("done", finished)
+        with reaching(self.folder):
+            put("memberships", batch.memberships)
+            for number, view in enumerate(self.plan.views):
+                put(f"statistic_{view.name}", batch.statistics[number])
+                if batch.logits is not None:
+                    put(f"logits_{view.name}", batch.logits[number])
+            put("train_accuracy", batch.train_accuracy)
+            put("held_out_accuracy", batch.held_out_accuracy)
+            put("failed", batch.state == ModelState.FAILED)
+            put(
+                "digest",
+                model_digests(
+                    batch.indices, batch.memberships, statistics, batch.train_accuracy, batch.held_out_accuracy
+                ),
+            )
+
+    def vouch(self, indices: Ints) -> None:
+        """Says that models of one chunk, whose data was written, are there."""
+        chunk = self._chunk(indices)
+        with reaching(self.folder):
+            done = np.asarray(self.arrays["done"][chunk])
+            done[indices - chunk.start] = True
+            self.arrays["done"][chunk] = done
+
+    def _chunk(self, indices: Ints) -> slice:
+        start = int(indices[0]) // MODELS_PER_CHUNK * MODELS_PER_CHUNK
+        return slice(start, min(start + MODELS_PER_CHUNK, self.num_models))
 
     def discard_damaged(self, report: Callable[[str], None], num_threads: int | None = None) -> None:
         """Reads everything that is said to be there and forgets models whose data is damaged or missing."""
@@ -134,7 +168,7 @@ class ShadowStore:
             starts = np.unique(np.flatnonzero(self.is_done) // MODELS_PER_CHUNK) * MODELS_PER_CHUNK
         for start in starts.tolist():
             chunk = slice(start, min(start + MODELS_PER_CHUNK, self.num_models))
-            problem = self._problem(chunk, num_threads)
+            problem = self.problem(chunk, num_threads)
             if problem is not None:
                 report(f"models {chunk.start} to {chunk.stop - 1}: {problem}; they are trained again")
                 uninterrupted(partial(self.arrays.forget, chunk))
@@ -165,6 +199,7 @@ class ShadowStore:
             train_accuracy=train_accuracy,
             held_out_accuracy=held_out_accuracy,
             failed=tuple(np.flatnonzero(failed).tolist()),
+            notes=self.arrays.notes,
         )
         if all(isinstance(table, np.ndarray) for table in runs.statistics.values()):
             self._check_digests(runs, digests)
@@ -192,17 +227,20 @@ class ShadowStore:
                 raise DataError(f"{self.folder}: damaged: memberships of model {model} is missing")
         return flags
 
-    def _check_plan(self, read_only: bool) -> None:
+    def _check_plan(self, *, must_be_there: bool) -> None:
         path = self.folder / PLAN_FILE
         if not path.exists() and (self.folder / "shadows").exists():
             raise DataError(f"{self.folder} has shadow models but no {PLAN_FILE} that says of which plan")
         if path.exists():
             check_same_plan(self.folder, self.graph, self.plan)
-        elif read_only:
+        elif must_be_there:
             raise DataError(f"{self.folder} has no shadow models")
         else:
-            with atomic_write(path) as temporary:
-                temporary.write_text(to_json(self.plan.describe(self.graph)) + "\n", encoding="utf-8")
+            text = to_json(self.plan.describe(self.graph)) + "\n"
+            if isinstance(path, RemoteFolder):
+                path.write_text(text)
+            else:
+                write_text(path, text)
 
     def _array_kinds(self) -> dict[str, ArrayKind]:
         num_nodes, num_classes = self.graph.num_nodes, self.graph.num_classes
@@ -215,7 +253,7 @@ class ShadowStore:
         kinds["digest"] = ArrayKind("uint64", (), 0)
         return kinds | dict.fromkeys(("failed", "done"), ArrayKind("bool", (), False))
 
-    def _problem(self, chunk: slice, num_threads: int | None) -> str | None:
+    def problem(self, chunk: slice, num_threads: int | None) -> str | None:
         """What is wrong with the finished models of one chunk, or None."""
         try:
             done = np.asarray(self.arrays["done"][chunk])
@@ -248,15 +286,19 @@ class ShadowStore:
         return None
 
 
-def check_same_plan(folder: Path, graph: Graph, plan: ShadowPlan) -> None:
+def check_same_plan(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan) -> None:
     """Checks that the shadow models of a folder, finished or not, are of a plan and a graph.
 
     Raises:
         InputError: if they are of another plan or graph.
         DataError: if the folder does not say.
     """
-    path = folder / PLAN_FILE
-    stored = read_json(path, {"type": "object"})
+    path, schema = folder / PLAN_FILE, {"type": "object"}
+    if isinstance(path, RemoteFolder):
+        with damage_in(str(path), "a JSON file"):
+            stored = parse_json(path.read_text(), schema)
+    else:
+        stored = read_json(path, schema)
     # Through JSON and back, so that both sides have its types.
     other = difference(stored, json.loads(to_json(plan.describe(graph))))
     if other is not None:

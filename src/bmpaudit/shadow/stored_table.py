@@ -12,6 +12,7 @@ import zarr
 
 from bmpaudit.arrays import Floats32, Ints
 from bmpaudit.errors import DataError, InputError, one_line
+from bmpaudit.shadow.remote_folder import RemoteFolder, reaching
 from bmpaudit.tables import LazyTable
 
 
@@ -26,30 +27,31 @@ class StoredTable(LazyTable[np.float32]):
 
     dtype = np.dtype(np.float32)
 
-    def __init__(self, folder: Path, array: zarr.Array[Any], indices: Ints) -> None:
+    def __init__(self, folder: Path | RemoteFolder, array: zarr.Array[Any], indices: Ints) -> None:
         super().__init__(len(indices), array.shape[1])
-        self._folder, self._array = folder, array
+        self.folder, self._array = folder, array
         self._rows = indices
 
     def _read(self, rows: Ints, nodes: slice | Ints) -> Floats32:
         if not len(rows):
             return np.empty((0, len(range(self._num_nodes)[nodes] if isinstance(nodes, slice) else nodes)), self.dtype)
         span = slice(int(rows.min()), int(rows.max()) + 1)
-        with reading(self._folder):
+        with reading(self.folder):
             read = np.asarray(self._array.oindex[span, nodes], dtype=np.float32)
         if len(rows) < len(read) or (np.diff(rows) != 1).any():
             read = read[rows - span.start]
         is_there = np.isfinite(read).all(axis=1)  # a chunk that was lost reads as NaN
         if not is_there.all():
-            raise DataError(f"{self._folder}: damaged: {self._array.basename} of model {rows[~is_there][0]} is missing")
+            raise DataError(f"{self.folder}: damaged: {self._array.basename} of model {rows[~is_there][0]} is missing")
         return read
 
 
 @contextmanager
-def reading(folder: Path) -> Iterator[None]:
+def reading(folder: Path | RemoteFolder) -> Iterator[None]:
     """Raises `DataError` in place of whatever damaged data makes Zarr raise."""
     try:
-        yield
+        with reaching(folder):
+            yield
     except (InputError, PermissionError, MemoryError):
         raise
     except Exception as damage:  # its codecs raise nearly anything

@@ -30,6 +30,7 @@ class NativeEngine:
     """
 
     trains_in_parallel: ClassVar[bool] = True
+    is_thread_safe: ClassVar[bool] = True  # several threads may call `fill` at once
 
     def __init__(self, graph: Graph, plan: ShadowPlan) -> None:
         if not isinstance(plan.model, NativeModel) or plan.training is None:

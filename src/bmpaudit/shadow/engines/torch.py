@@ -103,7 +103,7 @@ class TorchEngine:
         initial = None
         if self._kernel is not None:
             initial = self._kernel.initial_parameters(self.plan.seed, int(batch.indices[row]))
-        return Task(one_model(batch, row), initial)
+        return Task(batch.part(slice(row, row + 1)), initial)
 
     def _team_for(self, tasks: list[Task], num_threads: int) -> Team | None:
         """The processes that help with these tasks, started if they are not there yet; None if there are none.
@@ -178,19 +178,6 @@ class TorchEngine:
                 FewerProcessesWarning,
                 stacklevel=2,
             )
-
-
-def one_model(batch: ShadowBatch, row: int) -> ShadowBatch:
-    """A batch of one model of another batch, sharing its arrays."""
-    return ShadowBatch(
-        indices=batch.indices[row : row + 1],
-        memberships=batch.memberships[row : row + 1],
-        statistics=batch.statistics[:, row : row + 1],
-        logits=None if batch.logits is None else batch.logits[:, row : row + 1],
-        state=batch.state[row : row + 1],
-        train_accuracy=batch.train_accuracy[row : row + 1],
-        held_out_accuracy=batch.held_out_accuracy[row : row + 1],
-    )
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bmpaudit.errors import InputError, one_line
+from bmpaudit.executors.pickling import dumps
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.torch_trainer import TorchTrainer
 from bmpaudit.shadow.engines.torch_worker import Reply, Setup, Task, save_graph, torch_settings
@@ -78,7 +79,7 @@ class Team:
         self._expected: Future[list[bytes]] = Future()
         setup = Setup(trainer.plan, trainer.num_classes, trial, torch_settings())
         try:
-            self._setup = _dumps(setup)
+            self._setup = dumps(setup)
         except Exception as failure:
             raise TeamError(f"{trainer.plan.model} cannot be pickled ({one_line(failure)})") from failure
         try:
@@ -183,15 +184,6 @@ def _train(member: subprocess.Popen[bytes], task: Task) -> Finished:
     if reply.batch is None:
         raise training_error(task, reply.error) from TrainingTraceback(f"\n{reply.trace}")
     return Finished(task, reply.batch)
-
-
-def _dumps(setup: Setup) -> bytes:
-    """As `pickle.dumps`; with cloudpickle also lambdas, and what is defined in a script or notebook."""
-    try:
-        import cloudpickle
-    except ModuleNotFoundError:
-        return pickle.dumps(setup)
-    return cloudpickle.dumps(setup)
 
 
 def _ask(member: subprocess.Popen[bytes], message: Any) -> Reply:

@@ -1,0 +1,183 @@
+"""Training on Dask workers beside training on one thread, and what 1,000 models of large graphs cost on a cluster.
+
+python benchmarks/cluster.py [--data cora pubmed] [--models 2048] [--workers 1 2] [--turns 3] [--project]
+
+Efficiency is what one thread in one process takes over what the cluster takes, by processor time of all workers, the
+scheduler and the coordinator together, and by the clock times the number of workers; in turns, the least of each. The
+clock says little on a machine with other work, or with fewer cores than workers and their coordinator want.
+
+With --project: constants of training and of the steps after it, measured on random graphs on one thread, and what they
+come to for graphs that are too large for this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import distributed
+import numpy as np
+import scale
+
+from bmpaudit import AuditPlan, Graph, Runtime, datasets, prior_probabilities
+from bmpaudit.auditing.attack_step import run_attacks, run_permutation_test
+from bmpaudit.auditing.proof_step import run_proofs
+from bmpaudit.samplers import Uniform
+from bmpaudit.shadow import Clean, ShadowStore, train_shadows
+from bmpaudit.shadow.batch import ShadowBatch
+from bmpaudit.shadow.engines.making import make_engine
+
+WARM_UP = 64
+
+
+class Spent(NamedTuple):
+    """Seconds."""
+
+    processor: float
+    clock: float
+
+
+class Large(NamedTuple):
+    """A graph that is too large for this machine."""
+
+    num_nodes: int
+    num_edges: int
+    num_features: int
+
+
+GRAPHS = {
+    "ogbn-arxiv": Large(169_343, 1_166_243, 128),
+    "ogbn-products": Large(2_449_029, 61_859_140, 100),
+    "100 million nodes": Large(100_000_000, 1_000_000_000, 100),
+}
+NUM_CLASSES = 40
+NUM_MODELS = 1_000
+PROBES = ((40_000, 7), (40_000, 28), (160_000, 7))  # nodes, edges per node
+ATTACKED_NODES, ATTACKED_MODELS = 50_000, 250
+
+
+def train(graph: Graph, plan: AuditPlan, processors: Callable[[], float], client: distributed.Client | None) -> Spent:
+    """Trains all models of a plan into a new folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        executor = None if client is None else client.get_executor()
+        train_shadows(graph, plan.shadow_plan, WARM_UP, Path(folder) / "warm-up", executor=executor, num_threads=1)
+        before, start = processors(), time.perf_counter()
+        train_shadows(graph, plan.shadow_plan, plan.shadows, Path(folder) / "models", executor=executor, num_threads=1)
+        return Spent(processors() - before, time.perf_counter() - start)
+
+
+def on_workers(graph: Graph, plan: AuditPlan, num_workers: int) -> Spent:
+    """The same on Dask workers of one thread each."""
+    with (
+        distributed.LocalCluster(n_workers=num_workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        return train(graph, plan, lambda: time.process_time() + sum(client.run(time.process_time).values()), client)
+
+
+def compare(data: str, num_models: int, workers: list[int], turns: int) -> None:
+    """Prints the efficiency on one data set."""
+    graph, plan = datasets.load(data), AuditPlan(shadows=num_models)
+    alone, spent = [], {number: [] for number in workers}  # type: ignore[var-annotated]
+    for _ in range(turns):
+        alone.append(train(graph, plan, time.process_time, None))
+        for number in workers:
+            spent[number].append(on_workers(graph, plan, number))
+    one = Spent(*map(min, zip(*alone, strict=True)))
+    print(f"{data}, {num_models:,} models: one thread {one.processor:.1f} s of processor time, {one.clock:.1f} s")
+    for number, several in spent.items():
+        best = Spent(*map(min, zip(*several, strict=True)))
+        by_processor, by_clock = one.processor / best.processor, one.clock / (number * best.clock)
+        print(
+            f"  {number} Dask workers: {best.processor:.1f} s of processor time, {best.clock:.1f} s; efficiency "
+            f"{by_processor:.2f} by processor time, {by_clock:.2f} by the clock",
+            flush=True,
+        )
+
+
+def seconds_per_model(num_nodes: int, edges_per_node: int) -> tuple[Graph, float]:
+    """A random graph, and what one GCN takes on one thread."""
+    scale.EDGES_PER_NODE, scale.NUM_CLASSES = edges_per_node, NUM_CLASSES
+    graph, plan = scale.make_graph(num_nodes, 128), AuditPlan().shadow_plan
+    engine = make_engine(graph, plan)
+    taken = []
+    for index in range(3):
+        batch = ShadowBatch.drawn(graph, plan, np.array([index]), keep_logits=False, num_threads=1)
+        start = time.process_time()
+        engine.fill(batch, 1, lambda _: None)
+        taken.append(time.process_time() - start)
+    return graph, min(taken)
+
+
+def seconds_per_challenge() -> tuple[float, float]:
+    """What the attack, and proof and exposure, take for each model and node: one release, two queries."""
+    scale.EDGES_PER_NODE = 7
+    graph = scale.make_graph(ATTACKED_NODES)
+    plan = AuditPlan(sampler=Uniform(0.25), shadows=ATTACKED_MODELS, releases=(Clean(),))
+    priors, runtime = prior_probabilities(graph, plan.sampler), Runtime(quiet=True, num_threads=1)
+    with tempfile.TemporaryDirectory() as folder:
+        scale.write_models(Path(folder), graph, plan)
+        runs = ShadowStore(folder, graph, plan.shadow_plan, read_only=True).read()
+        start = time.process_time()
+        attacks = run_attacks(
+            plan, graph, runs, priors, run_permutation_test(plan, graph, runs, priors, runtime), runtime
+        )
+        attacked = time.process_time()
+        run_proofs(plan, graph, runs, priors, attacks, runtime)
+        proven = time.process_time()
+    challenges = ATTACKED_NODES * ATTACKED_MODELS
+    return (attacked - start) / challenges, (proven - attacked) / challenges
+
+
+def project() -> None:
+    """Prints the constants and what they come to."""
+    rows, taken = [], []
+    for probe in PROBES:
+        graph, seconds = seconds_per_model(*probe)
+        rows.append((graph.num_nodes, graph.num_edges))
+        taken.append(seconds)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(f"{graph}: {seconds:.2f} s a model on one thread, peak {peak:.2f} GB", flush=True)
+    weights = 1 / np.array(taken)[:, None]  # so that every probe counts alike
+    (by_node, by_edge), *_ = np.linalg.lstsq(np.array(rows) * weights, np.ones(len(rows)), rcond=None)
+    print(f"a model takes {by_node * 1e6:.2f} µs a node and {by_edge * 1e6:.2f} µs an edge")
+    attack, proof = seconds_per_challenge()
+    print(f"attack {attack * 1e6:.2f} µs, proof and exposure {proof * 1e6:.2f} µs for each model, node and release")
+    num_views, num_releases = 4, 2
+    for name, large in GRAPHS.items():
+        nodes, edges = large.num_nodes, large.num_edges
+        hours = NUM_MODELS * (by_node * nodes + by_edge * edges) / 3600
+        later = [NUM_MODELS * num_releases * nodes * each / 3600 for each in (attack, proof)]
+        store = NUM_MODELS * nodes * (4 * num_views + 1 / 8)
+        graph_bytes = nodes * (4 * large.num_features + 16) + 8 * edges
+        model_bytes = nodes * (4 * num_views + 1)
+        print(
+            f"{name}: training {hours:,.1f} core hours, attack {later[0]:,.1f}, proof and exposure {later[1]:,.1f}; "
+            f"store {store / 1e9:,.0f} GB; graph {graph_bytes / 1e9:,.2f} GB in each worker process, "
+            f"{model_bytes / 1e9:,.3f} GB of results a model, {32 * model_bytes / 1e9:,.2f} GB a chunk"
+        )
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", default=["cora", "pubmed"])
+    parser.add_argument("--models", type=int, default=2_048)
+    parser.add_argument("--workers", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--project", action="store_true", help="print the projection instead")
+    arguments = parser.parse_args()
+    if arguments.project:
+        project()
+        return
+    for data in arguments.data:
+        compare(data, arguments.models, arguments.workers, arguments.turns)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Executor, Future
+from contextlib import contextmanager
+from typing import Any
+
+from bmpaudit.errors import InputError, one_line
+from bmpaudit.executors import worker
+from bmpaudit.executors.crew import KEPT, SECONDS_BETWEEN_CHECKS, Crew
+from bmpaudit.executors.pickling import dumps
+
+LOCAL = "local:"
+CONNECT_SECONDS = 15.0
+MOST_LOSSES = 8
+"""How often in a row the workers that hold the shared value may all be lost."""
+
+
+class DaskCrew(Crew):
+    """The workers behind `Client.get_executor()`.
+
+    The shared value is scattered to the workers that are there; later ones get it from them. Tasks of a worker that is
+    killed are run by others, and if the value is lost with it, it is scattered anew.
+    """
+
+    def __init__(self, executor: Executor) -> None:
+        super().__init__(executor)
+        self._executor: Any = executor
+        self._client: Any = getattr(executor, "_client")  # noqa: B009 - it has no public name
+        self._num_threads, self._next_look = 0, 0.0
+        self._num_losses = 0
+
+    @property
+    def width(self) -> int:
+        """Threads of all workers, asked for about once a second."""
+        if time.monotonic() >= self._next_look:
+            self._num_threads = sum(self._ask(self._client.nthreads).values())
+            self._next_look = time.monotonic() + SECONDS_BETWEEN_CHECKS
+        return max(self._num_threads, 1)
+
+    @contextmanager
+    def shared(self, value: Any) -> Iterator[tuple[str, Any]]:
+        """Scatters a value, as soon as there is a worker."""
+        while not self._ask(self._client.nthreads):
+            self.check()
+            time.sleep(SECONDS_BETWEEN_CHECKS / 4)
+        # As bytes: arrays that Dask itself unpacks need not be aligned in memory.
+        content = dumps(value)
+        yield uuid.uuid4().hex, self._ask(lambda: self._client.scatter(content, broadcast=True, hash=False))
+
+    def submit(self, function: Callable[..., Any], key: str, source: Any, arguments: tuple[Any, ...]) -> Future[Any]:
+        """Sends out one task, which depends on the scattered value."""
+        return self._ask(lambda: self._executor.submit(worker.call, function, key, source, arguments, pure=False))
+
+    def lost(self, failure: BaseException) -> Exception | None:
+        """See `Crew.lost`: a task is cancelled if the scheduler is gone, or every worker that held the value."""
+        self.check()
+        if isinstance(failure, CancelledError):
+            self._num_losses += 1
+            if self._num_losses <= MOST_LOSSES:
+                return None
+            return ChildProcessError(f"workers of the Dask cluster were lost {self._num_losses} times; {KEPT}")
+        return super().lost(failure)
+
+    def is_loss(self, failure: BaseException) -> bool:
+        """Whether workers were lost, and the task itself has not failed."""
+        return super().is_loss(failure) or type(failure).__name__ == "KilledWorker"
+
+    def check(self) -> None:
+        """Raises ConnectionError if the scheduler is gone."""
+        if self._client.status != "running":
+            raise self._gone()
+
+    def _ask(self, ask: Callable[[], Any]) -> Any:
+        self.check()
+        try:
+            return ask()
+        except Exception as failure:
+            if self._client.status != "running" or isinstance(failure, OSError):
+                raise self._gone() from None
+            raise
+
+    def _gone(self) -> ConnectionError:
+        scheduler = getattr(self._client.scheduler, "address", "")
+        return ConnectionError(f"the Dask scheduler {scheduler} is gone; {KEPT}")
+
+
+@contextmanager
+def dask_executor(address: str) -> Iterator[Executor]:
+    """Connects to a Dask cluster, or starts one of processes on this machine that ends with the block.
+
+    Args:
+        address: Of a scheduler, such as `tcp://scheduler:8786`, or `local:4` for 4 processes.
+
+    Raises:
+        InputError: if the address is not one, or Dask is not installed.
+        ConnectionError: if the scheduler does not answer.
+    """
+    try:
+        import distributed
+    except ModuleNotFoundError as missing:
+        raise InputError(f"Dask is needed: pip install 'bmpaudit[dask]' ({missing})") from None
+    # A lost connection is an error of ours, in one line.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    if not address.startswith(LOCAL):
+        try:
+            client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError, ImportError) as failure:
+            raise ConnectionError(f"no Dask scheduler answers at {address}: {one_line(failure)}") from None
+        with _closing(client):
+            yield client.get_executor()
+        return
+    number = address.removeprefix(LOCAL)
+    if not number.isdecimal() or int(number) < 1:
+        raise InputError(f"dask must be the address of a scheduler or local:N with N at least 1, got {address!r}")
+    with distributed.LocalCluster(
+        n_workers=int(number),
+        threads_per_worker=1,
+        dashboard_address=None,
+        memory_limit=0,
+        silence_logs=logging.CRITICAL,
+    ) as cluster:
+        client = distributed.Client(cluster, set_as_default=False)
+        with _closing(client):
+            yield client.get_executor()
+
+
+@contextmanager
+def _closing(client: Any) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        client.close(timeout=2)

@@ -1,0 +1,50 @@
+"""From a plan to the engine that trains its models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from bmpaudit import registry
+from bmpaudit.checks import thread_count
+from bmpaudit.errors import InputError
+from bmpaudit.graph import Graph
+from bmpaudit.interfaces import Engine
+from bmpaudit.shadow.plan import ShadowPlan
+
+
+def make_engine(graph: Graph, plan: ShadowPlan) -> Engine:
+    """The engine that a plan names, ready to train its models.
+
+    Raises:
+        UntrustedCodeError: if the engine or another part is code that a file names.
+    """
+    plan.check_trusted()
+    try:
+        engine: Callable[[Graph, ShadowPlan], Engine] = registry.load(registry.ENGINE, plan.engine_name)
+    except InputError as failure:
+        missing = failure.__cause__
+        if isinstance(missing, ModuleNotFoundError) and missing.name in ("torch", "torch_geometric"):
+            message = f"engine={plan.engine_name!r} needs PyTorch Geometric: pip install 'bmpaudit[torch]' ({missing})"
+            raise InputError(message) from None
+        raise
+    return engine(graph, plan)
+
+
+def threads_for(engine: Engine, num_threads: int | None) -> int:
+    """Number of threads to train on.
+
+    If not given, all cores for an engine that says of itself that it `trains_in_parallel`, and one for others.
+    """
+    if num_threads is None and not getattr(engine, "trains_in_parallel", False):
+        return 1
+    return thread_count(num_threads)
+
+
+@contextmanager
+def closing(engine: Engine) -> Iterator[None]:
+    """Ends what an engine has started, if it has a method `close`."""
+    try:
+        yield
+    finally:
+        getattr(engine, "close", lambda: None)()

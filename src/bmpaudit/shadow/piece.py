@@ -1,0 +1,145 @@
+"""What a worker does: it trains some shadow models, and writes them to the store or sends them back."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bmpaudit.arrays import Ints
+from bmpaudit.build import Build, this_build
+from bmpaudit.graph import Graph
+from bmpaudit.interfaces import Engine
+from bmpaudit.shadow.batch import ShadowBatch
+from bmpaudit.shadow.engines.making import make_engine
+from bmpaudit.shadow.plan import ShadowPlan
+from bmpaudit.shadow.remote_folder import folder_at
+from bmpaudit.shadow.store import ShadowStore
+
+SECONDS_PER_PIECE = 60.0
+"""After this time a worker sends back what it has: the loss of a worker costs hardly more."""
+
+SECONDS_AT_ONCE = 1.0  # between two looks at the clock
+
+_making = threading.Lock()
+_one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What all pieces have in common; sent to each worker once.
+
+    Attributes:
+        graph: The whole graph.
+        plan: What to train.
+        keep_logits: Whether to keep what each view gives out.
+        folder: Path or address of the store.
+        mark: Name of a file that is in the store for as long as the coordinator is at work; who sees it shares the
+            store.
+    """
+
+    graph: Graph
+    plan: ShadowPlan
+    keep_logits: bool
+    folder: str
+    mark: str
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The worker's engine."""
+        return make_engine(self.graph, self.plan)
+
+    @cached_property
+    def store(self) -> ShadowStore:
+        """The coordinator's store, to write to."""
+        return ShadowStore(self.folder, self.graph, self.plan, joins=True)
+
+    @property
+    def shares_store(self) -> bool:
+        """Whether this process sees the coordinator's store, and the coordinator is still at work."""
+        try:
+            return (folder_at(self.folder) / self.mark).exists()
+        except OSError:
+            return False
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Models of one chunk of the store.
+
+    Attributes:
+        indices: Numbers of the models, ascending.
+        completes_chunk: Whether all other models of the chunk are in the store, and nobody else trains any. Only then
+            may a worker write: whatever a worker writes is a whole chunk, so that one which was given up for lost, and
+            writes all the same, changes nothing.
+    """
+
+    indices: Ints
+    completes_chunk: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What a worker answers.
+
+    Attributes:
+        indices: Models that are finished.
+        batch: These models; None if they are in the store, where only the coordinator vouches for them.
+        build: The worker's build.
+        worker: Its machine and process.
+    """
+
+    indices: Ints
+    batch: ShadowBatch | None
+    build: Build
+    worker: str
+
+
+def train_piece(job: Job, piece: Piece) -> Trained:
+    """Trains the models of a piece on one thread, or as many of them as there is time for."""
+    with _making:
+        engine = job.engine
+    if getattr(engine, "is_thread_safe", False):
+        batch = _train(job, engine, piece.indices)
+    else:
+        with _one_at_a_time:
+            batch = _train(job, engine, piece.indices)
+    is_whole = piece.completes_chunk and len(batch.indices) == len(piece.indices)
+    is_written = is_whole and job.shares_store
+    if is_written:
+        job.store.write_data(batch)
+    return Trained(
+        indices=batch.indices,
+        batch=None if is_written else batch,
+        build=worker_build(job.plan),
+        worker=f"{socket.gethostname()}:{os.getpid()}",
+    )
+
+
+def worker_build(plan: ShadowPlan) -> Build:
+    """The build of this process, as far as it matters to a plan's models."""
+    return this_build(with_torch=plan.engine_name != "native")
+
+
+def _train(job: Job, engine: Engine, indices: Ints) -> ShadowBatch:
+    parts, start, size, done = [], time.monotonic(), 1, 0
+    while done < len(indices):
+        some = indices[done : done + size]
+        batch = ShadowBatch.drawn(job.graph, job.plan, some, job.keep_logits, num_threads=1)
+        engine.fill(batch, 1, lambda _: None)
+        parts.append(batch)
+        done += len(some)
+        seconds = time.monotonic() - start
+        if seconds > SECONDS_PER_PIECE:
+            break
+        size = int(np.clip(SECONDS_AT_ONCE * done / max(seconds, 1e-9), 1, len(indices)))
+    return parts[0] if len(parts) == 1 else ShadowBatch.joined(parts)

@@ -1,0 +1,123 @@
+"""Real Dask workers that are killed, come late, or lose their scheduler: the models are those of one machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from cluster_fixture import GRAPH, dask_processes, kill, meanwhile, plan, stored, wait_until
+
+from bmpaudit import InputError
+from bmpaudit.executors.dask import dask_executor
+from bmpaudit.shadow import ShadowStore, coordinator, train_shadows
+from bmpaudit.shadow.piece import Job
+
+NUM_MODELS = 640
+PLAN = plan(epochs=400)  # a few milliseconds a model, so that there is a middle in which to disturb
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    train_shadows(GRAPH, PLAN, NUM_MODELS, folder, num_threads=1)
+    return folder
+
+
+def num_done(folder: Path) -> int:
+    return int(ShadowStore(folder, GRAPH, PLAN, read_only=True).is_done.sum())
+
+
+def test_a_local_cluster(whole: Path, tmp_path: Path) -> None:
+    with dask_executor("local:2") as executor:
+        train_shadows(GRAPH, PLAN, NUM_MODELS, tmp_path, executor=executor)
+    assert stored(tmp_path) == stored(whole)
+
+
+def test_a_worker_that_is_killed_and_one_that_comes_late(whole: Path, tmp_path: Path) -> None:
+    """The one that comes late gets the graph though the one that had it is dead."""
+    with dask_processes(1) as cluster, dask_executor(cluster.address) as executor:
+
+        def disturb() -> None:
+            wait_until(lambda: (tmp_path / "shadows" / "done" / "c").exists())
+            kill(cluster.workers[0])
+            assert num_done(tmp_path) < NUM_MODELS
+            cluster.add_worker()
+
+        counts: list[int] = []
+        with meanwhile(disturb):
+            train_shadows(GRAPH, PLAN, NUM_MODELS, tmp_path, executor=executor, progress=counts.append)
+        assert cluster.workers[0].poll() is not None
+        assert cluster.workers[1].poll() is None
+    assert counts[-1] == NUM_MODELS
+    assert stored(tmp_path) == stored(whole)
+
+
+def test_one_of_two_workers_is_killed(whole: Path, tmp_path: Path) -> None:
+    with dask_processes(2) as cluster, dask_executor(cluster.address) as executor:
+
+        def disturb() -> None:
+            wait_until(lambda: (tmp_path / "shadows" / "done" / "c").exists())
+            kill(cluster.workers[0])
+            assert num_done(tmp_path) < NUM_MODELS
+
+        with meanwhile(disturb):
+            train_shadows(GRAPH, PLAN, NUM_MODELS, tmp_path, executor=executor)
+    assert stored(tmp_path) == stored(whole)
+
+
+def test_the_scheduler_is_gone_and_the_next_run_goes_on(whole: Path, tmp_path: Path) -> None:
+    with dask_processes(1) as cluster, dask_executor(cluster.address) as executor:
+
+        def disturb() -> None:
+            wait_until(lambda: (tmp_path / "shadows" / "done" / "c").exists())
+            kill(cluster.scheduler)
+
+        message = rf"the Dask scheduler {cluster.address} is gone; what is finished is kept"
+        with meanwhile(disturb), pytest.raises(ConnectionError, match=message) as raised:
+            train_shadows(GRAPH, PLAN, NUM_MODELS, tmp_path, executor=executor)
+        assert "\n" not in str(raised.value)
+    kept = num_done(tmp_path)
+    assert 0 < kept < NUM_MODELS
+    counts: list[int] = []
+    with dask_processes(1) as cluster, dask_executor(cluster.address) as executor:
+        train_shadows(GRAPH, PLAN, NUM_MODELS, tmp_path, executor=executor, progress=counts.append)
+    assert counts[0] == kept
+    assert stored(tmp_path) == stored(whole)
+
+
+def test_workers_that_do_not_share_the_store_send_models_back(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here they look for the folder in a place where there is none."""
+    monkeypatch.setattr(
+        coordinator, "Job", lambda graph, plan, keep, folder, mark: Job(graph, plan, keep, f"{folder}-elsewhere", mark)
+    )
+    with dask_executor("local:1") as executor:
+        train_shadows(GRAPH, PLAN, NUM_MODELS, tmp_path, executor=executor)
+    assert stored(tmp_path) == stored(whole)
+    assert not tmp_path.with_name(f"{tmp_path.name}-elsewhere").exists()
+
+
+def test_a_worker_of_another_instruction_set(tmp_path: Path) -> None:
+    said: list[str] = []
+    with dask_processes(0) as cluster:
+        cluster.add_worker(environment={"BMPAUDIT_INSTRUCTION_SET": "baseline"})
+        with dask_executor(cluster.address) as executor:
+            runs = train_shadows(GRAPH, plan(), 64, tmp_path, executor=executor, report=said.append)
+    if os.environ.get("BMPAUDIT_INSTRUCTION_SET") != "baseline":
+        assert ["instruction set baseline in place of" in line for line in said] == [True]
+        assert len(runs.notes) == 1
+
+
+@pytest.mark.parametrize("address", ["local:0", "local:many", "local:"])
+def test_impossible_clusters_are_refused(address: str) -> None:
+    with pytest.raises(InputError, match=r"local:N with N at least 1"), dask_executor(address):
+        pass
+
+
+def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bmpaudit.executors.dask.CONNECT_SECONDS", 0.5)
+    for address in ("tcp://127.0.0.1:9", "nonsense"):
+        with pytest.raises(ConnectionError, match=f"no Dask scheduler answers at {address}"), dask_executor(address):
+            pass
