@@ -6,7 +6,7 @@ DEMO ?= bmpaudit-demo
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find src native -type f -not -path '*/__pycache__/*')
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench fuzz sanitize clean
 
 demo: $(VENV)/installed
 	@$(BIN)/bmpaudit demo --out $(DEMO)
@@ -23,6 +23,14 @@ test: $(VENV)/test-tools $(VENV)/installed
 
 bench: $(VENV)/test-tools $(VENV)/installed
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+# Damaged and hostile files of every kind for some minutes; with coverage feedback where atheris is installed.
+fuzz: $(VENV)/test-tools $(VENV)/installed
+	$(BIN)/python scripts/fuzz.py --minutes $(or $(MINUTES),5) --seed $(or $(SEED),0)
+
+# The native kernels under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer.
+sanitize: $(VENV)/test-tools
+	PYTHON=$(BIN)/python CMAKE=$(BIN)/cmake NINJA=$(abspath $(BIN))/ninja bash scripts/sanitize.sh
 
 clean:
 	rm -rf $(VENV) build
