@@ -6,7 +6,7 @@ DEMO ?= bmpaudit-demo
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find src native -type f -not -path '*/__pycache__/*')
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test bench reliability clean
+.PHONY: demo test bench reliability fuzz sanitize clean
 
 demo: $(VENV)/installed
 	@$(BIN)/bmpaudit demo --out $(DEMO)
@@ -26,6 +26,14 @@ bench: $(VENV)/test-tools $(VENV)/installed
 
 reliability: $(VENV)/test-tools $(VENV)/installed
 	$(BIN)/python reliability
+
+# Damaged and hostile files of every kind for some minutes; with coverage feedback where atheris is installed.
+fuzz: $(VENV)/test-tools $(VENV)/installed
+	$(BIN)/python scripts/fuzz.py --minutes $(or $(MINUTES),5) --seed $(or $(SEED),0)
+
+# The native kernels under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer.
+sanitize: $(VENV)/test-tools
+	PYTHON=$(BIN)/python CMAKE=$(BIN)/cmake NINJA=$(abspath $(BIN))/ninja bash scripts/sanitize.sh
 
 clean:
 	rm -rf $(VENV) build

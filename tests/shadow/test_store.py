@@ -56,6 +56,12 @@ def graph() -> Graph:
     return datasets.load("demo")
 
 
+def swap(first: Path, second: Path) -> None:
+    content = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(content)
+
+
 @pytest.fixture(scope="module")
 def whole(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that was filled without a stop."""
@@ -153,6 +159,10 @@ def flip_a_byte(path: Path) -> None:
         ("memberships/c/3/0", Path.unlink),
         ("train_accuracy/c/3", flip_a_byte),
         ("train_accuracy/c/3", Path.unlink),
+        ("held_out_accuracy/c/3", Path.unlink),
+        ("digest/c/3", Path.unlink),
+        ("statistic_full_clean/c/3/0", lambda path: swap(path, path.parents[3] / "statistic_none_clean" / "c/3/0")),
+        ("train_accuracy/c/3", lambda path: swap(path, path.parents[2] / "held_out_accuracy" / "c/3")),
     ],
 )
 def test_damage_is_found_reported_and_mended(
@@ -164,6 +174,51 @@ def test_damage_is_found_reported_and_mended(
     assert len(reports) == 1
     assert reports[0].startswith("models 96 to 127: ")
     assert arrays(copy) == arrays(whole)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("statistic_full_clean/c/0/0", "statistic_none_clean/c/0/0"),
+        ("statistic_full_clean/c/0/0", "statistic_full_clean/c/1/0"),
+        ("memberships/c/0/0", "memberships/c/1/0"),
+        ("train_accuracy/c/0", "held_out_accuracy/c/0"),
+        ("held_out_accuracy/c/0", "held_out_accuracy/c/1"),
+        ("memberships/c/0/0", "statistic_full_clean/c/0/0"),
+        ("digest/c/0", "digest/c/1"),
+        ("memberships/zarr.json", "statistic_full_clean/zarr.json"),
+        ("zarr.json", "done/zarr.json"),
+        ("train_accuracy/zarr.json", "done/zarr.json"),
+    ],
+)
+def test_swapped_files_are_noticed_when_reading(first: str, second: str, graph: Graph, copy: Path) -> None:
+    swap(copy / "shadows" / first, copy / "shadows" / second)
+    with pytest.raises(DataError, match=r"shadows|damaged"):
+        ShadowStore(copy, graph, PLAN, read_only=True).read(NUM_MODELS)
+
+
+@pytest.mark.parametrize("name", ["held_out_accuracy/c/1", "train_accuracy/c/1", "digest/c/1", "memberships/c/1/0"])
+def test_a_lost_file_is_noticed_when_reading(name: str, graph: Graph, copy: Path) -> None:
+    (copy / "shadows" / name).unlink()
+    with pytest.raises(DataError, match="damaged: "):
+        ShadowStore(copy, graph, PLAN, read_only=True).read(NUM_MODELS)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("statistic_full_clean", [300, 2**40]), ("done", [2**40]), ("memberships", [3, 1000]), ("memberships", [300])],
+)
+def test_shapes_are_checked_before_anything_is_read(name: str, shape: list[int], graph: Graph, copy: Path) -> None:
+    path = copy / "shadows" / name / "zarr.json"
+    about = json.loads(path.read_text())
+    path.write_text(json.dumps(about | {"shape": shape}))
+    with pytest.raises(DataError, match=r"shadows: (memberships|done|statistic_full_clean|damaged)"):
+        ShadowStore(copy, graph, PLAN, read_only=True)
+
+
+def test_a_folder_has_room_for_so_many_models(graph: Graph, copy: Path) -> None:
+    with pytest.raises(InputError, match=r"at most 1,048,576 shadow models, got 2,147,483,647"):
+        ShadowStore(copy, graph, PLAN).extend(2**31 - 1)
 
 
 def test_damaged_record_of_what_is_done_is_mended(graph: Graph, whole: Path, copy: Path) -> None:

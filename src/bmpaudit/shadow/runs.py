@@ -134,7 +134,7 @@ def _as_statistics(
     labels: npt.NDArray[Any],
     node_names: Sequence[str] | None,
 ) -> Floats32:
-    is_outputs = values.ndim == 3 and values.shape[:2] == shape
+    is_outputs = values.ndim == 3 and values.shape[:2] == shape and values.shape[2] > 0
     if not is_outputs and values.shape != shape:
         raise InputError(
             f"view {view}: must have shape {shape} for margins or (…, num_classes) for logits, got {values.shape}"
