@@ -18,7 +18,22 @@ import pyarrow.parquet
 
 Mutation = Callable[[bytes, random.Random], bytes]
 
-TOKENS = (b"", b"0", b"-1", b"1e308", b"-1e999", b"nan", b"NaN", b"null", b"true", b'"', b"[", b"{", b"\0", b"\xff")
+TOKENS: tuple[bytes, ...] = (
+    b"",
+    b"0",
+    b"-1",
+    b"1e308",
+    b"-1e999",
+    b"nan",
+    b"NaN",
+    b"null",
+    b"true",
+    b'"',
+    b"[",
+    b"{",
+    b"\0",
+    b"\xff",
+)
 TOKENS += (b"9" * 25, b"99999999999", b"2147483648", b"\n", b",", b"\r", b"=", b"[[[[", b"\xed\xa0\x80", b"\x1b[2J")
 VALUES: tuple[Any, ...] = (None, True, 0, -1, 2**31, 2**63, 10**400, 1e308, "", "inf", "\ud800", "../x", [], {}, [[]])
 VALUES += ({"a": None}, [None] * 3, float("nan"))

@@ -203,15 +203,13 @@ def _make_released(folder: Path) -> None:
     rng = np.random.default_rng(1)
     outputs = rng.normal(size=(12, 3)).astype(np.float32)
     np.savez(folder / "outputs.npz", full=outputs)
-    np.savez(
-        folder / "weights.npz",
-        **{
-            "0.weight": rng.normal(size=(8, 12)),
-            "0.bias": np.zeros(8),
-            "1.weight": rng.normal(size=(3, 8)),
-            "1.bias": np.zeros(3),
-        },
-    )
+    weights: dict[str, Any] = {
+        "0.weight": rng.normal(size=(8, 12)),
+        "0.bias": np.zeros(8),
+        "1.weight": rng.normal(size=(3, 8)),
+        "1.bias": np.zeros(3),
+    }
+    np.savez(folder / "weights.npz", **weights)
     np.save(folder / "outputs.npy", outputs)
     table = pd.DataFrame({str(k): outputs[:, k] for k in range(3)})
     table.assign(node=[f"n{k}" for k in range(12)]).to_parquet(folder / "outputs.parquet", index=False)
