@@ -98,7 +98,7 @@ def fuzz_guided(kind: str, seconds: int, seed: int) -> int:
 
 def _run_guided(kind: str, minutes: float, seed: int) -> None:
     """What that process does: atheris writes each input over one file after another, and everything reads them."""
-    import atheris
+    import atheris  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
     with atheris.instrument_imports(include=["bmpaudit", "zipfile", "tomllib", "json"]):
         from targets import TARGETS
@@ -145,7 +145,7 @@ def main() -> int:
     kinds = options.kind or list(TARGETS)
     guided = [kind for kind in GUIDED if kind in kinds] if importlib.util.find_spec("atheris") else []
     share = 0.5 if guided else 1.0
-    print(f"seed {options.seed}, {options.minutes:g} minutes, atheris {'used' if guided else 'is not installed'}")
+    print(f"seed {options.seed}, {options.minutes:g} minutes, {'with' if guided else 'without'} atheris")
     tried, failed = fuzz_at_random(share * options.minutes, options.seed, kinds, options.keep)
     for kind in kinds:
         print(f"  {kind:<20} {tried[kind]:>10,} inputs, {failed[kind]} failures")

@@ -113,8 +113,12 @@ def test_a_long_text_is_refused_unread(read: str, most: int, tmp_path: Path) -> 
 
 
 def test_absurd_numbers_of_nodes_and_features_are_refused(tmp_path: Path) -> None:
-    rows: dict[str, Any] = {"x_indptr": np.array([0, 1, 1]), "x_indices": np.array([0]), "x_shape": np.array([2, 2**31])}
-    parts: dict[str, Any] = {key: value for key, value in GRAPH.items() if key != "x"}
+    rows: dict[str, Any] = {
+        "x_indptr": np.array([0, 1, 1]),
+        "x_indices": np.array([0]),
+        "x_shape": np.array([2, 2**31]),
+    }
+    parts = {key: value for key, value in GRAPH.items() if key != "x"}
     np.savez(tmp_path / "a.npz", **parts, **rows)
     message = run_limited(tmp_path / "a.npz", "Graph.from_npz(path)")
     assert message.endswith("features must have at most 4,194,304 columns, got 2,147,483,648")

@@ -154,7 +154,7 @@ F32 = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
             safetensors({"a": F32 | {"data_offsets": [-8, 0]}}, bytes(8)),
             r"a\.data_offsets\[0\]: -8 is less than the minimum of 0",
         ),
-        (safetensors({"a": F32 | {"shape": [-1, -2]}}, bytes(8)), r"a\.shape\[0\]: -1 is less than the minimum of 0"),
+        (safetensors({"a": F32 | {"shape": [-1, -2]}}, bytes(8)), r"a\.shape\[.\]: -. is less than the minimum of 0"),
         (safetensors({"a": F32 | {"dtype": "F8_E4M3"}}, bytes(8)), r"a\.dtype: 'F8_E4M3' is not one of \['F64', 'F32'"),
         (safetensors({"a": {"dtype": "F32"}}, bytes(8)), "a: 'shape' is a required property"),
         (safetensors({"a": 3}, bytes(8)), "damaged or not a safetensors file"),
