@@ -3,8 +3,8 @@
 python benchmarks/cluster.py [--data cora pubmed] [--models 2048] [--workers 1 2] [--turns 3] [--project]
 
 Efficiency is what so many threads of one process take over what so many workers take, by processor time (of all
-workers, the scheduler and the coordinator together) and by the clock; in turns, the least of each. The clock says little
-on a machine with other work, or with fewer cores than workers and their coordinator want.
+workers, the scheduler and the coordinator together) and by the clock; in turns, the least of each. The clock says
+little on a machine with other work, or with fewer cores than workers and their coordinator want.
 
 With --project: constants of training and of the steps after it, measured on random graphs on one thread, and what they
 come to for graphs that are too large for this machine.
@@ -13,7 +13,6 @@ come to for graphs that are too large for this machine.
 from __future__ import annotations
 
 import argparse
-import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -100,18 +99,21 @@ def compare(data: str, num_models: int, workers: list[int], turns: int) -> None:
         )
 
 
-def seconds_per_model(num_nodes: int, edges_per_node: int) -> tuple[Graph, float]:
-    """A random graph, and what one GCN takes on one thread."""
+def seconds_per_model(num_nodes: int, edges_per_node: int) -> tuple[Graph, float, float]:
+    """A random graph, and what one GCN takes on one thread: seconds, and bytes at the peak beyond graph and results."""
     scale.EDGES_PER_NODE, scale.NUM_CLASSES = edges_per_node, NUM_CLASSES
     graph, plan = scale.make_graph(num_nodes, 128), AuditPlan().shadow_plan
     engine = make_engine(graph, plan)
-    taken = []
+    taken, peak = [], 0.0
     for index in range(3):
         batch = ShadowBatch.drawn(graph, plan, np.array([index]), keep_logits=False, num_threads=1)
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+        before = scale.memory()
         start = time.process_time()
         engine.fill(batch, 1, lambda _: None)
         taken.append(time.process_time() - start)
-    return graph, min(taken)
+        peak = max(peak, 1e9 * (scale.memory() - before))
+    return graph, min(taken), peak
 
 
 def seconds_per_challenge() -> tuple[float, float]:
@@ -138,11 +140,13 @@ def project() -> None:
     """Prints the constants and what they come to."""
     rows, taken = [], []
     for probe in PROBES:
-        graph, seconds = seconds_per_model(*probe)
+        graph, seconds, peak = seconds_per_model(*probe)
         rows.append((graph.num_nodes, graph.num_edges))
         taken.append(seconds)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(f"{graph}: {seconds:.2f} s a model on one thread, peak {peak:.2f} GB", flush=True)
+        per_node = peak / graph.num_nodes
+        print(
+            f"{graph}: {seconds:.2f} s a model on one thread, {per_node:,.0f} bytes a node while it trains", flush=True
+        )
     # From the two largest graphs, which no cache holds.
     by_edge = (taken[2] - taken[1]) / (rows[2][1] - rows[1][1])
     by_node = (taken[1] - by_edge * rows[1][1]) / rows[1][0]
@@ -160,7 +164,7 @@ def project() -> None:
         print(
             f"{name}: training {hours:,.1f} core hours, attack {later[0]:,.1f}, proof and exposure {later[1]:,.1f}; "
             f"store {store / 1e9:,.0f} GB; graph {graph_bytes / 1e9:,.2f} GB in each worker process, "
-            f"{model_bytes / 1e9:,.3f} GB of results a model, {32 * model_bytes / 1e9:,.2f} GB a chunk"
+            f"{nodes * per_node / 1e9:,.2f} GB in each thread, {model_bytes / 1e9:,.3f} GB of results a model"
         )
 
 
