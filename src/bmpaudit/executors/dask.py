@@ -19,6 +19,13 @@ from bmpaudit.executors.pickling import dumps
 
 LOCAL = "local:"
 CONNECT_SECONDS = 15.0
+UNWATCHED = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+"""Nobody looks at how a cluster is doing that lives as long as a command; looking takes 4 % of a core."""
+
 MOST_LOSSES = 8
 """How often in a row the workers that hold the shared value may all be lost."""
 
@@ -121,8 +128,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
     number = address.removeprefix(LOCAL)
     if not number.isdecimal() or int(number) < 1:
         raise InputError(f"dask must be the address of a scheduler or local:N with N at least 1, got {address!r}")
-    # Nobody looks at the profile of a cluster that lives as long as a command, and taking it costs time.
-    with dask.config.set({"distributed.worker.profile.enabled": False}), _workers_ignoring_interrupts():
+    with dask.config.set(UNWATCHED), _workers_ignoring_interrupts():
         cluster = distributed.LocalCluster(
             n_workers=int(number),
             threads_per_worker=1,
