@@ -1,10 +1,10 @@
-"""Training on Dask workers beside training on one thread, and what 1,000 models of large graphs cost on a cluster.
+"""Training on Dask workers beside training on threads, and what 1,000 models of large graphs cost on a cluster.
 
 python benchmarks/cluster.py [--data cora pubmed] [--models 2048] [--workers 1 2] [--turns 3] [--project]
 
-Efficiency is what one thread in one process takes over what the cluster takes, by processor time of all workers, the
-scheduler and the coordinator together, and by the clock times the number of workers; in turns, the least of each. The
-clock says little on a machine with other work, or with fewer cores than workers and their coordinator want.
+Efficiency is what so many threads of one process take over what so many workers take, by processor time (of all
+workers, the scheduler and the coordinator together) and by the clock; in turns, the least of each. The clock says
+little on a machine with other work, or with fewer cores than workers and their coordinator want.
 
 With --project: constants of training and of the steps after it, measured on random graphs on one thread, and what they
 come to for graphs that are too large for this machine.
@@ -13,20 +13,20 @@ come to for graphs that are too large for this machine.
 from __future__ import annotations
 
 import argparse
-import resource
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
-import distributed
 import numpy as np
 import scale
 
 from bmpaudit import AuditPlan, Graph, Runtime, datasets, prior_probabilities
 from bmpaudit.auditing.attack_step import run_attacks, run_permutation_test
 from bmpaudit.auditing.proof_step import run_proofs
+from bmpaudit.executors.dask import dask_executor
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import Clean, ShadowStore, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
@@ -57,61 +57,63 @@ GRAPHS = {
 }
 NUM_CLASSES = 40
 NUM_MODELS = 1_000
-PROBES = ((40_000, 7), (40_000, 28), (160_000, 7))  # nodes, edges per node
+PROBES = ((40_000, 7), (160_000, 7), (160_000, 28))  # nodes, edges per node
 ATTACKED_NODES, ATTACKED_MODELS = 50_000, 250
 
 
-def train(graph: Graph, plan: AuditPlan, processors: Callable[[], float], client: distributed.Client | None) -> Spent:
+def train(
+    graph: Graph, plan: AuditPlan, processors: Callable[[], float], executor: Executor | None, num_threads: int = 1
+) -> Spent:
     """Trains all models of a plan into a new folder."""
+    options: dict[str, Any] = {"executor": executor, "num_threads": num_threads}
     with tempfile.TemporaryDirectory() as folder:
-        executor = None if client is None else client.get_executor()
-        train_shadows(graph, plan.shadow_plan, WARM_UP, Path(folder) / "warm-up", executor=executor, num_threads=1)
+        train_shadows(graph, plan.shadow_plan, WARM_UP, Path(folder) / "warm-up", **options)
         before, start = processors(), time.perf_counter()
-        train_shadows(graph, plan.shadow_plan, plan.shadows, Path(folder) / "models", executor=executor, num_threads=1)
+        train_shadows(graph, plan.shadow_plan, plan.shadows, Path(folder) / "models", **options)
         return Spent(processors() - before, time.perf_counter() - start)
 
 
 def on_workers(graph: Graph, plan: AuditPlan, num_workers: int) -> Spent:
     """The same on Dask workers of one thread each."""
-    with (
-        distributed.LocalCluster(n_workers=num_workers, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        return train(graph, plan, lambda: time.process_time() + sum(client.run(time.process_time).values()), client)
+    with dask_executor(f"local:{num_workers}") as executor:
+        client = cast(Any, executor)._client
+        return train(graph, plan, lambda: time.process_time() + sum(client.run(time.process_time).values()), executor)
 
 
 def compare(data: str, num_models: int, workers: list[int], turns: int) -> None:
     """Prints the efficiency on one data set."""
     graph, plan = datasets.load(data), AuditPlan(shadows=num_models)
-    alone, spent = [], {number: [] for number in workers}  # type: ignore[var-annotated]
-    for _ in range(turns):
-        alone.append(train(graph, plan, time.process_time, None))
-        for number in workers:
-            spent[number].append(on_workers(graph, plan, number))
-    one = Spent(*map(min, zip(*alone, strict=True)))
-    print(f"{data}, {num_models:,} models: one thread {one.processor:.1f} s of processor time, {one.clock:.1f} s")
-    for number, several in spent.items():
-        best = Spent(*map(min, zip(*several, strict=True)))
-        by_processor, by_clock = one.processor / best.processor, one.clock / (number * best.clock)
+    print(f"{data}, {num_models:,} models")
+    for number in workers:
+        threads, processes = [], []
+        for _ in range(turns):
+            threads.append(train(graph, plan, time.process_time, None, number))
+            processes.append(on_workers(graph, plan, number))
+        one = Spent(*map(min, zip(*threads, strict=True)))
+        many = Spent(*map(min, zip(*processes, strict=True)))
         print(
-            f"  {number} Dask workers: {best.processor:.1f} s of processor time, {best.clock:.1f} s; efficiency "
-            f"{by_processor:.2f} by processor time, {by_clock:.2f} by the clock",
+            f"  {number} threads {one.processor:.1f} s of processor time, {one.clock:.1f} s; {number} Dask workers "
+            f"{many.processor:.1f} s, {many.clock:.1f} s; efficiency {one.processor / many.processor:.2f} by processor "
+            f"time, {one.clock / many.clock:.2f} by the clock",
             flush=True,
         )
 
 
-def seconds_per_model(num_nodes: int, edges_per_node: int) -> tuple[Graph, float]:
-    """A random graph, and what one GCN takes on one thread."""
+def seconds_per_model(num_nodes: int, edges_per_node: int) -> tuple[Graph, float, float]:
+    """A random graph, and what one GCN takes on one thread: seconds, and bytes at the peak beyond graph and results."""
     scale.EDGES_PER_NODE, scale.NUM_CLASSES = edges_per_node, NUM_CLASSES
     graph, plan = scale.make_graph(num_nodes, 128), AuditPlan().shadow_plan
     engine = make_engine(graph, plan)
-    taken = []
+    taken, peak = [], 0.0
     for index in range(3):
         batch = ShadowBatch.drawn(graph, plan, np.array([index]), keep_logits=False, num_threads=1)
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+        before = scale.memory()
         start = time.process_time()
         engine.fill(batch, 1, lambda _: None)
         taken.append(time.process_time() - start)
-    return graph, min(taken)
+        peak = max(peak, 1e9 * (scale.memory() - before))
+    return graph, min(taken), peak
 
 
 def seconds_per_challenge() -> tuple[float, float]:
@@ -138,13 +140,16 @@ def project() -> None:
     """Prints the constants and what they come to."""
     rows, taken = [], []
     for probe in PROBES:
-        graph, seconds = seconds_per_model(*probe)
+        graph, seconds, peak = seconds_per_model(*probe)
         rows.append((graph.num_nodes, graph.num_edges))
         taken.append(seconds)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(f"{graph}: {seconds:.2f} s a model on one thread, peak {peak:.2f} GB", flush=True)
-    weights = 1 / np.array(taken)[:, None]  # so that every probe counts alike
-    (by_node, by_edge), *_ = np.linalg.lstsq(np.array(rows) * weights, np.ones(len(rows)), rcond=None)
+        per_node = peak / graph.num_nodes
+        print(
+            f"{graph}: {seconds:.2f} s a model on one thread, {per_node:,.0f} bytes a node while it trains", flush=True
+        )
+    # From the two largest graphs, which no cache holds.
+    by_edge = (taken[2] - taken[1]) / (rows[2][1] - rows[1][1])
+    by_node = (taken[1] - by_edge * rows[1][1]) / rows[1][0]
     print(f"a model takes {by_node * 1e6:.2f} µs a node and {by_edge * 1e6:.2f} µs an edge")
     attack, proof = seconds_per_challenge()
     print(f"attack {attack * 1e6:.2f} µs, proof and exposure {proof * 1e6:.2f} µs for each model, node and release")
@@ -159,7 +164,7 @@ def project() -> None:
         print(
             f"{name}: training {hours:,.1f} core hours, attack {later[0]:,.1f}, proof and exposure {later[1]:,.1f}; "
             f"store {store / 1e9:,.0f} GB; graph {graph_bytes / 1e9:,.2f} GB in each worker process, "
-            f"{model_bytes / 1e9:,.3f} GB of results a model, {32 * model_bytes / 1e9:,.2f} GB a chunk"
+            f"{nodes * per_node / 1e9:,.2f} GB in each thread, {model_bytes / 1e9:,.3f} GB of results a model"
         )
 
 

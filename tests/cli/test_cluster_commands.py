@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -56,6 +59,19 @@ def test_an_audit_on_a_local_dask_cluster(graph_path: Path, alone: Path, tmp_pat
     run_well("audit", graph_path, *SETTINGS, "--pictures", "none", "--out", out, "--dask", "local:2")
     assert models(out) == models(alone)
     assert summary(out) == summary(alone)
+
+
+def test_control_c_on_a_local_dask_cluster_is_one_line(graph_path: Path, tmp_path: Path) -> None:
+    """A terminal sends it to all processes of the command."""
+    out = tmp_path / "audit"
+    slow = ("--epochs", 3_000, "--shadows", 5_000, "--quiet", "--out", out, "--dask", "local:2")
+    job = start_script("train", graph_path, *slow, start_new_session=True)
+    while not (out / "shadows" / "done" / "c").exists():
+        assert job.poll() is None, job.communicate()
+        time.sleep(0.05)
+    os.killpg(job.pid, signal.SIGINT)
+    _, said = job.communicate(timeout=60)
+    assert (job.returncode, said.strip()) == (130, "bmpaudit: stopped")
 
 
 @pytest.mark.parametrize(

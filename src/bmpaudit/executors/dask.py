@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import signal
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -17,6 +19,13 @@ from bmpaudit.executors.pickling import dumps
 
 LOCAL = "local:"
 CONNECT_SECONDS = 15.0
+UNWATCHED = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+"""Nobody looks at how a cluster is doing that lives as long as a command; looking takes 4 % of a core."""
+
 MOST_LOSSES = 8
 """How often in a row the workers that hold the shared value may all be lost."""
 
@@ -102,6 +111,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
         ConnectionError: if the scheduler does not answer.
     """
     try:
+        import dask.config
         import distributed
     except ModuleNotFoundError as missing:
         raise InputError(f"Dask is needed: pip install 'bmpaudit[dask]' ({missing})") from None
@@ -118,16 +128,31 @@ def dask_executor(address: str) -> Iterator[Executor]:
     number = address.removeprefix(LOCAL)
     if not number.isdecimal() or int(number) < 1:
         raise InputError(f"dask must be the address of a scheduler or local:N with N at least 1, got {address!r}")
-    with distributed.LocalCluster(
-        n_workers=int(number),
-        threads_per_worker=1,
-        dashboard_address=None,
-        memory_limit=0,
-        silence_logs=logging.CRITICAL,
-    ) as cluster:
+    with dask.config.set(UNWATCHED), _workers_ignoring_interrupts():
+        cluster = distributed.LocalCluster(
+            n_workers=int(number),
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            memory_limit=0,
+            silence_logs=logging.CRITICAL,
+        )
+    with cluster:
         client = distributed.Client(cluster, set_as_default=False)
         with _closing(client):
             yield client.get_executor()
+
+
+@contextmanager
+def _workers_ignoring_interrupts() -> Iterator[None]:
+    """Processes that are started in the block leave Ctrl-C to this one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -75,6 +75,8 @@ class ArrayGroup:
             DataError: naming the array that is missing or is something else.
         """
         names = self.names
+        # A process that was killed while it made the arrays leaves none.
+        num_models = self["done"].shape[0] if "done" in names else 0
         for name, kind in kinds.items():
             if name not in names:
                 if are_all_there:
@@ -86,7 +88,7 @@ class ArrayGroup:
                     f"{self.path}: {name} must hold {kind.dtype} of shape {('any', *kind.extent)} in chunks of "
                     f"{chunks}, got {array.dtype} of shape {array.shape} in chunks of {array.chunks}"
                 )
-            if array.shape[0] > MOST_MODELS or array.shape[0] < self["done"].shape[0]:
+            if not num_models <= array.shape[0] <= MOST_MODELS:
                 raise DataError(
                     f"{self.path}: {name} must have room for as many models as done, and for at most {MOST_MODELS:,}, "
                     f"got {array.shape[0]:,}"

@@ -23,7 +23,7 @@ from bmpaudit.tables import MODELS_PER_CHUNK
 PIECES_PER_WORKER = 4
 """At least, so that no worker is idle for long while others train their last piece."""
 
-MOST_BYTES = 2**28  # of the statistics of one piece
+MOST_BYTES = 2**31  # of the results of one piece
 
 
 def train_on(

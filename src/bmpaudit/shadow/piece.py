@@ -23,7 +23,9 @@ from bmpaudit.shadow.remote_folder import folder_at
 from bmpaudit.shadow.store import ShadowStore
 
 SECONDS_PER_PIECE = 60.0
-"""After this time a worker sends back what it has: the loss of a worker costs hardly more."""
+SECONDS_PER_CHUNK = 600.0
+"""After this time a worker sends back what it has, the longer one if it can write the chunk itself once it is whole:
+the loss of a worker costs hardly more, and the coordinator has little to write."""
 
 SECONDS_AT_ONCE = 1.0  # between two looks at the clock
 
@@ -108,11 +110,12 @@ def train_piece(job: Job, piece: Piece) -> Trained:
     """Trains the models of a piece on one thread, or as many of them as there is time for."""
     with _making:
         engine = job.engine
+    seconds = SECONDS_PER_CHUNK if piece.completes_chunk and job.shares_store else SECONDS_PER_PIECE
     if getattr(engine, "is_thread_safe", False):
-        batch = _train(job, engine, piece.indices)
+        batch = _train(job, engine, piece.indices, seconds)
     else:
         with _one_at_a_time:
-            batch = _train(job, engine, piece.indices)
+            batch = _train(job, engine, piece.indices, seconds)
     is_whole = piece.completes_chunk and len(batch.indices) == len(piece.indices)
     is_written = is_whole and job.shares_store
     if is_written:
@@ -130,7 +133,7 @@ def worker_build(plan: ShadowPlan) -> Build:
     return this_build(with_torch=plan.engine_name != "native")
 
 
-def _train(job: Job, engine: Engine, indices: Ints) -> ShadowBatch:
+def _train(job: Job, engine: Engine, indices: Ints, most_seconds: float) -> ShadowBatch:
     parts, start, size, done = [], time.monotonic(), 1, 0
     while done < len(indices):
         some = indices[done : done + size]
@@ -139,7 +142,7 @@ def _train(job: Job, engine: Engine, indices: Ints) -> ShadowBatch:
         parts.append(batch)
         done += len(some)
         seconds = time.monotonic() - start
-        if seconds > SECONDS_PER_PIECE:
+        if seconds > most_seconds:
             break
         size = int(np.clip(SECONDS_AT_ONCE * done / max(seconds, 1e-9), 1, len(indices)))
     return parts[0] if len(parts) == 1 else ShadowBatch.joined(parts)
