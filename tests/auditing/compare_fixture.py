@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from small_audit import leaky_graph, tiny_plan
 
-from bmpaudit import Audit, AuditPlan, ErrorCounts, Posterior, Workspace, estimate
+from bmpaudit import Audit, AuditPlan, ErrorCounts, Posterior, Workspace, audit, estimate
 from bmpaudit.attack import AttackPerformance, Evidence, PermutationTest, RocCurve, Student
 from bmpaudit.auditing.attack_step import Attacks, attack_files
 from bmpaudit.auditing.estimate_step import Estimates
+from bmpaudit.auditing.nodes_table import NODE_COLUMNS
 from bmpaudit.auditing.plan_file import format_plan, plan_table
 from bmpaudit.auditing.proof_step import ReleaseFindings, proof_files
 from bmpaudit.auditing.stamps import attack_hash, plan_hash, proof_hash
@@ -71,6 +75,13 @@ def made_runs(plan: AuditPlan, num_nodes: int, leakage: float, noise_seed: int) 
     )
 
 
+@cache
+def some_summary() -> dict[str, Any]:
+    """The summary of a real audit, for everything that a comparison does not look at."""
+    plan = tiny_plan(queries="full", releases=RELEASES, rules="strong", shadows=24)
+    return audit(leaky_graph(), plan, pictures="none").summary
+
+
 def made_audit(
     counts: ErrorCounts,
     *,
@@ -98,17 +109,22 @@ def made_audit(
         )
         for release in RELEASES
     }
+    template = some_summary()
+    of_variant = template["variants"][variants[0]]
+    (of_posterior,) = of_variant["posteriors"].values()
     rows = {
-        definition: {"floors": {each: posterior.lows[each] for each in posterior.parameter_names}}
+        definition: {name: value for name, value in of_posterior.items() if not name.startswith("epsilon")}
+        | {"floors": {each: posterior.lows[each] for each in posterior.parameter_names}}
         for definition, posterior in posteriors.items()
     }
+    made_from = f"{graph_hash} {plan_hash(plan)} {counts.false_positives.tolist()} {leakage} {noise_seed}"
     summary = {
-        "format": 3,
-        "fingerprint": f"{graph_hash} {plan_hash(plan)} {counts.false_positives.tolist()} {leakage} {noise_seed}",
+        **template,
+        "fingerprint": hashlib.sha256(made_from.encode()).hexdigest(),
         "headline": [],
-        "graph": {"content_hash": graph_hash},
+        "graph": {**template["graph"], "content_hash": graph_hash},
         "plan": plan_table(plan, source),
-        "variants": {name: {"posteriors": rows} for name in variants},
+        "variants": {name: {**of_variant, "posteriors": rows} for name in variants},
         "timings": {},
     }
     return Audit(
@@ -123,6 +139,9 @@ def made_audit(
         summary=summary,
         nodes=pd.DataFrame(
             {
+                **{name: np.full(counts.num_nodes, np.nan) for name in NODE_COLUMNS},
+                **dict.fromkeys(("degree", "component", "prior_prob", "prior_standard_error"), 0.0),
+                "flag": "",
                 "node": counts.node,
                 "name": names or [str(node) for node in counts.node],
                 "class": ["a"] * counts.num_nodes,
@@ -137,12 +156,12 @@ def _unknown() -> Any:
 
 def write_folder(path: Path, counts: ErrorCounts, **options: Any) -> Path:
     """Such an audit on disk, without its graph and its shadow models."""
-    audit, workspace = made_audit(counts, **options), Workspace(path)
-    graph_hash = audit.summary["graph"]["content_hash"]
+    made, workspace = made_audit(counts, **options), Workspace(path)
+    graph_hash = made.summary["graph"]["content_hash"]
     with workspace.locked():
-        workspace.write_plan(format_plan(audit.plan, audit.source))
-        workspace.publish("priors", Stamp("", graph_hash), priors_files(audit.priors))
-        workspace.publish("attack", Stamp(attack_hash(audit.plan), graph_hash, "m"), attack_files(audit.attacks))
-        workspace.publish("proof", Stamp(proof_hash(audit.plan), graph_hash, "m"), proof_files(audit.findings))
-        workspace.publish("estimate", Stamp(plan_hash(audit.plan), graph_hash, "m"), audit_files(audit))
+        workspace.write_plan(format_plan(made.plan, made.source))
+        workspace.publish("priors", Stamp("", graph_hash), priors_files(made.priors))
+        workspace.publish("attack", Stamp(attack_hash(made.plan), graph_hash, "m"), attack_files(made.attacks))
+        workspace.publish("proof", Stamp(proof_hash(made.plan), graph_hash, "m"), proof_files(made.findings))
+        workspace.publish("estimate", Stamp(plan_hash(made.plan), graph_hash, "m"), audit_files(made))
     return path
