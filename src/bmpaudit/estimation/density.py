@@ -30,6 +30,8 @@ FINE_DEGREE = 16  # of a panel's polynomial; its error is estimated from half of
 TOLERANCE = 1e-9  # of the log-density, weighted by the density relative to its highest value
 FAIR_TOLERANCE = 1e-6  # where another check follows
 MOST_SPLITS = 40
+NARROWEST = 2.0**16  # a panel of so few different numbers is not split: rounding makes it rough
+MOST_PANELS = 2_000  # at once; a smooth logarithm takes dozens
 ROUGH_ROUNDS = 6  # of a search that need not be precise
 ROUNDS_AFTER_ROUGH = 16
 EXPONENTIAL_TOLERANCE = 1e-13  # of a density relative to its highest value
@@ -206,6 +208,8 @@ def _resolved_panels(
     for number in range(MOST_SPLITS if rough is None else ROUNDS_AFTER_ROUGH):
         if not waiting:
             return _without_gaps(accepted, peak), peak
+        if len(waiting) > MOST_PANELS:
+            break
         points = np.stack([_nodes(a, b) for a, b in waiting])
         values = log_density(points.ravel(), peak - 2 * NEGLIGIBLE).reshape(points.shape)
         known = accepted + [_Panel(a, b, logs) for (a, b), logs in zip(waiting, values, strict=True)]
@@ -220,7 +224,8 @@ def _resolved_panels(
             return _without_gaps(known, peak), peak
         left, right = known[0].low, known[-1].high
         for panel in known:
-            if _is_resolved(panel.logs - peak, tolerance * (right - left) / (panel.high - panel.low)):
+            is_narrow = panel.high - panel.low < NARROWEST * np.spacing(max(abs(panel.low), abs(panel.high)))
+            if is_narrow or _is_resolved(panel.logs - peak, tolerance * (right - left) / (panel.high - panel.low)):
                 accepted.append(panel)
             else:
                 waiting += panel.parts(depth) if panel.is_filled(depth) else []
