@@ -121,7 +121,11 @@ class PiecewiseDensity:
 
 
 def approximate_density(
-    log_density: LogFunction, low: float, high: float, rough: LogFunction | None = None
+    log_density: LogFunction,
+    low: float,
+    high: float,
+    rough: LogFunction | None = None,
+    tolerance: float = TOLERANCE,
 ) -> PiecewiseDensity:
     """Locates a density on (low, high), however narrow, and approximates it there.
 
@@ -131,16 +135,17 @@ def approximate_density(
         high: Upper end, beyond which the density is negligible.
         rough: A density that is nearly as high in the same places, to search with if it is much faster. What comes out
             is checked against `log_density`: it changes nothing but the time.
+        tolerance: Error of the log-density, weighted by the density relative to its highest value.
 
     Raises:
         InputError: if the density is 0 wherever it was evaluated.
     """
-    return _normalised(*_resolved_panels(log_density, low, high, rough))
+    return _normalised(*_resolved_panels(log_density, low, high, rough, tolerance=tolerance))
 
 
-def panel_edges(log_density: LogFunction, low: float, high: float) -> Floats:
+def panel_edges(log_density: LogFunction, low: float, high: float, negligible: float = NEGLIGIBLE) -> Floats:
     """Ends of the panels on which polynomials of degree 16 approximate the log-density fairly well, ascending."""
-    panels, _ = _resolved_panels(log_density, low, high, tolerance=FAIR_TOLERANCE)
+    panels, _ = _resolved_panels(log_density, low, high, tolerance=FAIR_TOLERANCE, negligible=negligible)
     return np.array([panels[0].low, *(panel.high for panel in panels)])
 
 
@@ -190,6 +195,7 @@ def _resolved_panels(
     rough: LogFunction | None = None,
     most_rounds: int = MOST_SPLITS,
     tolerance: float = TOLERANCE,
+    negligible: float = NEGLIGIBLE,
 ) -> tuple[list[_Panel], float]:
     """Panels on which the log-density is known well enough, side by side, and its highest value.
 
@@ -217,7 +223,7 @@ def _resolved_panels(
         peak = max(float(panel.logs.max()) for panel in known)
         if peak == -np.inf:
             raise InputError("the posterior is 0 everywhere: these priors leave no ε possible")
-        depth = peak - NEGLIGIBLE
+        depth = peak - negligible
         filled = [number for number, panel in enumerate(known) if panel.is_filled(depth)]
         known, accepted, waiting = known[filled[0] : filled[-1] + 1], [], []
         if number + 1 == most_rounds < MOST_SPLITS:
@@ -235,7 +241,7 @@ def _resolved_panels(
         if right < high and known[-1].logs[-1] > depth:
             waiting.append((right, min(high, right + known[-1].beyond(depth, right - left)[1])))
     if rough is not None:  # it led astray
-        return _resolved_panels(log_density, low, high)
+        return _resolved_panels(log_density, low, high, tolerance=tolerance)
     raise InputError("the density could not be resolved: is its logarithm smooth?")
 
 

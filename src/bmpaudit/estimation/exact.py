@@ -10,7 +10,8 @@ from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
 from bmpaudit.estimation.definitions.curve import epsilons_of
 from bmpaudit.estimation.density import PiecewiseDensity, approximate_density
-from bmpaudit.estimation.joint_density import DEEPEST, JointDensity, approximate_joint_density
+from bmpaudit.estimation.floor_coordinates import floor_coordinates, floor_tolerance, joint_density_at_floor
+from bmpaudit.estimation.joint_density import DEEPEST, JointDensity, approximate_joint_density, find_peak
 from bmpaudit.estimation.likelihood import STRONGEST, Likelihood
 from bmpaudit.estimation.prior import LogDensity, StrengthPrior, upper_end
 from bmpaudit.estimation.rows import Rows
@@ -67,15 +68,26 @@ def exact_joint_density(
     low_left, low_right = support_lows(definition, likelihood.log_prior_odds, prior).values()
     steps = Steps(progress)
 
-    def log_posterior(left: Floats, right: Floats, rows: Rows | None = None) -> Floats:
+    def on_grid(left: Floats, right: Floats, rows: Rows | None = None) -> Floats:
         step = steps.step(*_share(likelihood, len(left) * len(right) // GRID_POINTS, rows))
         values = likelihood.on_grid(left, right, strength, rows=rows, progress=step)
         return values + prior(left)[:, None] + prior(right)[None, :]
 
+    def at_points(left: Floats, right: Floats, rows: Rows | None = None) -> Floats:
+        step = steps.step(*_share(likelihood, left.size // GRID_POINTS, rows))
+        return likelihood(left, right, strength, rows=rows, progress=step) + prior(left) + prior(right)
+
     high, sketch = _upper_end(prior, max(low_left, low_right), strength > 0), likelihood.rows.sketch()
-    lows = _just_above(low_left, high), _just_above(low_right, high)
-    rough = None if sketch is likelihood.rows else partial(log_posterior, rows=sketch)
-    return approximate_joint_density(log_posterior, lows, (high, high), rough)
+    lows, highs = (_just_above(low_left, high), _just_above(low_right, high)), (high, high)
+    is_small = sketch is likelihood.rows
+    peak = find_peak(partial(on_grid, rows=sketch), lows, highs)
+    coordinates = floor_coordinates(partial(at_points, rows=sketch), peak, (low_left, low_right))
+    if coordinates is not None:
+        rough_points = None if is_small else partial(at_points, rows=sketch)
+        return joint_density_at_floor(
+            at_points, coordinates, (low_left, low_right), highs, rough_points, floor_tolerance(peak, (low_left, low_right))
+        )
+    return approximate_joint_density(on_grid, lows, highs, None if is_small else partial(on_grid, rows=sketch))
 
 
 def exact_strength_density(
