@@ -27,7 +27,7 @@ Blocks = dict[tuple[float, ...], Floats]
 """Values at the nodes of pairs of panels, by the ends of the two."""
 
 NODES_PER_PANEL = 12
-FEWEST_PANELS = 3
+FEWEST_PANELS = 2
 MORE_PANELS = 3
 OVERSHOOT = 1.0  # nats by which the density may be higher between the nodes of a panel than at them
 POINTS_TO_TELL = 3  # of a panel and axis, whether anything is there
