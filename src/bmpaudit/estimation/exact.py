@@ -85,9 +85,14 @@ def exact_joint_density(
     if coordinates is not None:
         rough_points = None if is_small else partial(at_points, rows=sketch)
         return joint_density_at_floor(
-            at_points, coordinates, (low_left, low_right), highs, rough_points, floor_tolerance(peak, (low_left, low_right))
+            at_points,
+            coordinates,
+            (low_left, low_right),
+            highs,
+            rough_points,
+            floor_tolerance(peak, (low_left, low_right)),
         )
-    return approximate_joint_density(on_grid, lows, highs, None if is_small else partial(on_grid, rows=sketch))
+    return approximate_joint_density(on_grid, lows, highs, None if is_small else partial(on_grid, rows=sketch), peak)
 
 
 def exact_strength_density(

@@ -153,7 +153,7 @@ def joint_density_at_floor(
 
     search = None if rough is None else in_coordinates(rough)
     ends = coordinates.ends(max(high[0] - low[0], high[1] - low[1]))
-    surface = _Surface(*resolved_grid(in_coordinates(log_density), *ends, search, tolerance), coordinates)
+    surface = _Surface(*resolved_grid(in_coordinates(log_density), *ends, search, tolerance=tolerance), coordinates)
     marginals = [_marginal(surface, coordinates, axis, low[axis], high[axis]) for axis in (0, 1)]
     axes = [gauss_legendre(np.unique(marginal.quantile(PICTURE_LEVELS)), PICTURE_POINTS) for marginal in marginals]
     (first, first_weight), (second, second_weight) = axes
@@ -225,9 +225,7 @@ class _Surface:
         return values
 
 
-def _marginal(
-    surface: _Surface, coordinates: FloorCoordinates, axis: int, low: float, high: float
-) -> PiecewiseDensity:
+def _marginal(surface: _Surface, coordinates: FloorCoordinates, axis: int, low: float, high: float) -> PiecewiseDensity:
     """The density of ε_L or ε_R: for every value of one coordinate, there is one of the other that gives it."""
     held, shift = coordinates.across(axis)
     points, weights = surface.rule(held)

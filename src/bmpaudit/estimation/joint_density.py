@@ -38,7 +38,7 @@ POINTS_PER_PANEL = 32  # for integrating the density itself
 DEEPEST = 200.0  # nats below the peak down to which values are distinguished
 SCAN_POINTS = 11
 NEAR_PEAK = 3.0  # nats between a scan's highest point and its neighbours when it is near enough to the peak
-TOLERANCE = 2e-5  # of marginal quantiles between the two degrees; the higher one is far closer to the truth
+TOLERANCE = 5e-6  # of marginal quantiles between the two degrees; the higher one is far closer to the truth
 MARGINAL_TOLERANCE = 1e-9  # of the marginals on one panel between the two degrees
 MOST_ROUNDS = 12
 CUT_OFF = 1e-8  # of the highest density: if the border of the panels has more, they are extended
@@ -99,7 +99,11 @@ class JointDensity:
 
 
 def approximate_joint_density(
-    log_density: GridFunction, low: Ends, high: Ends, rough: GridFunction | None = None
+    log_density: GridFunction,
+    low: Ends,
+    high: Ends,
+    rough: GridFunction | None = None,
+    peak: Floats | None = None,
 ) -> JointDensity:
     """Locates a density on (low[0], high[0]) × (low[1], high[1]) and puts a grid on it, as fine as needed.
 
@@ -109,11 +113,12 @@ def approximate_joint_density(
         high: Upper ends, beyond which the density is negligible.
         rough: A density that is nearly as high in the same places, to search with if it is much faster. What comes out
             is checked against `log_density`: it changes nothing but the time.
+        peak: What `find_peak` gave, if it is known.
 
     Raises:
         InputError: if the density is 0 wherever it was evaluated, or cannot be resolved.
     """
-    logs, edges = resolved_grid(log_density, low, high, rough)
+    logs, edges = resolved_grid(log_density, low, high, rough, peak)
     return _on_panels(logs, edges, degree=NODES_PER_PANEL - 1)
 
 
@@ -122,6 +127,7 @@ def resolved_grid(
     low: Ends,
     high: Ends,
     rough: GridFunction | None = None,
+    peak: Floats | None = None,
     tolerance: float = TOLERANCE,
 ) -> tuple[Floats, list[Floats]]:
     """The log-density at the nodes of panels that are fine enough, -∞ where it is negligible, and their edges.
@@ -130,11 +136,11 @@ def resolved_grid(
     """
     search = log_density if rough is None else rough
     if rough is None:
-        peak = find_peak(log_density, low, high)
+        peak = find_peak(log_density, low, high) if peak is None else peak
         # The panels that a cut through the peak needs on either axis are enough if the two parameters depend little.
         edges = [_cut(log_density, axis, peak[1 - axis], low, high) for axis in (0, 1)]
     else:
-        _, edges = resolved_grid(rough, low, high, tolerance=tolerance)
+        _, edges = resolved_grid(rough, low, high, peak=peak, tolerance=tolerance)
     blocks: Blocks = {}
     for _ in range(MOST_ROUNDS):
         logs = _where_needed(log_density, edges, _needed_panels(search, edges), blocks)
@@ -148,7 +154,7 @@ def resolved_grid(
         coarse = _on_panels(logs, edges, degree=COARSE_DEGREE)
         if np.abs(_marginal_quantiles(coarse) - _marginal_quantiles(fine)).max() < tolerance:
             return logs, edges
-        edges = [_refined(edges[axis], coarse, fine, axis) for axis in (0, 1)]
+        edges = _refined(edges, coarse, fine)
     raise InputError("the joint density could not be resolved: is its logarithm smooth?")
 
 
@@ -242,12 +248,15 @@ def _marginal_quantiles(density: JointDensity) -> Floats:
     return np.concatenate([marginal.quantile([0.05, 0.5, 0.95]) for marginal in marginals])
 
 
-def _refined(edges: Floats, coarse: JointDensity, fine: JointDensity, axis: int) -> Floats:
-    """Halves the panels of an axis on which the two marginals differ most, if they differ at all."""
-    marginals = [density.mass.sum(axis=1 - axis) for density in (coarse, fine)]
-    apart = np.abs(marginals[0] - marginals[1]).reshape(len(edges) - 1, -1).sum(axis=1)
-    split = (apart > MARGINAL_TOLERANCE) & (apart > apart.max() / 10)
-    return np.sort(np.concatenate([edges, ((edges[1:] + edges[:-1]) / 2)[split]]))
+def _refined(edges: list[Floats], coarse: JointDensity, fine: JointDensity) -> list[Floats]:
+    """Halves the panels, of either axis, on which the two densities' marginals differ most."""
+    apart = []
+    for axis, ends in enumerate(edges):
+        marginals = [density.mass.sum(axis=1 - axis) for density in (coarse, fine)]
+        apart.append(np.abs(marginals[0] - marginals[1]).reshape(len(ends) - 1, -1).sum(axis=1))
+    least = max(MARGINAL_TOLERANCE, max(float(each.max()) for each in apart) / 10)
+    middles = [((ends[1:] + ends[:-1]) / 2)[each > least] for ends, each in zip(edges, apart, strict=True)]
+    return [np.sort(np.concatenate([ends, middle])) for ends, middle in zip(edges, middles, strict=True)]
 
 
 def _on_panels(logs: Floats, edges: list[Floats], degree: int) -> JointDensity:
