@@ -118,8 +118,10 @@ class _Pieces:
     def __init__(self, edges: Floats, panels: tuple[Chebyshev, ...]) -> None:
         self._edges, self._half = edges, np.diff(edges) / 2
         size = max(len(panel.coef) for panel in panels)
-        self._series = np.stack([np.pad(panel.coef, (0, size - len(panel.coef))) for panel in panels])
-        integrals = np.polynomial.chebyshev.chebint(self._series.T, lbnd=-1).T * self._half[:, None]
+        self._series: Floats = np.zeros((len(panels), size))
+        for series, panel in zip(self._series, panels, strict=True):
+            series[: len(panel.coef)] = panel.coef
+        integrals: Floats = np.polynomial.chebyshev.chebint(self._series.T, lbnd=-1).T * self._half[:, None]
         self._below = np.concatenate(
             [[0.0], np.cumsum(integrals.sum(axis=1))]
         )  # every polynomial of Chebyshev is 1 at 1
@@ -168,7 +170,8 @@ class _Pieces:
 
     def _basis(self, numbers: Ints, points: Floats, degree: int | None = None) -> Floats:
         position = (points - self._edges[numbers]) / self._half[numbers] - 1
-        return np.polynomial.chebyshev.chebvander(position, self._integrals.shape[1] - 1 if degree is None else degree)
+        most = self._integrals.shape[1] - 1 if degree is None else degree
+        return np.asarray(np.polynomial.chebyshev.chebvander(position, most), dtype=np.float64)
 
     def _at(self, series: Floats, numbers: Ints, points: Floats) -> Floats:
         return (series[numbers] * self._basis(numbers, points, series.shape[1] - 1)).sum(axis=-1)

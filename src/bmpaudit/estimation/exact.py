@@ -132,8 +132,8 @@ def _upper_end(prior: LogDensity, low: float, is_ring: bool) -> float:
     high = upper_end(prior, low)
     if is_ring and high > FURTHEST_RING:
         raise InputError(
-            f"with an attack strength the prior must be negligible beyond ε = {FURTHEST_RING:g}, got one that is not up "
-            f"to ε = {high:.4g}: choose a smaller variance or mean"
+            f"with an attack strength the prior must be negligible beyond ε = {FURTHEST_RING:g}, got one that reaches "
+            f"ε = {high:.4g}: choose a smaller variance or mean"
         )
     return high
 

@@ -174,7 +174,7 @@ def _needed_panels(log_density: GridFunction, edges: list[Floats]) -> Flags:
 
 
 def _where_needed(log_density: GridFunction, edges: list[Floats], is_needed: Flags, blocks: Blocks) -> Floats:
-    """The log-density at the nodes of the panels that are needed, and -∞ elsewhere; `blocks` keeps what was computed."""
+    """The log-density at the nodes of the panels that are needed, and -∞ elsewhere; `blocks` keeps what is known."""
     first, second = (gauss_legendre(ends, NODES_PER_PANEL)[0] for ends in edges)
     names = [
         [(*edges[0][p : p + 2].tolist(), *edges[1][q : q + 2].tolist()) for q in range(is_needed.shape[1])]

@@ -13,7 +13,6 @@ from bmpaudit.estimation.prior import LogDensity, upper_end
 from bmpaudit.interfaces import Definition
 from bmpaudit.privacy.epsilon import log_prior_odds
 
-
 LARGEST_COUNT = 2**40  # beyond it, error rates are too close to 0 and 1 for double precision
 
 
