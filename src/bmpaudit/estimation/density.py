@@ -27,6 +27,7 @@ NEGLIGIBLE = 42.0  # nats below the highest point: less than 1e-18 of it
 SCAN_POINTS = 33
 NEAR_THE_FLOOR = 10.0 ** np.arange(-9, -3)  # as shares of the scan's width
 SCAN_PARTS = 3
+ELSEWHERE = np.array([1e-7, 1e-5, 1e-3, 0.03, 0.1, 0.2, 0.3, 0.5])  # as shares of the range, where else to look
 FINE_DEGREE = 16  # of a panel's polynomial; its error is estimated from half of the points
 TOLERANCE = 1e-9  # of the log-density, weighted by the density relative to its highest value
 FAIR_TOLERANCE = 1e-6  # where another check follows
@@ -267,6 +268,11 @@ def _resolved_panels(
         highest = max(panels, key=lambda panel: float(panel.logs.max()))
         point = _nodes(highest.low, highest.high)[[int(highest.logs.argmax())]]
         peak = float(log_density(point, -np.inf)[0])  # shows what is negligible
+        # Of two peaks far apart, a rough density cannot tell which is higher.
+        elsewhere = low + (high - low) * ELSEWHERE
+        elsewhere = elsewhere[(elsewhere < panels[0].low) | (elsewhere > panels[-1].high)]
+        if elsewhere.size and log_density(elsewhere, peak - NEGLIGIBLE).max() > peak - NEGLIGIBLE:
+            return _resolved_panels(log_density, low, high, tolerance=tolerance)
     accepted: list[_Panel] = []
     for number in range(MOST_SPLITS if rough is None else ROUNDS_AFTER_ROUGH):
         if not waiting:

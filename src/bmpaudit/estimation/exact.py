@@ -9,7 +9,7 @@ import numpy as np
 from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
 from bmpaudit.estimation.definitions.curve import epsilons_of
-from bmpaudit.estimation.density import PiecewiseDensity, approximate_density
+from bmpaudit.estimation.density import ELSEWHERE, PiecewiseDensity, approximate_density
 from bmpaudit.estimation.floor_coordinates import floor_coordinates, floor_tolerance, joint_density_at_floor
 from bmpaudit.estimation.joint_density import DEEPEST, JointDensity, approximate_joint_density, find_peak
 from bmpaudit.estimation.likelihood import STRONGEST, Likelihood
@@ -81,6 +81,12 @@ def exact_joint_density(
     lows, highs = (_just_above(low_left, high), _just_above(low_right, high)), (high, high)
     is_small = sketch is likelihood.rows
     peak = find_peak(partial(on_grid, rows=sketch), lows, highs)
+    if not is_small:
+        # Of two peaks far apart, a sketch cannot tell which is higher.
+        elsewhere = on_grid(*(low + (high - low) * ELSEWHERE for low in lows))
+        if elsewhere.max() > on_grid(*(peak[[axis]] for axis in (0, 1)))[0, 0]:
+            is_small, sketch = True, likelihood.rows
+            peak = find_peak(on_grid, lows, highs)
     coordinates = floor_coordinates(partial(at_points, rows=sketch), peak, (low_left, low_right))
     if coordinates is not None:
         rough_points = None if is_small else partial(at_points, rows=sketch)
