@@ -30,7 +30,8 @@ def table(kind: str, num_nodes: int, num_models: int) -> ErrorCounts:
     [
         ("nothing leaks", 40, 200, (2.0, 2.0)),
         ("nothing leaks", 300, 100, (1.0, 1.0)),
-        ("always non-member", 400, 200, (0.05, 42.0)),
+        # Two needles, one at each floor, and next to nothing between them.
+        ("always non-member", 400, 200, (42.0, 42.0)),
     ],
 )
 def test_marginals_agree_with_a_plain_product_rule(
@@ -39,7 +40,7 @@ def test_marginals_agree_with_a_plain_product_rule(
     counts = table(kind, num_nodes, num_models)
     likelihood = likelihood_of(counts, BMP())
     low = -float(likelihood.log_prior_odds.min()), float(likelihood.log_prior_odds.max())
-    edges = [np.log(np.geomspace(1e-8 * far, far, 37)) for far in reach]
+    edges = [np.log(np.geomspace(1e-12 * far, far, 56)) for far in reach]
     (x, x_weight), (y, y_weight) = (gauss_legendre(ends, POINTS) for ends in edges)
     left, right = low[0] + np.exp(x), low[1] + np.exp(y)
     logs = likelihood.on_grid(left, right) - left[:, None] ** 2 / 20 - right**2 / 20 + x[:, None] + y

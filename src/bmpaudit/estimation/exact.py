@@ -83,8 +83,8 @@ def exact_joint_density(
     peak = find_peak(partial(on_grid, rows=sketch), lows, highs)
     if not is_small:
         # Of two peaks far apart, a sketch cannot tell which is higher.
-        elsewhere = on_grid(*(low + (high - low) * ELSEWHERE for low in lows))
-        if elsewhere.max() > on_grid(*(peak[[axis]] for axis in (0, 1)))[0, 0]:
+        elsewhere = on_grid(lows[0] + (high - lows[0]) * ELSEWHERE, lows[1] + (high - lows[1]) * ELSEWHERE)
+        if elsewhere.max() > on_grid(peak[:1], peak[1:])[0, 0]:
             is_small, sketch = True, likelihood.rows
             peak = find_peak(on_grid, lows, highs)
     coordinates = floor_coordinates(partial(at_points, rows=sketch), peak, (low_left, low_right))

@@ -7,12 +7,14 @@ the two floors, and on where it is thickest, p/q. In (ε_L, ε_R) such a posteri
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise, product
 from typing import Protocol
 
 import numpy as np
+from numpy.polynomial import Chebyshev
 
 from bmpaudit.arrays import Floats
-from bmpaudit.estimation.density import NEGLIGIBLE, PiecewiseDensity, approximate_density
+from bmpaudit.estimation.density import NEGLIGIBLE, PiecewiseDensity, approximate_density, piecewise_density
 from bmpaudit.estimation.joint_density import (
     DEEPEST,
     NODES_PER_PANEL,
@@ -21,6 +23,7 @@ from bmpaudit.estimation.joint_density import (
     Ends,
     GridFunction,
     JointDensity,
+    find_peak,
     resolved_grid,
 )
 from bmpaudit.estimation.quadrature import gauss_legendre, legendre_rule
@@ -36,6 +39,12 @@ NEARER = 1e-4  # of the distance at the peak, where the density is compared with
 WIDEST = 20.0  # a posterior's reach, against its peak's distance from the floor
 POINTS_PER_PANEL = 32
 MARGINAL_TOLERANCE = 1e-7
+MUCH_LOWER = 20.0  # nats below the highest peak, others do not count
+SCAN_POINTS = 25  # of either coordinate, where peaks are looked for
+STEEP = 5.0  # nats for every unit beyond the panels
+MORE = 4.0
+NEXT_TO_NOTHING = 1e-8  # of the mass, next to the floor
+DEGREE = 24  # of the density on a panel
 PICTURE_LEVELS = (1e-5, 1e-3, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999, 1 - 1e-5)
 PICTURE_POINTS = 8
 
@@ -153,11 +162,18 @@ def joint_density_at_floor(
 
     search = None if rough is None else in_coordinates(rough)
     ends = coordinates.ends(max(high[0] - low[0], high[1] - low[1]))
-    surface = _Surface(*resolved_grid(in_coordinates(log_density), *ends, search, tolerance=tolerance), coordinates)
-    marginals = [_marginal(surface, coordinates, axis, low[axis], high[axis]) for axis in (0, 1)]
-    axes = [gauss_legendre(np.unique(marginal.quantile(PICTURE_LEVELS)), PICTURE_POINTS) for marginal in marginals]
+    exact = in_coordinates(log_density)
+    # A cone has one peak.
+    peaks = _peaks(exact if search is None else search, *ends) if isinstance(coordinates, LogCoordinates) else []
+    surface = _Surface(*resolved_grid(exact, *ends, search, peaks, tolerance), coordinates)
+    marginals = [_marginal(surface, coordinates, axis, low[axis]) for axis in (0, 1)]
+    axes = [
+        gauss_legendre(_picture_edges(marginal, start), PICTURE_POINTS)
+        for marginal, start in zip(marginals, low, strict=True)
+    ]
     (first, first_weight), (second, second_weight) = axes
-    values = np.exp(surface.log_density(np.log(first - low[0])[:, None], np.log(second - low[1])[None, :]))
+    at = coordinates.of(np.log(first - low[0])[:, None], np.log(second - low[1])[None, :])
+    values = np.exp(surface.continued(*at) - coordinates.log_jacobian(*at) - surface.highest)
     return JointDensity(
         first=first,
         second=second,
@@ -168,6 +184,26 @@ def joint_density_at_floor(
         second_marginal=marginals[1],
         log_mass=surface.highest + float(np.log(surface.mass)),
     )
+
+
+def _picture_edges(marginal: PiecewiseDensity, low: float) -> Floats:
+    """Ends of panels for a grid of the density itself: between quantiles, and in even steps of the logarithm."""
+    levels = marginal.quantile(PICTURE_LEVELS)
+    return np.union1d(levels, low + np.geomspace(levels[0] - low, levels[-1] - low, len(PICTURE_LEVELS)))
+
+
+def _peaks(log_density: GridFunction, low: Ends, high: Ends) -> list[Floats]:
+    """All peaks that count: with a needle at each floor there are two, and next to nothing between them."""
+    axes = [np.linspace(start, stop, SCAN_POINTS) for start, stop in zip(low, high, strict=True)]
+    values = np.pad(log_density(axes[0], axes[1]), 1, constant_values=-np.inf)
+    around = [np.roll(values, shift, (0, 1)) for shift in product((-1, 0, 1), repeat=2)]
+    is_peak = (values == np.max(around, axis=0)) & (values > values.max() - MUCH_LOWER)
+    places = np.argwhere(is_peak[1:-1, 1:-1])
+    peaks = []
+    for place in places:
+        near = [(axis[max(at - 1, 0)], axis[min(at + 1, len(axis) - 1)]) for axis, at in zip(axes, place, strict=True)]
+        peaks.append(find_peak(log_density, (near[0][0], near[1][0]), (near[0][1], near[1][1])))
+    return peaks
 
 
 class _Surface:
@@ -183,6 +219,10 @@ class _Surface:
         to_series = np.linalg.inv(np.polynomial.legendre.legvander(nodes, NODES_PER_PANEL - 1))
         self._series = np.einsum("mi,piqj,nj->pqmn", to_series, known, to_series, optimize=True)
 
+    def ends(self, axis: int) -> Ends:
+        """Where the panels of an axis begin and end."""
+        return float(self._edges[axis][0]), float(self._edges[axis][-1])
+
     def rule(self, axis: int) -> tuple[Floats, Floats]:
         """Points and weights that integrate over an axis."""
         return gauss_legendre(self._edges[axis], POINTS_PER_PANEL)
@@ -193,14 +233,18 @@ class _Surface:
         (v, v_weight), (t, t_weight) = self.rule(0), self.rule(1)
         return float(v_weight @ np.exp(self(v[:, None], t[None, :]) - self.highest) @ t_weight)
 
-    def log_density(self, log_p: Floats, log_q: Floats) -> Floats:
-        """Log-density of (p, q), the highest of the coordinates' being 0; below the panels it goes on to the floor."""
-        at = self._coordinates.of(log_p, log_q)
-        x, y = (
-            np.maximum(values, edges[0]) if to_floor else values
-            for values, edges, to_floor in zip(at, self._edges, self._coordinates.begins_at_floor, strict=True)
-        )
-        return self(x, y) - self._coordinates.log_jacobian(x, y) - self.highest
+    def continued(self, x: Floats, y: Floats) -> Floats:
+        """The log-density, beyond the panels too: down to the floor as it is, and falling fast elsewhere."""
+        pair = np.broadcast_arrays(x, y)
+        inside = [np.clip(values, edges[0], edges[-1]) for values, edges in zip(pair, self._edges, strict=True)]
+        found = self(*inside)
+        for axis, to_floor in enumerate(self._coordinates.begins_at_floor):
+            beyond = pair[axis] - inside[axis]
+            found = found - STEEP * np.where(beyond < 0, 0.0 if to_floor else -beyond, beyond)
+            if to_floor:
+                down = [np.minimum(pair[axis], inside[axis]) if each == axis else inside[each] for each in (0, 1)]
+                found = found + self._coordinates.log_jacobian(*down) - self._coordinates.log_jacobian(*inside)
+        return found
 
     def __call__(self, x: Floats, y: Floats) -> Floats:
         pairs = np.broadcast_arrays(x, y)
@@ -225,17 +269,38 @@ class _Surface:
         return values
 
 
-def _marginal(surface: _Surface, coordinates: FloorCoordinates, axis: int, low: float, high: float) -> PiecewiseDensity:
+def _marginal(surface: _Surface, coordinates: FloorCoordinates, axis: int, low: float) -> PiecewiseDensity:
     """The density of ε_L or ε_R: for every value of one coordinate, there is one of the other that gives it."""
     held, shift = coordinates.across(axis)
     points, weights = surface.rule(held)
     above, log_weights = shift(points), np.log(weights)
 
-    def log_density(epsilon: Floats, _: float) -> Floats:
-        distance = np.log(np.maximum(epsilon - low, 1e-300))[:, None]
-        pair = (distance - above, points[None, :]) if held == 1 else (points[None, :], distance - above)
-        logs = surface.log_density(*coordinates.distances(*pair)) + coordinates.log_jacobian(*pair) + log_weights
+    def log_density(distance: Floats, _: float) -> Floats:
+        other = distance[:, None] - above
+        pair = (other, points[None, :]) if held == 1 else (points[None, :], other)
+        logs = surface.continued(*pair)
         with np.errstate(divide="ignore"):
-            return np.log(np.exp(logs - distance).sum(axis=1))
+            return np.log(np.exp(logs + log_weights - surface.highest).sum(axis=1))
 
-    return approximate_density(log_density, low, high, tolerance=MARGINAL_TOLERANCE)
+    start, stop = surface.ends(1 - held)
+    of_logarithm = approximate_density(
+        log_density, start + float(above.min()) - MORE, stop + float(above.max()) + MORE, tolerance=MARGINAL_TOLERANCE
+    )
+    return _without_logarithm(of_logarithm, low)
+
+
+def _without_logarithm(of_logarithm: PiecewiseDensity, low: float) -> PiecewiseDensity:
+    """The density of ε from that of log(ε - low): as it is at the low end, it goes on to the floor."""
+    start, stop = float(of_logarithm.quantile(NEXT_TO_NOTHING)), float(of_logarithm.edges[-1])
+    inner = of_logarithm.edges[(of_logarithm.edges > start) & (of_logarithm.edges < stop)]
+    steps = np.arange(start, stop, np.log(2.0))
+    distances = np.exp(np.union1d(np.append(inner, [start, stop]), steps))
+    edges = np.unique(low + distances)
+
+    def density(epsilon: Floats) -> Floats:
+        distance = np.maximum(epsilon - low, 1e-300)
+        return of_logarithm.pdf(np.log(distance)) / distance
+
+    floor = Chebyshev([NEXT_TO_NOTHING / (edges[0] - low)], domain=[low, edges[0]])
+    panels = [Chebyshev.interpolate(density, DEGREE, ends) for ends in pairwise(edges.tolist())]
+    return piecewise_density([floor, *panels], of_logarithm.log_mass)

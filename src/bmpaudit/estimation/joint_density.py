@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -118,7 +118,7 @@ def approximate_joint_density(
     Raises:
         InputError: if the density is 0 wherever it was evaluated, or cannot be resolved.
     """
-    logs, edges = resolved_grid(log_density, low, high, rough, peak)
+    logs, edges = resolved_grid(log_density, low, high, rough, [] if peak is None else [peak])
     return _on_panels(logs, edges, degree=NODES_PER_PANEL - 1)
 
 
@@ -127,20 +127,22 @@ def resolved_grid(
     low: Ends,
     high: Ends,
     rough: GridFunction | None = None,
-    peak: Floats | None = None,
+    peaks: Sequence[Floats] = (),
     tolerance: float = TOLERANCE,
 ) -> tuple[Floats, list[Floats]]:
     """The log-density at the nodes of panels that are fine enough, -∞ where it is negligible, and their edges.
 
-    Arguments and errors as in `approximate_joint_density`; `tolerance` is that of marginal quantiles.
+    Arguments and errors as in `approximate_joint_density`; `peaks` are all that
+    count, `tolerance` is that of marginal quantiles.
     """
     search = log_density if rough is None else rough
     if rough is None:
-        peak = find_peak(log_density, low, high) if peak is None else peak
+        peaks = peaks or [find_peak(log_density, low, high)]
         # The panels that a cut through the peak needs on either axis are enough if the two parameters depend little.
-        edges = [_cut(log_density, axis, peak[1 - axis], low, high) for axis in (0, 1)]
+        cuts = [[_cut(log_density, axis, peak[1 - axis], low, high) for peak in peaks] for axis in (0, 1)]
+        edges = [np.unique(np.concatenate(of_axis)) for of_axis in cuts]
     else:
-        _, edges = resolved_grid(rough, low, high, peak=peak, tolerance=tolerance)
+        _, edges = resolved_grid(rough, low, high, peaks=peaks, tolerance=tolerance)
     blocks: Blocks = {}
     for _ in range(MOST_ROUNDS):
         logs = _where_needed(log_density, edges, _needed_panels(search, edges), blocks)
