@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "rate_pair.hpp"
 #include "wide.hpp"
 
 namespace bmpaudit {
@@ -16,17 +17,6 @@ inline constexpr int kDoubles = 8;
 struct RatePairs {
     Doubles u, rest;
 };
-
-// A rate and its complement, each to full relative accuracy.
-struct RatePair {
-    double u, rest;
-};
-
-inline bool before(const RatePair &x, const RatePair &y) { return x.u < 0.5 ? x.u < y.u : x.rest > y.rest; }
-inline const RatePair &earlier(const RatePair &x, const RatePair &y) { return before(x, y) ? x : y; }
-inline const RatePair &later(const RatePair &x, const RatePair &y) { return before(x, y) ? y : x; }
-
-inline constexpr RatePair kZero{0, 1}, kOne{1, 0};
 
 // A rising line through (0, 0) or through (1, 1), within the unit square.
 struct Line {

@@ -1,170 +1,147 @@
 #include "beta_law.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "gauss_legendre.hpp"
+#include "log_integral.hpp"
 #include "log_space.hpp"
 
 namespace bmpaudit {
 
 namespace {
 
-constexpr double kNegligible = 32.0;  // nats below the peak: about 1e-14 of it
-constexpr int kFinePoints = 24, kCoarsePoints = 12;
-constexpr double kAgreement = 1e-6;  // of the two rules on a panel; the finer one errs by about its square
-constexpr int kMostSplits = 30;
+constexpr double kLogRootTwoPi = 0.9189385332046728;
+constexpr double kLarge = 20000;  // p + q beyond which the continued fraction takes longer than a quadrature
+constexpr int kMostTerms = 10000;
 
-// What Stirling's formula for log Γ(x) leaves out, for x ≥ 10.
-double stirling_rest(double x) {
-    const double z = 1 / (x * x);
-    return (1 / 12.0 + z * (-1 / 360.0 + z * (1 / 1260.0 + z * (-1 / 1680.0 + z * (1 / 1188.0 - z * (691 / 360360.0)))))) / x;
+// What Stirling's formula for log k! leaves out.
+double stirling_rest(double k) {
+    if (k < 10) return std::lgamma(k + 1) - (k + 0.5) * std::log(k) + k - kLogRootTwoPi;
+    const double z = 1 / (k * k);
+    return (1 / 12.0 + z * (-1 / 360.0 + z * (1 / 1260.0 + z * (-1 / 1680.0 + z * (1 / 1188.0 - z * (691 / 360360.0)))))) / k;
 }
 
-// log B(p, q) without the cancellation of large log Γ.
-double log_beta(double p, double q) {
-    if (p > q) std::swap(p, q);
-    const double sum = p + q;
-    if (q < 10) return std::lgamma(p) + std::lgamma(q) - std::lgamma(sum);
-    const double of_larger = (q - 0.5) * std::log1p(-p / sum) + stirling_rest(q) - stirling_rest(sum);
-    if (p < 10) return std::lgamma(p) + of_larger - p * std::log(sum) + p;
-    return 0.9189385332046728 + (p - 0.5) * std::log(p / sum) - 0.5 * std::log(sum) + of_larger + stirling_rest(p);
+// log(1 + t) - t.
+double log1p_minus(double t) {
+    if (!(std::abs(t) < 0.3)) return std::log1p(t) - t;
+    const double s = t / (2 + t), square = s * s;  // log(1 + t) = 2 artanh s
+    double series = 1 / 23.0;
+    for (int odd = 21; odd >= 3; odd -= 2) series = series * square + 1.0 / odd;
+    return s * (2 * square * series - t);
 }
 
-// ∫ e^{log_h - peak} over a panel, split until two rules agree to a share of `whole`.
-template <typename LogFunction>
-double panel_integral(LogFunction &log_h, double begin, double end, double peak, double whole, int splits_left) {
-    static const GaussLegendre<kFinePoints> fine;
-    static const GaussLegendre<kCoarsePoints> coarse;
-    const double middle = 0.5 * (begin + end), half = 0.5 * (end - begin);
-    double fine_sum = 0, coarse_sum = 0;
-    for (int i = 0; i < kFinePoints; ++i)
-        fine_sum += half * fine.weight[i] * std::exp(log_h(middle + half * fine.node[i]) - peak);
-    for (int i = 0; i < kCoarsePoints; ++i)
-        coarse_sum += half * coarse.weight[i] * std::exp(log_h(middle + half * coarse.node[i]) - peak);
-    // So put that what is not a number is not split.
-    if (splits_left == 0 || !(std::abs(fine_sum - coarse_sum) > kAgreement * std::max(whole, fine_sum))) return fine_sum;
-    whole = std::max(whole, fine_sum);
-    return panel_integral(log_h, begin, middle, peak, whole, splits_left - 1) +
-           panel_integral(log_h, middle, end, peak, whole, splits_left - 1);
+// log(u/m) - (u - m)/m, where the difference may be known to more digits than the two.
+double log_ratio_minus(double u, double m, double difference) {
+    const double t = difference / m;
+    return std::abs(t) < 0.3 ? log1p_minus(t) : std::log(u / m) - t;
 }
 
-// log ∫ e^{log_h} over [low, high] for a function that rises to one peak and falls (log-concave ones do); -∞ if it is
-// negligible against e^known.
-template <typename LogFunction> double log_integral(LogFunction log_h, double low, double high, double known = -kInfinity) {
-    if (!(low < high)) return -kInfinity;
-    // The peak, by golden section: precise enough once it is small against the width of the peak.
-    constexpr double golden = 0.6180339887498949;
-    double left = low, right = high;
-    double x1 = right - golden * (right - left), x2 = left + golden * (right - left);
-    double h1 = log_h(x1), h2 = log_h(x2);
-    for (int round = 0; round < 60; ++round) {
-        if (h1 < h2) {
-            left = x1;
-            x1 = x2;
-            h1 = h2;
-            x2 = left + golden * (right - left);
-            h2 = log_h(x2);
-        } else {
-            right = x2;
-            x2 = x1;
-            h2 = h1;
-            x1 = right - golden * (right - left);
-            h1 = log_h(x1);
-        }
-        if (std::abs(h1 - h2) < 0.1 && right - left < 0.5 * (high - low) && h1 > -kInfinity) {
-            // Both points near the top, and the ends not far below it: the peak is between them.
-            const double at_left = log_h(left), at_right = log_h(right);
-            if (std::max(h1, h2) - std::min(at_left, at_right) < 1.0) break;
-        }
-    }
-    const double peak_at = h1 > h2 ? x1 : x2, peak = std::max(h1, h2);
-    if (!(peak + std::log(high - low) > known - kNegligible)) return -kInfinity;
-    const auto edge = [&](double inside, double outside) {
-        if (log_h(outside) > peak - kNegligible) return outside;
-        for (int round = 0; round < 60; ++round) {
-            const double middle = 0.5 * (inside + outside), value = log_h(middle);
-            if (value > peak - kNegligible) inside = middle;
-            else outside = middle;
-            if (value <= peak - kNegligible && value > peak - kNegligible - 6) break;
-        }
-        return outside;
-    };
-    const double from = edge(peak_at, low), to = edge(peak_at, high);
-    // Two panels that meet at the peak, so that a lopsided one is resolved on both sides.
-    const double left_part = panel_integral(log_h, from, peak_at, peak, 0.0, kMostSplits);
-    return peak + std::log(left_part + panel_integral(log_h, peak_at, to, peak, left_part, kMostSplits));
-}
+double difference_of(const RatePair &x, const RatePair &y) { return x.u < 0.5 ? x.u - y.u : y.rest - x.rest; }
 
 }  // namespace
 
-BetaLaw::BetaLaw(double p, double q) : p(p), q(q), log_norm(log_beta(p, q)) {}
-
-BetaLaw BetaLaw::flipped() const { return BetaLaw(q, p, log_norm); }
-
-double BetaLaw::standard_deviation() const { return std::sqrt(p * q / (p + q + 1)) / (p + q); }
-
-double BetaLaw::log_density(double u) const {
-    const double rising = p == 1 ? 0 : (p - 1) * std::log(u), falling = q == 1 ? 0 : (q - 1) * std::log1p(-u);
-    return rising + falling - log_norm;
+BetaLaw::BetaLaw(double p, double q) : p_(p), q_(q), mode_{0.5, 0.5}, log_highest_(0) {
+    const double rising = p - 1, falling = q - 1, total = rising + falling;
+    if (!(total > 0)) return;
+    mode_ = {rising / total, falling / total};
+    log_highest_ = std::log1p(total);
+    if (rising > 0 && falling > 0)
+        log_highest_ += stirling_rest(total) - stirling_rest(rising) - stirling_rest(falling) - kLogRootTwoPi +
+                        0.5 * (std::log1p(rising / falling) - std::log(rising));
 }
 
-void BetaLaw::log_tails(double u, double &lower, double &upper) const {
-    if (u <= 0) {
+double BetaLaw::standard_deviation() const { return std::sqrt(p_ * q_ / (p_ + q_ + 1)) / (p_ + q_); }
+
+double BetaLaw::log_density(const RatePair &u) const {
+    const double rising = p_ - 1, falling = q_ - 1;
+    if (rising == 0 && falling == 0) return 0;
+    if (rising == 0) return log_highest_ + falling * (u.u < 0.5 ? std::log1p(-u.u) : std::log(u.rest));
+    if (falling == 0) return log_highest_ + rising * (u.rest < 0.5 ? std::log1p(-u.rest) : std::log(u.u));
+    const double difference = difference_of(u, mode_);
+    return log_highest_ + rising * log_ratio_minus(u.u, mode_.u, difference) +
+           falling * log_ratio_minus(u.rest, mode_.rest, -difference);
+}
+
+// The continued fraction of the incomplete beta function (Lentz's method), which converges fast below the mean.
+double BetaLaw::fraction(const RatePair &u) const {
+    constexpr double tiny = 1e-300;
+    const auto away_from_zero = [](double x) { return std::abs(x) < tiny ? tiny : x; };
+    double c = 1, d = 1 / away_from_zero(1 - (p_ + q_) * u.u / (p_ + 1)), result = d;
+    const auto multiply = [&](double term) {
+        d = 1 / away_from_zero(1 + term * d);
+        c = away_from_zero(1 + term / c);
+        result *= d * c;
+    };
+    for (int m = 1; m < kMostTerms; ++m) {
+        multiply(m * (q_ - m) * u.u / ((p_ + 2 * m - 1) * (p_ + 2 * m)));
+        multiply(-(p_ + m) * (p_ + q_ + m) * u.u / ((p_ + 2 * m) * (p_ + 2 * m + 1)));
+        if (std::abs(d * c - 1) < 1e-15) break;
+    }
+    return result;
+}
+
+// ∫ f(t)/f(u) dt below u, down to where the density f has become negligible.
+double BetaLaw::outward_sum(const RatePair &u) const {
+    constexpr double depth = 36, deepest = 60;
+    const double rising = p_ - 1, falling = q_ - 1;
+    // In units of u, which may be very small.
+    const double odds = u.u / u.rest, slope = -(rising + falling) * difference_of(u, mode_) / u.rest;
+    const double bend = rising + falling * odds * odds;
+    const auto log_ratio = [&](double s) {
+        return rising * log1p_minus(-s) + falling * log1p_minus(s * odds) - slope * s;
+    };
+    double length = std::min(1.0, 2 * depth / (slope + std::sqrt(slope * slope + 2 * depth * bend)));
+    for (int round = 0; round < 60 && length < 1 && log_ratio(length) > -depth; ++round) length = std::min(1.0, 1.5 * length);
+    for (int round = 0; round < 200 && log_ratio(length) < -deepest; ++round) length *= 0.8;
+    static const GaussLegendre<24> rule;
+    const double ends[] = {0, length / 3, length};
+    double sum = 0;
+    for (int panel = 0; panel < 2; ++panel) {
+        const double half = 0.5 * (ends[panel + 1] - ends[panel]), middle = ends[panel] + half;
+        for (int i = 0; i < 24; ++i) sum += half * rule.weight[i] * std::exp(log_ratio(middle + half * rule.node[i]));
+    }
+    return u.u * sum;
+}
+
+double BetaLaw::log_lower_tail(const RatePair &u) const {
+    const double factor = std::log(p_ + q_ > kLarge ? outward_sum(u) : u.u * u.rest / p_ * fraction(u));
+    return std::min(0.0, log_density(u) + factor);
+}
+
+void BetaLaw::log_tails(const RatePair &u, double &lower, double &upper) const {
+    if (u.u <= 0) {
         lower = -kInfinity;
         upper = 0;
-        return;
-    }
-    if (u >= 1) {
+    } else if (u.rest <= 0) {
         lower = 0;
         upper = -kInfinity;
-        return;
+    } else if (u.u * (q_ + 1) < u.rest * (p_ + 1)) {
+        lower = log_lower_tail(u);
+        upper = log1mexp(lower);
+    } else {
+        upper = flipped().log_lower_tail(u.flipped());
+        lower = log1mexp(upper);
     }
-    // The continued fraction of the incomplete beta function (Lentz's method) converges fast below the mean.
-    const bool is_low = u < (p + 1) / (p + q + 2);
-    const double first = is_low ? p : q, second = is_low ? q : p, x = is_low ? u : 1 - u;
-    double c = 1, d = 1 - (first + second) * x / (first + 1);
-    constexpr double tiny = 1e-300;
-    if (std::abs(d) < tiny) d = tiny;
-    d = 1 / d;
-    double fraction = d;
-    for (int m = 1; m < 10000; ++m) {
-        const double even = m * (second - m) * x / ((first + 2 * m - 1) * (first + 2 * m));
-        d = 1 + even * d;
-        if (std::abs(d) < tiny) d = tiny;
-        c = 1 + even / c;
-        if (std::abs(c) < tiny) c = tiny;
-        d = 1 / d;
-        fraction *= d * c;
-        const double odd = -(first + m) * (first + second + m) * x / ((first + 2 * m) * (first + 2 * m + 1));
-        d = 1 + odd * d;
-        if (std::abs(d) < tiny) d = tiny;
-        c = 1 + odd / c;
-        if (std::abs(c) < tiny) c = tiny;
-        d = 1 / d;
-        const double change = d * c;
-        fraction *= change;
-        if (std::abs(change - 1) < 1e-15) break;
-    }
-    const double log_x = is_low ? std::log(u) : std::log1p(-u), log_rest = is_low ? std::log1p(-u) : std::log(u);
-    const double tail = std::min(0.0, first * log_x + second * log_rest - log_norm - std::log(first) + std::log(fraction));
-    lower = is_low ? tail : log1mexp(tail);
-    upper = is_low ? log1mexp(tail) : tail;
 }
 
-double BetaLaw::log_between(double low, double high, double width) const {
+double BetaLaw::log_between(const RatePair &low, const RatePair &high, double width) const {
     if (!(width > 0)) return -kInfinity;
-    const double middle = 0.5 * (low + high), half = 0.5 * width, rest = 1 - middle;
-    const double rise = ((p - 1) / middle - (q - 1) / rest) * half;
-    const double bend = ((p - 1) / (middle * middle) + (q - 1) / (rest * rest)) * half * half;
+    const RatePair middle{0.5 * (low.u + high.u), 0.5 * (low.rest + high.rest)};
+    const double half = 0.5 * width, share = half / middle.u, share_of_rest = half / middle.rest;
+    const double rise = -(p_ + q_ - 2) * difference_of(middle, mode_) / middle.rest * share;
+    const double bend = (p_ - 1) * share * share + (q_ - 1) * share_of_rest * share_of_rest;
     if (std::abs(rise) < 1 && bend < 0.5) {
         // A strip so thin that the two tails would cancel: the density hardly varies on it.
-        static const GaussLegendre<kCoarsePoints> rule;
+        static const GaussLegendre<12> rule;
         const double at_middle = log_density(middle);
         double sum = 0;
-        for (int i = 0; i < kCoarsePoints; ++i)
-            sum += rule.weight[i] * std::exp(log_density(middle + half * rule.node[i]) - at_middle);
+        for (int i = 0; i < 12; ++i) {
+            const double step = half * rule.node[i];
+            sum += rule.weight[i] * std::exp(log_density({middle.u + step, middle.rest - step}) - at_middle);
+        }
         return at_middle + std::log(half * sum);
     }
     double lower_low, upper_low, lower_high, upper_high;
@@ -178,81 +155,130 @@ namespace {
 
 // a and b of a region; where α and x = 1 - β change places they become 1/b and 1/a.
 struct Slopes {
+    double log_a, log_b;
     double a, b, above_one, below_one;  // a - 1 and 1 - b
 
-    static Slopes of(double log_a, double log_b) {
-        return {std::exp(log_a), std::exp(log_b), std::expm1(log_a), -std::expm1(log_b)};
-    }
-    Slopes transposed() const {
-        return {b == 0 ? kInfinity : 1 / b, 1 / a, b == 0 ? kInfinity : below_one / b, a == kInfinity ? 1 : above_one / a};
-    }
+    Slopes(double log_a, double log_b)
+        : log_a(log_a), log_b(log_b), a(std::exp(log_a)), b(std::exp(log_b)), above_one(std::expm1(log_a)),
+          below_one(-std::expm1(log_b)) {}
+
     // Where the region's lower border, max(b x, 1 - a(1-x)), bends.
-    double lower_kink() const { return a == kInfinity ? 1.0 : above_one / (above_one + below_one); }
-    // upper(x) - lower(x), in which the two do not cancel.
-    double width(double x) const {
-        const double kink = lower_kink();
-        if (x < kink) return x < 1 - kink ? (above_one + below_one) * x : below_one;
-        return x < 1 - kink ? above_one : (above_one + below_one) * (1 - x);
+    RatePair lower_kink() const {
+        if (a == kInfinity) return kOne;
+        return {above_one / (above_one + below_one), below_one / (above_one + below_one)};
     }
-    double lower(double x) const { return std::max({0.0, b * x, a == kInfinity ? 0.0 : 1 - a * (1 - x)}); }
-    double upper(double x) const { return std::min({1.0, 1 - b * (1 - x), a == kInfinity ? 1.0 : a * x}); }
+    // upper(x) - lower(x), in which the two do not cancel.
+    double width(const RatePair &x) const {
+        const RatePair kink = lower_kink();
+        if (x.u < kink.u) return x.u < kink.rest ? (above_one + below_one) * x.u : below_one;
+        return x.u < kink.rest ? above_one : (above_one + below_one) * x.rest;
+    }
+    RatePair lower(const RatePair &x) const {
+        const RatePair first{b * x.u, 1 - b * x.u};
+        if (a == kInfinity) return first;
+        const double distance = std::min(1.0, a * x.rest);
+        return later(first, {1 - distance, distance});
+    }
+    RatePair upper(const RatePair &x) const { return lower(x.flipped()).flipped(); }
 };
 
-// log of the integral in pieces between two bends.
-template <typename LogFunction> double log_integral_between(LogFunction log_h, double bend, double other_bend) {
-    const double first = std::min(bend, other_bend), second = std::max(bend, other_bend);
-    double sum = log_integral(log_h, first, second);
-    sum = log_sum(sum, log_integral(log_h, 0.0, first, sum));
-    return log_sum(sum, log_integral(log_h, second, 1.0, sum));
+// What lies between the lower borders of two regions, of which the inner has the same logarithms times s.
+struct Band {
+    Slopes outer, inner;
+    double above, below;  // a - a^s and b^s - b
+
+    Band(double log_a, double log_b, double strength)
+        : outer(log_a, log_b), inner(strength * log_a, strength * log_b),
+          above(inner.a * std::expm1((1 - strength) * log_a)), below(-inner.b * std::expm1((1 - strength) * log_b)) {}
+
+    // The distance of the borders, in which they do not cancel: straight lines between the two kinks.
+    double width(const RatePair &x) const {
+        const RatePair one = outer.lower_kink(), other = inner.lower_kink();
+        const RatePair &first = earlier(one, other), &second = later(one, other);
+        if (!before(first, x)) return below * x.u;
+        if (!before(x, second)) return above * x.rest;
+        const double from = below * first.u, to = a_is_infinite() ? from : above * second.rest;
+        return from + (to - from) * (difference_of(x, first) / difference_of(second, first));
+    }
+    bool a_is_infinite() const { return above == kInfinity; }
+};
+
+// log of the integral over a rate, in pieces between 0, two bends, the middle and 1. Each runs over the logarithm of the
+// distance from the nearer end, near which everything may lie: unimodal as the function itself, which is log-concave.
+template <typename LogFunction>
+double log_integral_between(LogFunction log_h, const RatePair &bend, const RatePair &other_bend) {
+    constexpr double lowest = -690;  // nothing is smaller than e to this power
+    std::array<RatePair, 5> ends{kZero, earlier(bend, other_bend), later(bend, other_bend), {0.5, 0.5}, kOne};
+    std::sort(ends.begin(), ends.end(), before);
+    double sum = -kInfinity;
+    for (size_t i = 0; i + 1 < ends.size(); ++i) {
+        const bool is_low = ends[i + 1].u <= 0.5;
+        const double begin = is_low ? ends[i].u : ends[i + 1].rest, end = is_low ? ends[i + 1].u : ends[i].rest;
+        const auto of_logarithm = [&](double t) {
+            const double x = std::exp(t);
+            return log_h(is_low ? RatePair{x, 1 - x} : RatePair{1 - x, x}) + t;
+        };
+        sum = log_sum(sum, log_integral(of_logarithm, std::max(lowest, std::log(begin)), std::log(end), sum));
+    }
+    return sum;
 }
 
 double log_in_region(const BetaLaw &u, const BetaLaw &v, const Slopes &region) {
-    const double kink = region.lower_kink();
+    const RatePair kink = region.lower_kink();
     return log_integral_between(
-        [&](double x) { return v.log_density(x) + u.log_between(region.lower(x), region.upper(x), region.width(x)); }, kink, 1 - kink);
+        [&](const RatePair &x) {
+            return v.log_density(x) + u.log_between(region.lower(x), region.upper(x), region.width(x));
+        },
+        kink, kink.flipped());
 }
 
-// Between the lower borders of two regions.
-double log_in_band(const BetaLaw &u, const BetaLaw &v, const Slopes &outer, const Slopes &inner) {
+double log_in_band(const BetaLaw &u, const BetaLaw &v, const Band &band) {
     return log_integral_between(
-        [&](double x) {
-            const double low = outer.lower(x), high = inner.lower(x);
-            return v.log_density(x) + u.log_between(low, high, high - low);
+        [&](const RatePair &x) {
+            return v.log_density(x) + u.log_between(band.outer.lower(x), band.inner.lower(x), band.width(x));
         },
-        outer.lower_kink(),
-        inner.lower_kink());
+        band.outer.lower_kink(), band.inner.lower_kink());
 }
 
 }  // namespace
 
 ErrorRateLaw::ErrorRateLaw(const NodeCounts &counts)
-    : alpha_(counts.false_positives + 1, counts.num_out - counts.false_positives + 1),
-      detected_(counts.num_in - counts.false_negatives + 1, counts.false_negatives + 1),
-      is_alpha_narrower_(alpha_.standard_deviation() < detected_.standard_deviation()) {}
+    : is_alpha_narrower_(false), across_(counts.false_positives + 1, counts.num_out - counts.false_positives + 1),
+      along_(counts.num_in - counts.false_negatives + 1, counts.false_negatives + 1) {
+    if (across_.standard_deviation() < along_.standard_deviation()) {
+        is_alpha_narrower_ = true;
+        std::swap(across_, along_);
+    }
+}
 
 double ErrorRateLaw::log_inside(double log_a, double log_b) const {
     if (!(log_a > 0 && log_b < 0)) return -kInfinity;
-    const Slopes region = Slopes::of(log_a, log_b);
-    return std::min(0.0, is_alpha_narrower_ ? log_in_region(detected_, alpha_, region.transposed())
-                                            : log_in_region(alpha_, detected_, region));
+    return std::min(0.0, log_in_region(across_, along_, is_alpha_narrower_ ? Slopes(-log_b, -log_a) : Slopes(log_a, log_b)));
 }
 
 double ErrorRateLaw::log_inside_ring(double log_a, double log_b, double strength) const {
     if (!(log_a > 0 && log_b < 0)) return -kInfinity;
-    Slopes outer = Slopes::of(log_a, log_b), inner = Slopes::of(strength * log_a, strength * log_b);
-    const BetaLaw *u = &alpha_, *v = &detected_;
-    if (is_alpha_narrower_) {
-        outer = outer.transposed();
-        inner = inner.transposed();
-        std::swap(u, v);
-    }
+    const Band band = is_alpha_narrower_ ? Band(-log_b, -log_a, strength) : Band(log_a, log_b, strength);
     // Below, and, seen from the other corner, above.
-    return log_sum(log_in_band(*u, *v, outer, inner), log_in_band(u->flipped(), v->flipped(), outer, inner));
+    return log_sum(log_in_band(across_, along_, band), log_in_band(across_.flipped(), along_.flipped(), band));
 }
 
 double log_region_area(double log_a, double log_b) {
     if (!(log_a > 0 && log_b < 0)) return -kInfinity;
     return log1mexp(-log_a) + log1mexp(log_b) - log1mexp(log_b - log_a);
+}
+
+double log_ring_area(double log_a, double log_b, double strength) {
+    if (!(log_a > 0 && log_b < 0)) return -kInfinity;
+    // With P = a - 1 and Q = 1 - b, 1/|R| = 1/P + 1/Q: both differences of reciprocals are positive.
+    const auto log_reciprocal_difference = [&](double x) {  // of 1/(e^{sx} - 1) and 1/(e^x - 1)
+        return -strength * x + log1mexp(-(1 - strength) * x) - log1mexp(-strength * x) - log1mexp(-x);
+    };
+    // 1/(1 - e^{-x}) is 1 + 1/(e^x - 1): the same difference.
+    const double of_left = log_a == kInfinity ? -kInfinity : log_reciprocal_difference(log_a);
+    const double of_right = log_b == -kInfinity ? -kInfinity : log_reciprocal_difference(-log_b);
+    return log_sum(of_left, of_right) + log_region_area(log_a, log_b) +
+           log_region_area(strength * log_a, strength * log_b);
 }
 
 }  // namespace bmpaudit

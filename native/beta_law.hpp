@@ -2,25 +2,34 @@
 #pragma once
 
 #include "counts.hpp"
+#include "rate_pair.hpp"
 
 namespace bmpaudit {
 
-// A Beta distribution of a rate u, and of 1 - u, with its log normalising constant.
-struct BetaLaw {
-    double p, q, log_norm;  // density u^{p-1} (1-u)^{q-1} e^{-log_norm}
-
+// A Beta distribution of a rate u, density u^{p-1} (1-u)^{q-1} / B(p, q) with p, q ≥ 1.
+class BetaLaw {
+  public:
     BetaLaw(double p, double q);
-    BetaLaw flipped() const;
-    double mean() const { return p / (p + q); }
+
+    // The law of 1 - u.
+    BetaLaw flipped() const { return BetaLaw(q_, p_); }
     double standard_deviation() const;
-    double log_density(double u) const;
+    // From the mode, by what neither factor cancels: right to many digits however large p and q are.
+    double log_density(const RatePair &u) const;
     // Logarithms of Pr(U < u) and Pr(U > u), to full relative accuracy in both tails.
-    void log_tails(double u, double &lower, double &upper) const;
+    void log_tails(const RatePair &u, double &lower, double &upper) const;
     // log Pr(low < U < high), where width = high - low may be known to more digits than the two.
-    double log_between(double low, double high, double width) const;
+    double log_between(const RatePair &low, const RatePair &high, double width) const;
 
   private:
-    BetaLaw(double p, double q, double log_norm) : p(p), q(q), log_norm(log_norm) {}
+    // log Pr(U < u) for u at most about the mean.
+    double log_lower_tail(const RatePair &u) const;
+    double fraction(const RatePair &u) const;
+    double outward_sum(const RatePair &u) const;
+
+    double p_, q_;
+    RatePair mode_;
+    double log_highest_;  // log-density at the mode
 };
 
 // The law of a node's error rates under flat priors, in logarithms: right also far below the smallest double.
@@ -35,12 +44,14 @@ class ErrorRateLaw {
     double log_inside_ring(double log_a, double log_b, double strength) const;
 
   private:
-    BetaLaw alpha_;
-    BetaLaw detected_;  // x = 1 - β
-    bool is_alpha_narrower_;  // integrals run over the narrower of the two: the other's distribution is smooth on its scale
+    bool is_alpha_narrower_;
+    BetaLaw across_, along_;  // of α and x = 1 - β: along the narrower, on whose scale the other's distribution is smooth
 };
 
 // log |R| for log_a > 0 > log_b, and -∞ otherwise.
 double log_region_area(double log_a, double log_b);
+
+// log of |R| minus |R_s|, without the cancellation of the two.
+double log_ring_area(double log_a, double log_b, double strength);
 
 }  // namespace bmpaudit

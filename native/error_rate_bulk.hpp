@@ -13,14 +13,9 @@ namespace bmpaudit {
 // One side of a region: 1/a or b, and its complement; 0 where it is not imposed, 1 or more where nothing is left.
 inline RatePair side(double minus_log) { return {std::exp(-minus_log), -std::expm1(-minus_log)}; }
 
-// |R| and 1 - |R|.
-inline RatePair area_of(const RatePair &a_inverse, const RatePair &b) {
-    const double scale = 1 / (a_inverse.rest + a_inverse.u * b.rest);
-    return {a_inverse.rest * b.rest * scale, (a_inverse.u * b.rest + b.u * a_inverse.rest) * scale};
-}
-
-inline double ring_area(const RatePair &outer, const RatePair &inner) {
-    return inner.u < 0.5 ? outer.u - inner.u : inner.rest - outer.rest;
+// |R|.
+inline double area_of(const RatePair &a_inverse, const RatePair &b) {
+    return a_inverse.rest * b.rest / (a_inverse.rest + a_inverse.u * b.rest);
 }
 
 // Two independent rates, U = α and V = x = 1 - β or the other way round, and the probability that they lie in R: U between

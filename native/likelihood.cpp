@@ -37,10 +37,8 @@ struct Node {
 double log_exact_factor(const Node &node, double epsilon_left, double epsilon_right, double strength) {
     const ErrorRateLaw law(node.counts);
     const double log_a = shifted(node.log_odds, epsilon_left), log_b = -shifted(-node.log_odds, epsilon_right);
-    const double outer = log_region_area(log_a, log_b);
-    if (strength == 0) return law.log_inside(log_a, log_b) - outer;
-    return law.log_inside_ring(log_a, log_b, strength) -
-           log_difference(outer, log_region_area(strength * log_a, strength * log_b));
+    if (strength == 0) return law.log_inside(log_a, log_b) - log_region_area(log_a, log_b);
+    return law.log_inside_ring(log_a, log_b, strength) - log_ring_area(log_a, log_b, strength);
 }
 
 // Collects the nodes of one part.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "beta_law.hpp"
 #include "counts.hpp"
 #include "error_rate_bulk.hpp"
 #include "log_space.hpp"
@@ -41,14 +42,15 @@ struct Sides {
     RatePair a_inverse, b;
 
     bool has_area() const { return a_inverse.rest > 0 && b.rest > 0; }
-    double area() const { return area_of(a_inverse, b).u; }
+    double area() const { return area_of(a_inverse, b); }
+    // log a and -log b.
+    double log_a() const { return minus_log(a_inverse); }
+    double minus_log_b() const { return minus_log(b); }
     // R_s, which has a^s and b^s.
-    Sides inner(double strength) const {
-        const auto power = [&](const RatePair &x) {
-            return x.u == 0 ? kZero : side(-strength * (x.u < 0.5 ? std::log(x.u) : std::log1p(-x.rest)));
-        };
-        return {power(a_inverse), power(b)};
-    }
+    Sides inner(double strength) const { return {side(strength * log_a()), side(strength * minus_log_b())}; }
+
+  private:
+    static double minus_log(const RatePair &x) { return x.u < 0.5 ? -std::log(x.u) : -std::log1p(-x.rest); }
 };
 
 // Laws of rates by (n, count), kept for the nodes that follow on the same thread.
@@ -114,7 +116,7 @@ class NodeRates {
         if (strength == 0) return whole;
         const Sides inner = region.inner(strength);
         const double ring = whole.inside - inside(inner);
-        const double area = ring_area(area_of(region.a_inverse, region.b), area_of(inner.a_inverse, inner.b));
+        const double area = std::exp(log_ring_area(region.log_a(), -region.minus_log_b(), strength));
         return ring > kSureRing ? Factor{ring, area, true} : Factor{std::max(0.0, ring) + kDoubt, area, false};
     }
 

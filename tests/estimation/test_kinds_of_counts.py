@@ -78,6 +78,29 @@ def test_percentiles_agree_with_a_plain_quadrature(counts: ErrorCounts) -> None:
         assert posterior.marginal().cdf(edges) == pytest.approx(below, abs=3e-6)
 
 
+@pytest.mark.parametrize("definition", ["bmp-r", "bmp"])
+def test_a_sketch_that_misjudges_two_peaks_does_not_decide(definition: str) -> None:
+    """Few errors: a needle at the floor, and 140 nats above it a hill; a sketch of the nodes has it the other way."""
+    rng = np.random.default_rng(0)
+    num_nodes = 1_000
+    num_in = rng.binomial(1_000, np.full(num_nodes, 0.25))
+    alpha, beta = rng.beta(2e3, 9.98e5, num_nodes), rng.beta(9.8e5, 2e4, num_nodes)
+    counts = ErrorCounts.from_arrays(
+        num_out=1_000 - num_in,
+        num_in=num_in,
+        false_positives=rng.binomial(1_000 - num_in, alpha),
+        false_negatives=rng.binomial(num_in, beta),
+        prior_prob=0.25,
+    )
+    posterior = estimate(counts, definition)
+    x = np.linspace(3, 30, 2_000)
+    left = np.inf if definition == "bmp-r" else float(posterior.quantile(0.5, "epsilon_left"))
+    logs = likelihood_of(counts, BMPRight())(left, x) - x**2 / 20
+    below = np.cumsum(np.exp(logs - logs.max()))
+    expected = np.interp([0.05, 0.5, 0.95], below / below[-1], x)
+    assert posterior.quantile([0.05, 0.5, 0.95], "epsilon_right") == pytest.approx(expected, abs=0.02)
+
+
 def tail_by_series(num_out: int, num_in: int, false_positives: int, found: int, b: float) -> float:
     """Pr(α < b x) as a plain sum over the binomial law of an integer Beta law: no quadrature."""
     j = np.arange(false_positives + 1, num_out + 2)

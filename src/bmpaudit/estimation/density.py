@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import Chebyshev
 
-from bmpaudit.arrays import Floats
+from bmpaudit.arrays import Floats, Ints
 from bmpaudit.errors import InputError
 from bmpaudit.estimation.quadrature import gauss_legendre
 
@@ -26,10 +27,13 @@ NEGLIGIBLE = 42.0  # nats below the highest point: less than 1e-18 of it
 SCAN_POINTS = 33
 NEAR_THE_FLOOR = 10.0 ** np.arange(-9, -3)  # as shares of the scan's width
 SCAN_PARTS = 3
+ELSEWHERE = np.array([1e-7, 1e-5, 1e-3, 0.03, 0.1, 0.2, 0.3, 0.5])  # as shares of the range, where else to look
 FINE_DEGREE = 16  # of a panel's polynomial; its error is estimated from half of the points
 TOLERANCE = 1e-9  # of the log-density, weighted by the density relative to its highest value
 FAIR_TOLERANCE = 1e-6  # where another check follows
 MOST_SPLITS = 40
+NARROWEST = 2.0**16  # a panel of so few different numbers is not split: rounding makes it rough
+MOST_PANELS = 2_000  # at once; a smooth logarithm takes dozens
 ROUGH_ROUNDS = 6  # of a search that need not be precise
 ROUNDS_AFTER_ROUGH = 16
 EXPONENTIAL_TOLERANCE = 1e-13  # of a density relative to its highest value
@@ -39,6 +43,8 @@ EXTENSION = 0.25  # of the width found so far
 LONG_EXTENSION = 3.0
 MOST_HALVINGS = 5
 BISECTIONS = 53
+LAST_DIGITS = 4  # units in the last place by which a root may be off
+QUANTILES_AT_ONCE = 20_000
 
 
 _DEGREES = np.arange(FINE_DEGREE + 1)
@@ -67,36 +73,27 @@ class PiecewiseDensity:
     def pdf(self, x: npt.ArrayLike) -> Floats:
         """The density; 0 outside the panels."""
         points = np.asarray(x, dtype=np.float64)
+        inside = (points >= self.edges[0]) & (points <= self.edges[-1])
         values = np.zeros_like(points)
-        for low, high, panel in zip(self.edges[:-1], self.edges[1:], self.panels, strict=True):
-            inside = (points >= low) & (points <= high)
-            values[inside] = np.maximum(panel(points[inside]), 0.0)
+        values[inside] = np.maximum(self._pieces.density(points[inside]), 0.0)
         return values
 
     def cdf(self, x: npt.ArrayLike) -> Floats:
         """The distribution function."""
         points = np.asarray(x, dtype=np.float64)
-        below = np.concatenate([[0.0], np.cumsum(self._masses())])
+        inside = (points >= self.edges[0]) & (points < self.edges[-1])
         values = np.where(points >= self.edges[-1], 1.0, 0.0)
-        for number, (low, high, panel) in enumerate(zip(self.edges[:-1], self.edges[1:], self.panels, strict=True)):
-            inside = (points >= low) & (points < high)
-            values[inside] = below[number] + panel.integ(lbnd=low)(points[inside])
+        values[inside] = self._pieces.mass_below(points[inside])
         return np.clip(values, 0.0, 1.0)
 
     def quantile(self, probability: npt.ArrayLike) -> Floats:
         """The inverse of `cdf`."""
-        wanted = np.atleast_1d(np.asarray(probability, dtype=np.float64))
+        wanted = np.asarray(probability, dtype=np.float64)
         if not ((wanted > 0) & (wanted < 1)).all():
             raise InputError(f"a quantile's probability must be in (0, 1), got {probability!r}")
-        below = np.concatenate([[0.0], np.cumsum(self._masses())])
-        targets = wanted.ravel() * below[-1]
-        numbers = np.clip(np.searchsorted(below, targets, side="right") - 1, 0, len(self.panels) - 1)
-        quantiles = np.empty(targets.size)
-        for number in np.unique(numbers):
-            here = numbers == number
-            levels = targets[here] - below[number]
-            quantiles[here] = _roots(self.panels[number], levels, self.edges[number], self.edges[number + 1])
-        return quantiles.reshape(np.shape(probability))
+        levels = wanted.ravel() * self._pieces.mass
+        parts = np.array_split(levels, max(1, -(-levels.size // QUANTILES_AT_ONCE)))
+        return np.concatenate([self._pieces.inverse(part) for part in parts]).reshape(wanted.shape)
 
     def mean(self) -> float:
         """The expectation."""
@@ -107,19 +104,86 @@ class PiecewiseDensity:
         mean = self.mean()
         return self._moment(lambda x: (x - mean) ** 2)
 
-    def _masses(self) -> Floats:
-        ends = zip(self.edges[:-1], self.edges[1:], self.panels, strict=True)
-        return np.array([float(panel.integ(lbnd=low)(high)) for low, high, panel in ends])
+    @cached_property
+    def _pieces(self) -> _Pieces:
+        return _Pieces(self.edges, self.panels)
 
     def _moment(self, function: Callable[[Floats], Floats]) -> float:
         points, weights = gauss_legendre(self.edges, 2 * FINE_DEGREE)
-        rows = points.reshape(len(self.panels), -1)
-        densities = np.concatenate([panel(row) for panel, row in zip(self.panels, rows, strict=True)])
-        return float((weights * densities * function(points)).sum())
+        return float((weights * self._pieces.density(points) * function(points)).sum())
+
+
+class _Pieces:
+    """The polynomials of all panels in one table, so that points of different panels are evaluated at once."""
+
+    def __init__(self, edges: Floats, panels: tuple[Chebyshev, ...]) -> None:
+        self._edges, self._half = edges, np.diff(edges) / 2
+        size = max(len(panel.coef) for panel in panels)
+        self._series: Floats = np.zeros((len(panels), size))
+        for series, panel in zip(self._series, panels, strict=True):
+            series[: len(panel.coef)] = panel.coef
+        integrals: Floats = np.polynomial.chebyshev.chebint(self._series.T, lbnd=-1).T * self._half[:, None]
+        self._below = np.concatenate(
+            [[0.0], np.cumsum(integrals.sum(axis=1))]
+        )  # every polynomial of Chebyshev is 1 at 1
+        self._integrals = integrals
+
+    @property
+    def mass(self) -> float:
+        """The integral over all panels."""
+        return float(self._below[-1])
+
+    def density(self, points: Floats) -> Floats:
+        """The polynomials at points within the panels."""
+        numbers = self._numbers(points)
+        return self._at(self._series, numbers, points)
+
+    def mass_below(self, points: Floats) -> Floats:
+        """The integral up to points within the panels."""
+        numbers = self._numbers(points)
+        return self._below[numbers] + self._at(self._integrals, numbers, points)
+
+    def inverse(self, levels: Floats) -> Floats:
+        """Where the integral reaches each of the levels, to the last digits.
+
+        Newton's method, with bisection where it leaves what is known to hold the root.
+        """
+        numbers = np.clip(np.searchsorted(self._below, levels, side="right") - 1, 0, len(self._half) - 1)
+        left, right = self._edges[numbers], self._edges[numbers + 1]
+        wanted = levels - self._below[numbers]
+        x = (left + right) / 2
+        for _ in range(BISECTIONS):
+            basis = self._basis(numbers, x)
+            missing = wanted - (self._integrals[numbers] * basis).sum(axis=1)
+            height = (self._series[numbers] * basis[:, :-1]).sum(axis=1)
+            left, right = np.where(missing > 0, x, left), np.where(missing > 0, right, x)
+            with np.errstate(all="ignore"):
+                newton = x + missing / height
+            is_there = (np.abs(newton - x) <= LAST_DIGITS * np.spacing(np.abs(x))) | (right - left <= np.spacing(left))
+            if is_there.all():
+                return x
+            following = np.where((newton > left) & (newton < right), newton, (left + right) / 2)
+            x = np.where(is_there, x, following)
+        return x
+
+    def _numbers(self, points: Floats) -> Ints:
+        return np.clip(np.searchsorted(self._edges, points, side="right") - 1, 0, len(self._half) - 1)
+
+    def _basis(self, numbers: Ints, points: Floats, degree: int | None = None) -> Floats:
+        position = (points - self._edges[numbers]) / self._half[numbers] - 1
+        most = self._integrals.shape[1] - 1 if degree is None else degree
+        return np.asarray(np.polynomial.chebyshev.chebvander(position, most), dtype=np.float64)
+
+    def _at(self, series: Floats, numbers: Ints, points: Floats) -> Floats:
+        return (series[numbers] * self._basis(numbers, points, series.shape[1] - 1)).sum(axis=-1)
 
 
 def approximate_density(
-    log_density: LogFunction, low: float, high: float, rough: LogFunction | None = None
+    log_density: LogFunction,
+    low: float,
+    high: float,
+    rough: LogFunction | None = None,
+    tolerance: float = TOLERANCE,
 ) -> PiecewiseDensity:
     """Locates a density on (low, high), however narrow, and approximates it there.
 
@@ -129,16 +193,17 @@ def approximate_density(
         high: Upper end, beyond which the density is negligible.
         rough: A density that is nearly as high in the same places, to search with if it is much faster. What comes out
             is checked against `log_density`: it changes nothing but the time.
+        tolerance: Error of the log-density, weighted by the density relative to its highest value.
 
     Raises:
         InputError: if the density is 0 wherever it was evaluated.
     """
-    return _normalised(*_resolved_panels(log_density, low, high, rough))
+    return _normalised(*_resolved_panels(log_density, low, high, rough, tolerance=tolerance))
 
 
-def panel_edges(log_density: LogFunction, low: float, high: float) -> Floats:
+def panel_edges(log_density: LogFunction, low: float, high: float, negligible: float = NEGLIGIBLE) -> Floats:
     """Ends of the panels on which polynomials of degree 16 approximate the log-density fairly well, ascending."""
-    panels, _ = _resolved_panels(log_density, low, high, tolerance=FAIR_TOLERANCE)
+    panels, _ = _resolved_panels(log_density, low, high, tolerance=FAIR_TOLERANCE, negligible=negligible)
     return np.array([panels[0].low, *(panel.high for panel in panels)])
 
 
@@ -188,6 +253,7 @@ def _resolved_panels(
     rough: LogFunction | None = None,
     most_rounds: int = MOST_SPLITS,
     tolerance: float = TOLERANCE,
+    negligible: float = NEGLIGIBLE,
 ) -> tuple[list[_Panel], float]:
     """Panels on which the log-density is known well enough, side by side, and its highest value.
 
@@ -202,10 +268,17 @@ def _resolved_panels(
         highest = max(panels, key=lambda panel: float(panel.logs.max()))
         point = _nodes(highest.low, highest.high)[[int(highest.logs.argmax())]]
         peak = float(log_density(point, -np.inf)[0])  # shows what is negligible
+        # Of two peaks far apart, a rough density cannot tell which is higher.
+        elsewhere = low + (high - low) * ELSEWHERE
+        elsewhere = elsewhere[(elsewhere < panels[0].low) | (elsewhere > panels[-1].high)]
+        if elsewhere.size and log_density(elsewhere, peak - NEGLIGIBLE).max() > peak - NEGLIGIBLE:
+            return _resolved_panels(log_density, low, high, tolerance=tolerance)
     accepted: list[_Panel] = []
     for number in range(MOST_SPLITS if rough is None else ROUNDS_AFTER_ROUGH):
         if not waiting:
             return _without_gaps(accepted, peak), peak
+        if len(waiting) > MOST_PANELS:
+            break
         points = np.stack([_nodes(a, b) for a, b in waiting])
         values = log_density(points.ravel(), peak - 2 * NEGLIGIBLE).reshape(points.shape)
         known = accepted + [_Panel(a, b, logs) for (a, b), logs in zip(waiting, values, strict=True)]
@@ -213,14 +286,15 @@ def _resolved_panels(
         peak = max(float(panel.logs.max()) for panel in known)
         if peak == -np.inf:
             raise InputError("the posterior is 0 everywhere: these priors leave no ε possible")
-        depth = peak - NEGLIGIBLE
+        depth = peak - negligible
         filled = [number for number, panel in enumerate(known) if panel.is_filled(depth)]
         known, accepted, waiting = known[filled[0] : filled[-1] + 1], [], []
         if number + 1 == most_rounds < MOST_SPLITS:
             return _without_gaps(known, peak), peak
         left, right = known[0].low, known[-1].high
         for panel in known:
-            if _is_resolved(panel.logs - peak, tolerance * (right - left) / (panel.high - panel.low)):
+            is_narrow = panel.high - panel.low < NARROWEST * np.spacing(max(abs(panel.low), abs(panel.high)))
+            if is_narrow or _is_resolved(panel.logs - peak, tolerance * (right - left) / (panel.high - panel.low)):
                 accepted.append(panel)
             else:
                 waiting += panel.parts(depth) if panel.is_filled(depth) else []
@@ -230,7 +304,7 @@ def _resolved_panels(
         if right < high and known[-1].logs[-1] > depth:
             waiting.append((right, min(high, right + known[-1].beyond(depth, right - left)[1])))
     if rough is not None:  # it led astray
-        return _resolved_panels(log_density, low, high)
+        return _resolved_panels(log_density, low, high, tolerance=tolerance)
     raise InputError("the density could not be resolved: is its logarithm smooth?")
 
 
@@ -324,25 +398,5 @@ def _normalised(panels: list[_Panel], peak: float) -> PiecewiseDensity:
 def piecewise_density(panels: list[Chebyshev], log_scale: float) -> PiecewiseDensity:
     """The density that is e^log_scale times some polynomials, side by side, normalised."""
     edges = np.array([panels[0].domain[0], *(panel.domain[1] for panel in panels)])
-    mass = float(PiecewiseDensity(edges, tuple(panels), 0.0)._masses().sum())
+    mass = _Pieces(edges, tuple(panels)).mass
     return PiecewiseDensity(edges, tuple(panel / mass for panel in panels), log_scale + float(np.log(mass)))
-
-
-def _roots(density: Chebyshev, levels: Floats, low: float, high: float) -> Floats:
-    """Where the integral of a density from `low` on reaches each of the levels, to the last digits.
-
-    Newton's method, with bisection of [low, high] where it leaves what is known to hold the root.
-    """
-    mass = density.integ(lbnd=low)
-    left, right = np.full_like(levels, low), np.full_like(levels, high)
-    x = (left + right) / 2
-    for _ in range(BISECTIONS):
-        missing, height = levels - mass(x), density(x)
-        left, right = np.where(missing > 0, x, left), np.where(missing > 0, right, x)
-        with np.errstate(all="ignore"):
-            newton = x + missing / height
-        following = np.where((newton > left) & (newton < right), newton, (left + right) / 2)
-        if (np.abs(following - x) <= 2 * np.spacing(np.abs(x))).all():
-            return following
-        x = following
-    return x

@@ -7,10 +7,12 @@ from functools import partial
 import numpy as np
 
 from bmpaudit.arrays import Floats
+from bmpaudit.errors import InputError
 from bmpaudit.estimation.definitions.curve import epsilons_of
-from bmpaudit.estimation.density import PiecewiseDensity, approximate_density
-from bmpaudit.estimation.joint_density import DEEPEST, JointDensity, approximate_joint_density
-from bmpaudit.estimation.likelihood import Likelihood
+from bmpaudit.estimation.density import ELSEWHERE, PiecewiseDensity, approximate_density
+from bmpaudit.estimation.floor_coordinates import floor_coordinates, floor_tolerance, joint_density_at_floor
+from bmpaudit.estimation.joint_density import DEEPEST, JointDensity, approximate_joint_density, find_peak
+from bmpaudit.estimation.likelihood import STRONGEST, Likelihood
 from bmpaudit.estimation.prior import LogDensity, StrengthPrior, upper_end
 from bmpaudit.estimation.rows import Rows
 from bmpaudit.estimation.steps import Steps
@@ -20,7 +22,7 @@ from bmpaudit.interfaces import Definition, Progress
 TYPICAL_POINTS = 12  # half of the points at which a posterior is computed for all rows
 GRID_POINTS = 64  # points of a grid that stand for one of these
 RING_SHARE = 0.005  # of the work left: one strength of some hundred
-STRONGEST = 1 - 1e-7  # the ring of a larger s is too thin for double precision
+FURTHEST_RING = 600.0  # where e^-ε comes near the smallest double
 HAIR = 1e-13  # share of the range, next to its lower end, that is left out: there R is too thin for double precision
 
 
@@ -50,7 +52,7 @@ def exact_density(
         step = steps.step(*_share(likelihood, len(epsilon), rows))
         return likelihood(left, right, strength, lowest, rows=rows, progress=step) + log_prior
 
-    high, sketch = upper_end(prior, low), likelihood.rows.sketch()
+    high, sketch = _upper_end(prior, low, strength > 0), likelihood.rows.sketch()
     rough = None if sketch is likelihood.rows else partial(log_posterior, rows=sketch)
     return approximate_density(log_posterior, _just_above(low, high), high, rough)
 
@@ -66,15 +68,37 @@ def exact_joint_density(
     low_left, low_right = support_lows(definition, likelihood.log_prior_odds, prior).values()
     steps = Steps(progress)
 
-    def log_posterior(left: Floats, right: Floats, rows: Rows | None = None) -> Floats:
+    def on_grid(left: Floats, right: Floats, rows: Rows | None = None) -> Floats:
         step = steps.step(*_share(likelihood, len(left) * len(right) // GRID_POINTS, rows))
         values = likelihood.on_grid(left, right, strength, rows=rows, progress=step)
         return values + prior(left)[:, None] + prior(right)[None, :]
 
-    high, sketch = upper_end(prior, max(low_left, low_right)), likelihood.rows.sketch()
-    lows = _just_above(low_left, high), _just_above(low_right, high)
-    rough = None if sketch is likelihood.rows else partial(log_posterior, rows=sketch)
-    return approximate_joint_density(log_posterior, lows, (high, high), rough)
+    def at_points(left: Floats, right: Floats, rows: Rows | None = None) -> Floats:
+        step = steps.step(*_share(likelihood, left.size // GRID_POINTS, rows))
+        return likelihood(left, right, strength, rows=rows, progress=step) + prior(left) + prior(right)
+
+    high, sketch = _upper_end(prior, max(low_left, low_right), strength > 0), likelihood.rows.sketch()
+    lows, highs = (_just_above(low_left, high), _just_above(low_right, high)), (high, high)
+    is_small = sketch is likelihood.rows
+    peak = find_peak(partial(on_grid, rows=sketch), lows, highs)
+    if not is_small:
+        # Of two peaks far apart, a sketch cannot tell which is higher.
+        elsewhere = on_grid(lows[0] + (high - lows[0]) * ELSEWHERE, lows[1] + (high - lows[1]) * ELSEWHERE)
+        if elsewhere.max() > on_grid(peak[:1], peak[1:])[0, 0]:
+            is_small, sketch = True, likelihood.rows
+            peak = find_peak(on_grid, lows, highs)
+    coordinates = floor_coordinates(partial(at_points, rows=sketch), peak, (low_left, low_right))
+    if coordinates is not None:
+        rough_points = None if is_small else partial(at_points, rows=sketch)
+        return joint_density_at_floor(
+            at_points,
+            coordinates,
+            (low_left, low_right),
+            highs,
+            rough_points,
+            floor_tolerance(peak, (low_left, low_right)),
+        )
+    return approximate_joint_density(on_grid, lows, highs, None if is_small else partial(on_grid, rows=sketch), peak)
 
 
 def exact_strength_density(
@@ -106,8 +130,18 @@ def exact_strength_density(
             best[0] = max(best[0], float(values[:, column].max()))
         return values
 
-    high = upper_end(prior, low)
+    high = _upper_end(prior, low, is_ring=True)
     return approximate_joint_density(log_posterior, (_just_above(low, high), 0.0), (high, STRONGEST))
+
+
+def _upper_end(prior: LogDensity, low: float, is_ring: bool) -> float:
+    high = upper_end(prior, low)
+    if is_ring and high > FURTHEST_RING:
+        raise InputError(
+            f"with an attack strength the prior must be negligible beyond ε = {FURTHEST_RING:g}, got one that reaches "
+            f"ε = {high:.4g}: choose a smaller variance or mean"
+        )
+    return high
 
 
 def _share(likelihood: Likelihood, num_points: int, rows: Rows | None) -> tuple[float, int]:

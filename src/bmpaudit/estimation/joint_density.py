@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,12 +23,16 @@ Ends = tuple[float, float]
 GridFunction = Callable[[Floats, Floats], Floats]
 """Log-density on all pairs of two lists, shape (num_first, num_second)."""
 
+Blocks = dict[tuple[float, ...], Floats]
+"""Values at the nodes of pairs of panels, by the ends of the two."""
+
 NODES_PER_PANEL = 12
-FEWEST_PANELS = 3
+FEWEST_PANELS = 2
 MORE_PANELS = 3
 OVERSHOOT = 1.0  # nats by which the density may be higher between the nodes of a panel than at them
 POINTS_TO_TELL = 3  # of a panel and axis, whether anything is there
-MARGIN = 1.5  # as what is between them may be higher
+SHALLOW = 22.0  # nats below the peak down to which the panels go
+MARGIN = 1.25  # as what is between them may be higher
 COARSE_DEGREE = 9  # a panel is fine enough if its polynomial, truncated to this degree, gives the same quantiles
 POINTS_PER_PANEL = 32  # for integrating the density itself
 DEEPEST = 200.0  # nats below the peak down to which values are distinguished
@@ -95,7 +99,11 @@ class JointDensity:
 
 
 def approximate_joint_density(
-    log_density: GridFunction, low: Ends, high: Ends, rough: GridFunction | None = None
+    log_density: GridFunction,
+    low: Ends,
+    high: Ends,
+    rough: GridFunction | None = None,
+    peak: Floats | None = None,
 ) -> JointDensity:
     """Locates a density on (low[0], high[0]) × (low[1], high[1]) and puts a grid on it, as fine as needed.
 
@@ -105,26 +113,39 @@ def approximate_joint_density(
         high: Upper ends, beyond which the density is negligible.
         rough: A density that is nearly as high in the same places, to search with if it is much faster. What comes out
             is checked against `log_density`: it changes nothing but the time.
+        peak: What `find_peak` gave, if it is known.
 
     Raises:
         InputError: if the density is 0 wherever it was evaluated, or cannot be resolved.
     """
-    return _on_edges(log_density, low, high, rough)[0]
+    logs, edges = resolved_grid(log_density, low, high, rough, [] if peak is None else [peak])
+    return _on_panels(logs, edges, degree=NODES_PER_PANEL - 1)
 
 
-def _on_edges(
-    log_density: GridFunction, low: Ends, high: Ends, rough: GridFunction | None = None
-) -> tuple[JointDensity, list[Floats]]:
-    """The density, and the edges of the panels that it needs on either axis."""
+def resolved_grid(
+    log_density: GridFunction,
+    low: Ends,
+    high: Ends,
+    rough: GridFunction | None = None,
+    peaks: Sequence[Floats] = (),
+    tolerance: float = TOLERANCE,
+) -> tuple[Floats, list[Floats]]:
+    """The log-density at the nodes of panels that are fine enough, -∞ where it is negligible, and their edges.
+
+    Arguments and errors as in `approximate_joint_density`; `peaks` are all that
+    count, `tolerance` is that of marginal quantiles.
+    """
     search = log_density if rough is None else rough
     if rough is None:
-        peak = _find_peak(log_density, low, high)
+        peaks = peaks or [find_peak(log_density, low, high)]
         # The panels that a cut through the peak needs on either axis are enough if the two parameters depend little.
-        edges = [_cut(log_density, axis, peak[1 - axis], low, high) for axis in (0, 1)]
+        cuts = [[_cut(log_density, axis, peak[1 - axis], low, high) for peak in peaks] for axis in (0, 1)]
+        edges = [np.unique(np.concatenate(of_axis)) for of_axis in cuts]
     else:
-        _, edges = _on_edges(rough, low, high)
+        _, edges = resolved_grid(rough, low, high, peaks=peaks, tolerance=tolerance)
+    blocks: Blocks = {}
     for _ in range(MOST_ROUNDS):
-        logs = _where_needed(log_density, edges, _needed_panels(search, edges))
+        logs = _where_needed(log_density, edges, _needed_panels(search, edges), blocks)
         fine = _on_panels(logs, edges, degree=NODES_PER_PANEL - 1)
         cut_off = {axis: _cut_off_at(fine, axis, edges[axis], low, high) for axis in (0, 1)}
         for axis, at in cut_off.items():
@@ -133,9 +154,9 @@ def _on_edges(
         if set(cut_off.values()) != {None}:
             continue
         coarse = _on_panels(logs, edges, degree=COARSE_DEGREE)
-        if np.abs(_marginal_quantiles(coarse) - _marginal_quantiles(fine)).max() < TOLERANCE:
-            return fine, edges
-        edges = [_refined(edges[axis], coarse, fine, axis) for axis in (0, 1)]
+        if np.abs(_marginal_quantiles(coarse) - _marginal_quantiles(fine)).max() < tolerance:
+            return logs, edges
+        edges = _refined(edges, coarse, fine)
     raise InputError("the joint density could not be resolved: is its logarithm smooth?")
 
 
@@ -151,24 +172,37 @@ def _needed_panels(log_density: GridFunction, edges: list[Floats]) -> Flags:
     """Which pairs of panels have a density that is not negligible, from a few points of each, shape (P, Q)."""
     values = log_density(*(gauss_legendre(ends, POINTS_TO_TELL)[0] for ends in edges))
     shape = (len(edges[0]) - 1, POINTS_TO_TELL, len(edges[1]) - 1, POINTS_TO_TELL)
-    return np.asarray(values.reshape(shape).max(axis=(1, 3)) > values.max() - MARGIN * NEGLIGIBLE)
+    return np.asarray(values.reshape(shape).max(axis=(1, 3)) > values.max() - MARGIN * SHALLOW)
 
 
-def _where_needed(log_density: GridFunction, edges: list[Floats], is_needed: Flags) -> Floats:
-    """The log-density at the nodes of the panels that are needed, and -∞ elsewhere."""
+def _where_needed(log_density: GridFunction, edges: list[Floats], is_needed: Flags, blocks: Blocks) -> Floats:
+    """The log-density at the nodes of the panels that are needed, and -∞ elsewhere; `blocks` keeps what is known."""
     first, second = (gauss_legendre(ends, NODES_PER_PANEL)[0] for ends in edges)
-    logs = np.full((len(first), len(second)), -np.inf)
+    names = [
+        [(*edges[0][p : p + 2].tolist(), *edges[1][q : q + 2].tolist()) for q in range(is_needed.shape[1])]
+        for p in range(is_needed.shape[0])
+    ]
+    is_missing = is_needed & np.array([[name not in blocks for name in row] for row in names])
     start = 0
-    for stop in range(1, len(is_needed) + 1):  # neighbours that need the same are computed together
-        if stop < len(is_needed) and (is_needed[stop] == is_needed[start]).all():
+    for stop in range(1, len(is_missing) + 1):  # neighbours that need the same are computed together
+        if stop < len(is_missing) and (is_missing[stop] == is_missing[start]).all():
             continue
-        columns = np.flatnonzero(is_needed[start])
+        columns = np.flatnonzero(is_missing[start])
         if columns.size:
             rows = slice(start * NODES_PER_PANEL, stop * NODES_PER_PANEL)
-            span = slice(columns[0] * NODES_PER_PANEL, (columns[-1] + 1) * NODES_PER_PANEL)
-            logs[rows, span] = log_density(first[rows], second[span])
+            nodes = (columns[:, None] * NODES_PER_PANEL + np.arange(NODES_PER_PANEL)).ravel()
+            values = log_density(first[rows], second[nodes])
+            for p, of_row in enumerate(np.split(values, stop - start)):
+                for q, block in zip(columns.tolist(), np.split(of_row, len(columns), axis=1), strict=True):
+                    blocks[names[start + p][q]] = block
         start = stop
-    return logs
+    nothing = np.full((NODES_PER_PANEL, NODES_PER_PANEL), -np.inf)
+    return np.block(
+        [
+            [blocks[name] if wanted else nothing for name, wanted in zip(row, flags, strict=True)]
+            for row, flags in zip(names, is_needed.tolist(), strict=True)
+        ]
+    )
 
 
 def _cut(log_density: GridFunction, axis: int, at: float, low: Ends, high: Ends) -> Floats:
@@ -178,7 +212,7 @@ def _cut(log_density: GridFunction, axis: int, at: float, low: Ends, high: Ends)
     def along(x: Floats, _: float) -> Floats:
         return log_density(x, held)[:, 0] if axis == 0 else log_density(held, x)[0]
 
-    edges = panel_edges(along, low[axis], high[axis])
+    edges = panel_edges(along, low[axis], high[axis], SHALLOW)
     # These polynomials have a lower degree; if there are several panels, some are narrower than they need to be.
     return edges if len(edges) > FEWEST_PANELS else np.sort(np.concatenate([edges, (edges[1:] + edges[:-1]) / 2]))
 
@@ -192,7 +226,7 @@ def _cut_off_at(density: JointDensity, axis: int, edges: Floats, low: Ends, high
     return float(other[int(values[worst[1]].argmax())]) if worst[0] > CUT_OFF * values.max() else None
 
 
-def _find_peak(log_density: GridFunction, low: Ends, high: Ends) -> Floats:
+def find_peak(log_density: GridFunction, low: Ends, high: Ends) -> Floats:
     """Roughly where the density is highest, by zooming in on the highest point of a grid."""
     ends = [np.array([start, stop]) for start, stop in zip(low, high, strict=True)]
     share = 0.5 * (1 - np.cos(np.pi * (np.arange(SCAN_POINTS) + 0.5) / SCAN_POINTS))
@@ -216,12 +250,15 @@ def _marginal_quantiles(density: JointDensity) -> Floats:
     return np.concatenate([marginal.quantile([0.05, 0.5, 0.95]) for marginal in marginals])
 
 
-def _refined(edges: Floats, coarse: JointDensity, fine: JointDensity, axis: int) -> Floats:
-    """Halves the panels of an axis on which the two marginals differ most, if they differ at all."""
-    marginals = [density.mass.sum(axis=1 - axis) for density in (coarse, fine)]
-    apart = np.abs(marginals[0] - marginals[1]).reshape(len(edges) - 1, -1).sum(axis=1)
-    split = (apart > MARGINAL_TOLERANCE) & (apart > apart.max() / 10)
-    return np.sort(np.concatenate([edges, ((edges[1:] + edges[:-1]) / 2)[split]]))
+def _refined(edges: list[Floats], coarse: JointDensity, fine: JointDensity) -> list[Floats]:
+    """Halves the panels, of either axis, on which the two densities' marginals differ most."""
+    apart = []
+    for axis, ends in enumerate(edges):
+        marginals = [density.mass.sum(axis=1 - axis) for density in (coarse, fine)]
+        apart.append(np.abs(marginals[0] - marginals[1]).reshape(len(ends) - 1, -1).sum(axis=1))
+    least = max(MARGINAL_TOLERANCE, max(float(each.max()) for each in apart) / 10)
+    middles = [((ends[1:] + ends[:-1]) / 2)[each > least] for ends, each in zip(edges, apart, strict=True)]
+    return [np.sort(np.concatenate([ends, middle])) for ends, middle in zip(edges, middles, strict=True)]
 
 
 def _on_panels(logs: Floats, edges: list[Floats], degree: int) -> JointDensity:

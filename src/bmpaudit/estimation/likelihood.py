@@ -15,6 +15,7 @@ from bmpaudit.errors import InputError
 from bmpaudit.estimation.rows import Rows, distinct_rows
 from bmpaudit.interfaces import Progress
 
+STRONGEST = 1 - 1e-7  # the ring of a larger s is too thin for double precision
 GRID_DEPTH = 400.0  # nats: more than two priors, each followed for 2 x 42 nats down, make up for
 
 
@@ -133,3 +134,5 @@ class Likelihood:
 def _check_strength(strength: float) -> None:
     if not 0 <= strength < 1:
         raise InputError(f"strength must be in [0, 1), got strength={strength}")
+    if strength > STRONGEST:
+        raise InputError(f"strength must be at most 1 - 1e-7, or the ring has no width, got strength={strength!r}")

@@ -13,6 +13,7 @@ from bmpaudit.arrays import Flags, Floats, Ints
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.checks import thread_count
 from bmpaudit.errors import InputError
+from bmpaudit.estimation.support import check_counts
 from bmpaudit.privacy.epsilon import log_prior_odds
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def node_leakage(counts: ErrorCounts, level: float = 0.9, *, num_threads: int | 
         num_threads: Number of threads; all processors if None.
 
     Raises:
-        InputError: if level is not in (0, 1).
+        InputError: if level is not in (0, 1), or a count is too large.
 
     >>> counts = ErrorCounts.from_arrays(num_out=[75, 75], num_in=25, false_positives=[2, 5], false_negatives=[3, 20],
     ...                                  prior_prob=0.25, node=["a", "b"])
@@ -148,6 +149,7 @@ def node_leakage(counts: ErrorCounts, level: float = 0.9, *, num_threads: int | 
     """
     if not 0 < level < 1:
         raise InputError(f"level must be in (0, 1), got level={level}")
+    check_counts(counts)
     table = np.stack([counts.num_out, counts.num_in, counts.false_positives, counts.false_negatives], axis=1)
     # Many nodes have the same counts if an attack learns nothing.
     distinct, row = np.unique(table.astype(np.float64), axis=0, return_inverse=True)

@@ -14,6 +14,8 @@ LogDensity = Callable[[Floats], Floats]
 
 NEAREST, FURTHEST = 1e-3, 1e6  # distances from the floor between which a prior is scanned
 SCAN_POINTS = 4_000
+SMALLEST_VARIANCE, LARGEST_VARIANCE, LARGEST_MEAN = 1e-12, 1e12, 1e6
+LEAST_LIKELY = -1e9  # nats: with more, sums of logarithms have no digits left for the likelihood
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,13 @@ class NormalPrior:
             raise InputError(f"the prior's mean must be finite, got mean={self.mean}")
         if not 0 < self.variance < np.inf:
             raise InputError(f"the prior's variance must be positive, got variance={self.variance}")
+        if not SMALLEST_VARIANCE <= self.variance <= LARGEST_VARIANCE:
+            raise InputError(
+                f"the prior's variance must be in [{SMALLEST_VARIANCE:g}, {LARGEST_VARIANCE:g}], got "
+                f"variance={self.variance}"
+            )
+        if abs(self.mean) > LARGEST_MEAN:
+            raise InputError(f"the prior's mean must be in [{-LARGEST_MEAN:g}, {LARGEST_MEAN:g}], got mean={self.mean}")
 
     def describe(self) -> str:
         """The prior in words."""
@@ -91,13 +100,18 @@ def upper_end(prior: LogDensity, low: float) -> float:
     The prior may peak far above `low`, and be negligible before its peak as well.
 
     Raises:
-        InputError: if it never becomes negligible.
+        InputError: if it never becomes negligible, or is next to nothing everywhere above `low`.
     """
     distances = np.geomspace(NEAREST, FURTHEST, SCAN_POINTS)
     scan = prior(low + distances)
     likely = np.flatnonzero(scan > np.max(scan) - 2 * NEGLIGIBLE)
     if not likely.size:  # 0 wherever it was evaluated, as the posterior will be
         return low + 1.0
+    if np.max(scan) < LEAST_LIKELY:
+        raise InputError(
+            f"the prior's log-density must be at least {LEAST_LIKELY:g} for some ε > {low:.4g}, the least that these "
+            f"nodes allow, got {np.max(scan):.4g}: choose a larger variance or mean"
+        )
     if likely[-1] == SCAN_POINTS - 1:
         raise InputError("the prior must vanish for large ε: the likelihood does not")
     return low + float(distances[likely[-1] + 1])

@@ -13,13 +13,25 @@ from bmpaudit.estimation.prior import LogDensity, upper_end
 from bmpaudit.interfaces import Definition
 from bmpaudit.privacy.epsilon import log_prior_odds
 
+LARGEST_COUNT = 2**40  # beyond it, error rates are too close to 0 and 1 for double precision
+
+
+def check_counts(counts: ErrorCounts) -> None:
+    """Raises `InputError` if a node has more trials than the kernels can integrate over."""
+    for name in ("num_out", "num_in"):
+        values = getattr(counts, name)
+        if values.max() > LARGEST_COUNT:
+            node = int(values.argmax())
+            raise InputError(f"{name} must be at most 2^40, got {name}={values[node]} for node {counts.node[node]}")
+
 
 def used_nodes(counts: ErrorCounts, definition: Definition) -> Flags:
     """Which nodes count: all but those whose certain prior would rule out every finite ε, shape (K,).
 
     Raises:
-        InputError: if none is left.
+        InputError: if none is left, or a count is too large.
     """
+    check_counts(counts)
     is_empty = definition.empties_support(log_prior_odds(counts.prior_odds))
     if is_empty.all():
         raise InputError(f"{name_of(definition)} has no finite ε for these priors: every node's membership is certain")
