@@ -119,7 +119,6 @@ KINDS = (
 )
 KIND_DEFINITIONS = ("bmp-r", "bmp-l", "mp")
 KIND_MODELS = (24, 1_000, 10_000)
-JOINT_KINDS = (ATTACKS[0], ATTACKS[1], KINDS[3], KINDS[5], KINDS[7])
 
 
 def table_of(counts: ErrorCounts) -> Floats:
@@ -215,7 +214,7 @@ def time_kinds(num_nodes: int) -> None:
         print(f"  {kind.name:<40} {'   '.join(cells)}", flush=True)
     if num_nodes > SIZES[1]:
         return
-    for kind in JOINT_KINDS:
+    for kind in KINDS:
         counts = kind.counts(num_nodes, KIND_MODELS[1])
         spent = seconds(lambda counts=counts: estimate(counts, "bmp", num_threads=1))  # type: ignore[misc]
         print(f"  {kind.name:<40} bmp, J = 1,000: {1e6 * spent / num_nodes:5.0f}", flush=True)

@@ -20,7 +20,7 @@ INF = np.inf
 
 
 def one_row(row: tuple[int, int, int, int], prior_prob: float = 0.5) -> ErrorCounts:
-    return ErrorCounts.from_arrays(*([value] for value in row), prior_prob=prior_prob)
+    return ErrorCounts.from_arrays([row[0]], [row[1]], [row[2]], [row[3]], prior_prob)
 
 
 def likelihood_of_row(row: tuple[int, int, int, int], eta: float = 1.0) -> Likelihood:
