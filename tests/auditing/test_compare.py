@@ -258,6 +258,16 @@ def test_an_audit_of_two_plans_is_not_compared(pair: list[Path]) -> None:
         compare(pair)
 
 
+def test_names_on_the_page_are_short_and_do_not_turn_its_direction(tmp_path: Path) -> None:
+    names = ["\u202egnp.exe", "a" * 1_000_000, "bell\x07"]
+    folders = [write_folder(tmp_path / name, weak(), names=names) for name in ("one", "two")]
+    page = write_comparison(compare(folders), tmp_path / "out").read_text(encoding="utf-8")
+    assert "\u202e" not in page
+    assert "\x07" not in page
+    assert "a" * 79 + "…" in page
+    assert len(page.encode()) < 1e6
+
+
 def test_page_escapes_names_and_asks_for_nothing(tmp_path: Path) -> None:
     names = [HOSTILE, "<img src=x onerror=alert(2)>", "{{policy}}"]
     folders = [

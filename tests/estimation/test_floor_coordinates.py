@@ -1,10 +1,12 @@
 """Joint posteriors that reach down to the floor, against a plain product rule."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.estimation import BMP, estimate
+from bmpaudit.estimation import BMP, Posterior, estimate
 from bmpaudit.estimation.floor_coordinates import ConeCoordinates, FloorCoordinates, LogCoordinates, floor_coordinates
 from bmpaudit.estimation.quadrature import gauss_legendre
 from bmpaudit.estimation.support import likelihood_of
@@ -35,7 +37,7 @@ def table(kind: str, num_nodes: int, num_models: int) -> ErrorCounts:
     ],
 )
 def test_marginals_agree_with_a_plain_product_rule(
-    kind: str, num_nodes: int, num_models: int, reach: tuple[float, float]
+    kind: str, num_nodes: int, num_models: int, reach: tuple[float, float], tmp_path: Path
 ) -> None:
     counts = table(kind, num_nodes, num_models)
     likelihood = likelihood_of(counts, BMP())
@@ -53,6 +55,10 @@ def test_marginals_agree_with_a_plain_product_rule(
         assert found == pytest.approx(below, abs=5e-6)
     assert posterior.joint is not None
     assert posterior.joint.mass.sum() == pytest.approx(1.0)
+    posterior.save(tmp_path / "posterior.npz")
+    again = Posterior.load(tmp_path / "posterior.npz")
+    for name in posterior.parameter_names:
+        assert again.quantile(0.5, name) == posterior.quantile(0.5, name)
     # The picture's grid is coarse, but it is the same density.
     means = [posterior.mean(name) - start for name, start in zip(posterior.parameter_names, low, strict=True)]
     assert posterior.joint.mass.sum(axis=1) @ (posterior.joint.first - low[0]) == pytest.approx(means[0], rel=0.01)

@@ -9,6 +9,8 @@ from page_browser import Browser
 from page_fixture_nodes import HOSTILE_CLASS, IMAGE_NAME, PLACEHOLDER_NAME, SCRIPT_NAME
 from sample_page import DATA, NODES
 
+from bmpaudit.characters import visible
+
 browser, page = sample_page.browser, sample_page.page
 
 
@@ -50,14 +52,15 @@ def test_names_are_shown_and_not_run(browser: Browser, page: Path) -> None:
         position = NODES["name"].index(name)
         browser.run("location.hash = arguments[0]", f"#node={NODES['id'][position]}")
         browser.wait_until_selected(position)
-        assert name in browser.text("#node-panel summary")
-        assert name in browser.text("#chart-margins .gtitle")
+        shown = visible(name)
+        assert shown in browser.text("#node-panel summary")
+        assert shown in browser.text("#chart-margins .gtitle")
         across, down = browser.place_in_chart(
             "chart-prior", NODES["prior_prob"][position], NODES["right_median"][position]
         )
         browser.pointer(across, down, is_click=False)
         browser.wait(
-            "return document.querySelector('#chart-prior .hoverlayer').textContent.includes(arguments[0])", name
+            "return document.querySelector('#chart-prior .hoverlayer').textContent.includes(arguments[0])", shown
         )
     assert HOSTILE_CLASS[:10] in browser.text("#chart-groups .xaxislayer-above")
     assert DATA["title"] == browser.text("h1")

@@ -45,6 +45,7 @@ STEEP = 5.0  # nats for every unit beyond the panels
 MORE = 4.0
 NEXT_TO_NOTHING = 1e-8  # of the mass, next to the floor
 DEGREE = 24  # of the density on a panel
+SAME = 1e-9  # relative distance of two ends of panels that are one
 PICTURE_LEVELS = (1e-5, 1e-3, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999, 1 - 1e-5)
 PICTURE_POINTS = 8
 
@@ -189,7 +190,9 @@ def joint_density_at_floor(
 def _picture_edges(marginal: PiecewiseDensity, low: float) -> Floats:
     """Ends of panels for a grid of the density itself: between quantiles, and in even steps of the logarithm."""
     levels = marginal.quantile(PICTURE_LEVELS)
-    return np.union1d(levels, low + np.geomspace(levels[0] - low, levels[-1] - low, len(PICTURE_LEVELS)))
+    edges = np.union1d(levels, low + np.geomspace(levels[0] - low, levels[-1] - low, len(PICTURE_LEVELS)))
+    # Some of the one kind are some of the other but for the last digit.
+    return edges[np.diff(edges, prepend=-np.inf) > SAME * (edges - low)]
 
 
 def _peaks(log_density: GridFunction, low: Ends, high: Ends) -> list[Floats]:

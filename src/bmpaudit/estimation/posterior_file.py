@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import asdict
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,9 @@ def save_posterior(posterior: Posterior, path: Path) -> None:
     for name, marginal in posterior.marginals.items():
         if isinstance(marginal, PiecewiseDensity):
             arrays[f"edges_{name}"] = marginal.edges
-            arrays[f"coefficients_{name}"] = np.stack([panel.coef for panel in marginal.panels])
+            # Polynomials of lower degree end in zeros.
+            coefficients = zip_longest(*(panel.coef for panel in marginal.panels), fillvalue=0.0)
+            arrays[f"coefficients_{name}"] = np.array(list(coefficients)).T
             about["log_mass"] = marginal.log_mass
     if posterior.joint is not None:
         arrays |= {f"joint_{name}": getattr(posterior.joint, name) for name in JOINT_ARRAYS}

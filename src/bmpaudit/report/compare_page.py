@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from bmpaudit.characters import visible
 from bmpaudit.report import words
 from bmpaudit.report.compare_words import NAMED, changes, side_by_side
 
@@ -103,8 +104,8 @@ def _nodes(compared: Mapping[str, Any], first: str) -> str:
     ]
     rows = [
         [
-            _escape(row["name"]),
-            _escape(row["class"]),
+            _name(row["name"]),
+            _name(row["class"]),
             *(
                 f"{words.percent(row[f'{name}_exposure'])} "
                 f'<span class="interval">({row[f"{name}_named"]:,} of {row[f"{name}_models"]:,})</span>'
@@ -190,7 +191,13 @@ def _hash(value: str) -> str:
 
 
 def _escape(text: object) -> str:
-    return html.escape(str(text))
+    return html.escape(visible(str(text)))
+
+
+def _name(text: object, most: int = 80) -> str:
+    """A name from the user, cut if it is too long."""
+    name = str(text)
+    return _escape(name if len(name) <= most else name[: most - 1] + "…")
 
 
 def _part(name: str) -> str:

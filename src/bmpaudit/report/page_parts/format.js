@@ -63,12 +63,20 @@ export function formatInterval(low, high, digits = 2) {
   return isNumber(low) && isNumber(high) ? `${formatFixed(low, digits)} to ${formatFixed(high, digits)}` : MISSING;
 }
 
-// Characters that are not seen, or that turn the direction of the text after them.
+// Control characters, and marks that turn the direction of the text after them, are spelled out as on a terminal.
 // eslint-disable-next-line no-control-regex
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
+
+function spelledOut(control) {
+  return `\\u${control.codePointAt(0).toString(16).padStart(4, '0')}`;
+}
 
 // A name from the user. By code points, so that no character is cut in two.
 export function shorten(text, length = 40) {
-  const points = Array.from(String(text).slice(0, 2 * length).replace(/[\t\r\n]/gu, ' ').replace(UNSEEN, '\ufffd'));
+  const points = Array.from(
+    String(text)
+      .slice(0, 2 * length)
+      .replace(CONTROLS, spelledOut),
+  );
   return points.length > length ? `${points.slice(0, length - 1).join('')}…` : points.join('');
 }
