@@ -127,7 +127,9 @@ import scale
 from bmpaudit import tables
 from bmpaudit.auditing import attack_step
 from bmpaudit.proof import score_bins
+from bmpaudit.shadow import array_group
 
+array_group.NODES_PER_CHUNK = 2**11
 tables.MOST_IN_MEMORY, tables.MAX_BLOCK, tables.NODES_PER_CHUNK = 2**20, 2**20, 2**11
 attack_step.MOST_SCORES, attack_step.MOST_PERMUTED = 2**18, 2**15
 score_bins.MAX_CHALLENGES = 2**18

@@ -300,8 +300,8 @@ def test_graph_of_a_function_in_the_current_folder(
             "nowhere.toml: no such file; `bmpaudit plan init` writes one",
         ),
         (("audit", "demo", "--plan", "wrong.toml", "--out", "new"), "wrong.toml: unknown key shadow; allowed here: "),
-        (("audit", "demo", "--plan", "broken.toml", "--out", "new"), "broken.toml: not a TOML file: "),
-        (("audit", "demo", "--plan", "binary.toml", "--out", "new"), "binary.toml: not a TOML file: "),
+        (("audit", "demo", "--plan", "broken.toml", "--out", "new"), "broken.toml: damaged or not a TOML file: "),
+        (("audit", "demo", "--plan", "binary.toml", "--out", "new"), "binary.toml: damaged or not a TOML file: "),
         (("audit", "demo", "--shadows", 5, "--out", "new"), "shadows must be greater than or equal to 8, got 5"),
         (("audit", "demo", "--heads", 5, "--out", "new"), "--heads is for --model gat, got --model gcn"),
         (

@@ -168,7 +168,7 @@ def test_a_folder_that_cannot_be_read_exits_with_4(made: Path, tmp_path: Path) -
     (damaged / "summary.json").unlink()
     assert refused(damaged) == f"{damaged} has no estimate step yet: run bmpaudit estimate"
     (damaged / "plan.toml").write_text("[gate\n")
-    assert refused(damaged).startswith(f"{damaged / 'plan.toml'}: not a TOML file")
+    assert refused(damaged).startswith(f"{damaged / 'plan.toml'}: damaged or not a TOML file")
 
 
 def test_results_of_another_plan_exit_with_4(made: Path, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.inputs import check_fitting_models, prior_probs
 from bmpaudit.attack.not_auditable import NotAuditable, can_be_attacked, with_certain_priors
-from bmpaudit.attack.on_workers import count_errors_on
 from bmpaudit.attack.rules import RuleErrors, log_prior_odds
 from bmpaudit.attack.scores import ChallengeScores
 from bmpaudit.attack.scoring import Scored, count_errors
@@ -127,7 +126,11 @@ def challenge(
     keep = np.zeros(0, dtype=np.int64)
     if with_scores:
         keep = thinned(len(nodes), models.num_models, most_scores)
-    count = count_errors if executor is None else partial(count_errors_on, executor)
+    count = count_errors
+    if executor is not None:
+        from bmpaudit.attack.on_workers import count_errors_on  # which needs Zarr
+
+        count = partial(count_errors_on, executor)
     scored = count(
         attack,
         rules,

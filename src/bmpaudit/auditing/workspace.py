@@ -131,7 +131,7 @@ class Workspace:
         """
         if not (self.path / STORE).exists():
             return self.path
-        address: str = self.read_json(STORE, record(shadows={"type": "string"}))["shadows"]
+        address: str = read_json(self.path / STORE, record(shadows={"type": "string"}))["shadows"]
         return RemoteFolder(address)
 
     @property

@@ -84,7 +84,7 @@ class ShadowStore:
         # A folder that keeps logits keeps those of all its models.
         self.keep_logits = keep_logits or any(name.startswith("logits_") for name in self.arrays.names)
         with reaching(self.folder):
-            self.arrays.check(self._array_kinds(), are_all_there=read_only or joins)
+            self.arrays.check(self._array_kinds(), are_all_there=read_only)
             if not (read_only or joins):
                 self.arrays.create(self._array_kinds())
 
