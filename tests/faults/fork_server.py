@@ -88,7 +88,10 @@ def serve() -> None:
         answer.unlink(missing_ok=True)
         child = os.fork()
         if child == 0:
-            run(request, answer)
+            try:
+                run(request, answer)
+            finally:
+                os._exit(70)  # whatever happens, this process does not go on as a second server
         _, status = os.waitpid(child, 0)
         changes, name = json.loads(answer.read_text()) if answer.exists() else (0, "")
         print(json.dumps([os.waitstatus_to_exitcode(status), changes, name]), flush=True)

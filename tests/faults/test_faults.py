@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faulty_audit import Commands, End, small_graph
+from faulty_audit import SETTINGS, Commands, End, small_graph
 
 Undisturbed = tuple[End, dict[str, bytes]]
 
@@ -89,6 +89,18 @@ def test_stopped_in_every_phase(number: signal.Signals, commands: Commands, undi
             assert stopped.leftovers() == [], at
         finish(stopped, undisturbed)
     assert {re.match(r"\W*(\w*)", end.last)[1] for end in ends} >= PHASES  # type: ignore[index]
+
+
+def test_a_stopped_range_leaves_nothing_half_written(commands: Commands, undisturbed: Undisturbed) -> None:
+    whole = commands.elsewhere(commands.folder.with_name("whole"))
+    arguments = ("train", whole.graph, *SETTINGS, "--range", "0:64", "--out", whole.folder)
+    changes = whole.run(*arguments).changes
+    for at in np.linspace(1, changes - 3, 9).astype(int).tolist():
+        stopped = commands.elsewhere(commands.folder.with_name(f"range{at}"))
+        end = stopped.run(*arguments[:-1], stopped.folder, number=signal.SIGINT, at=at)
+        assert (end.code, end.printed.strip()) == (130, "bmpaudit: stopped"), (at, end)
+        assert stopped.leftovers() == [], at
+    finish(stopped, undisturbed)
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS])

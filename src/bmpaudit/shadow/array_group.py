@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
 
 from bmpaudit.errors import DataError, InputError, one_line
+from bmpaudit.files import uninterrupted
 from bmpaudit.shadow.remote_folder import RemoteFolder
 from bmpaudit.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK
 
@@ -40,7 +42,7 @@ class ArrayGroup:
             raise DataError(f"{path.parent} has no shadow models")
         try:
             place = path.zarr_store(read_only=read_only) if isinstance(path, RemoteFolder) else path
-            self._group = zarr.open_group(place, mode="r" if read_only else "a")
+            self._group = uninterrupted(lambda: zarr.open_group(place, mode="r" if read_only else "a"))
             arrays = [self[name] for name in self._keys()]
         except Exception as damage:  # what was damaged can make Zarr raise nearly anything
             raise DataError(f"{path}: damaged metadata ({one_line(damage)}); use a new folder") from None
@@ -111,7 +113,8 @@ class ArrayGroup:
                 raise InputError(
                     f"{self.path.parent} holds shadow models without {name}; use a new folder to keep them"
                 )
-            self._group.create_array(
+            create = partial(
+                self._group.create_array,
                 name,
                 shape=(0, *kind.extent),
                 chunks=self._chunks(kind),
@@ -121,6 +124,7 @@ class ArrayGroup:
                 compressors=[ZstdCodec(level=1), Crc32cCodec()],
                 dimension_names=("model", "node", "class")[: 1 + len(kind.extent)],
             )
+            uninterrupted(create)
 
     def extend(self, length: int) -> None:
         """Makes room for at least `length` models, array by array and `done` last.
@@ -134,7 +138,7 @@ class ArrayGroup:
         for name in self.names:
             array = self[name]
             if array.shape[0] < length:
-                array.resize((length, *array.shape[1:]))
+                uninterrupted(partial(array.resize, (length, *array.shape[1:])))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -147,11 +151,15 @@ class ArrayGroup:
         if note not in self.notes:
             self._group.attrs["notes"] = [*self.notes, note]
 
+    def write(self, name: str, chunk: slice, values: npt.NDArray[Any]) -> None:
+        """Writes one chunk of an array, to its end even if Ctrl-C is pressed."""
+        uninterrupted(lambda: self[name].__setitem__(chunk, values))
+
     def forget(self, chunk: slice) -> None:
         """Puts fill values in place of the models of one chunk, `done` first: what it does not vouch for is nothing."""
         for name in reversed(self.names):
             # The whole chunk is written: a partial write would have to read the damaged one.
-            self[name][chunk] = self.blank(name, chunk)
+            self.write(name, chunk, self.blank(name, chunk))
 
     def blank(self, name: str, chunk: slice) -> npt.NDArray[Any]:
         """Fill values of one chunk."""

@@ -13,7 +13,7 @@ import numpy as np
 from bmpaudit.arrays import Flags, Ints
 from bmpaudit.checks import check_at_least_one, thread_count
 from bmpaudit.errors import InputError
-from bmpaudit.files import folder_lock, naming, uninterrupted
+from bmpaudit.files import folder_lock, naming
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Progress
 from bmpaudit.samplers import draw_memberships
@@ -79,8 +79,8 @@ def train_shadows(
     plan.check_trusted()
     draw_memberships(graph, plan.sampler, 1, plan.seed, num_threads=1)  # what cannot be sampled leaves no folder behind
     with folder_lock(Path(folder)), naming(Path(folder) / "shadows"):
-        store = uninterrupted(lambda: ShadowStore(store_at or folder, graph, plan, keep_logits))
-        uninterrupted(lambda: store.extend(num_models))
+        store = ShadowStore(store_at or folder, graph, plan, keep_logits)
+        store.extend(num_models)
         store.discard_damaged(report, drawing_threads)
         done = store.is_done[:num_models]
         num_done = int(done.sum())

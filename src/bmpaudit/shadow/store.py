@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from bmpaudit.arrays import Flags, Ints
 from bmpaudit.errors import DataError, InputError
-from bmpaudit.files import remove_leftovers, uninterrupted, write_text
+from bmpaudit.files import remove_leftovers, write_text
 from bmpaudit.graph import Graph
 from bmpaudit.plain import to_json
 from bmpaudit.reading.damage import damage_in
@@ -130,7 +129,7 @@ class ShadowStore:
             # A chunk without finished models may be what a crash left of one: it is written anew, unread.
             kept = self.arrays.blank(name, chunk) if is_new else np.asarray(array[chunk])
             kept[rows] = values
-            array[chunk] = kept
+            self.arrays.write(name, chunk, kept)
 
         statistics = {view.name: batch.statistics[number] for number, view in enumerate(self.plan.views)}
         with reaching(self.folder):
@@ -155,7 +154,7 @@ class ShadowStore:
         with reaching(self.folder):
             done = np.asarray(self.arrays["done"][chunk])
             done[indices - chunk.start] = True
-            self.arrays["done"][chunk] = done
+            self.arrays.write("done", chunk, done)
 
     def _chunk(self, indices: Ints) -> slice:
         start = int(indices[0]) // MODELS_PER_CHUNK * MODELS_PER_CHUNK
@@ -171,7 +170,7 @@ class ShadowStore:
             problem = self.problem(chunk, num_threads)
             if problem is not None:
                 report(f"models {chunk.start} to {chunk.stop - 1}: {problem}; they are trained again")
-                uninterrupted(partial(self.arrays.forget, chunk))
+                self.arrays.forget(chunk)
 
     def read(self, num_models: int | None = None) -> ShadowRuns:
         """The finished ones of the first `num_models` models, or of all.
