@@ -13,9 +13,9 @@ import numpy as np
 from bmpaudit import Graph
 
 NUM_NODES = 40
-SETTINGS = (
+TRAINING = (
     *("--model", "mlp", "--hidden", 8, "--dropout", 0, "--epochs", 15, "--learning-rate", 0.1),
-    *("--definition", "bmp-r", "--shadows", 100, "--threads", 2, "--quiet"),
+    *("--shadows", 100, "--threads", 2, "--quiet"),
 )
 
 
@@ -45,7 +45,7 @@ class Commands:
 
     def audit(self, *more: object, **what_happens: Any) -> End:
         """The whole audit; it goes on where the one before was stopped."""
-        return self.run("audit", self.graph, *SETTINGS, *more, "--out", self.folder, **what_happens)
+        return self.run("audit", self.graph, *TRAINING, "--definition", "bmp-r", *more, "--out", self.folder, **what_happens)
 
     def run(self, *arguments: object, **what_happens: Any) -> End:
         """Any command."""

@@ -37,6 +37,9 @@ def watch(request: dict[str, Any], answer: Path) -> None:
     """Counts the changes of the folder, notes each, and strikes when the time has come."""
     folder, numbers, at = request["folder"] + os.sep, count(1), request.get("at", 0)
 
+    def note(number: int, name: str) -> None:
+        os.pwrite(noted, json.dumps([number, name]).ljust(500).encode(), 0)
+
     def hook(event: str, args: tuple[Any, ...]) -> None:
         if event != "open" and event not in CHANGES:
             return
@@ -44,7 +47,7 @@ def watch(request: dict[str, Any], answer: Path) -> None:
         if path is None or not path.startswith(folder) or path.endswith(".lock"):
             return
         number = next(numbers)  # in one step, whichever thread it is
-        os.pwrite(noted, json.dumps([number, path.removeprefix(folder)]).ljust(500).encode(), 0)
+        note(number, path.removeprefix(folder))
         if "errno" in request:
             if number >= at and event != "os.remove":
                 raise OSError(request["errno"], os.strerror(request["errno"]), path)
@@ -52,7 +55,8 @@ def watch(request: dict[str, Any], answer: Path) -> None:
             os.kill(os.getpid(), request["number"])
             # A signal is heard by the main thread; whoever is not that goes on.
 
-    noted = os.open(answer, os.O_RDWR | os.O_CREAT)
+    noted = os.open(answer, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    note(0, "")
     sys.addaudithook(hook)
 
 
@@ -85,7 +89,6 @@ def serve() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         answer = Path(request["log"]).with_suffix(".count")
-        answer.unlink(missing_ok=True)
         child = os.fork()
         if child == 0:
             try:
@@ -93,7 +96,7 @@ def serve() -> None:
             finally:
                 os._exit(70)  # whatever happens, this process does not go on as a second server
         _, status = os.waitpid(child, 0)
-        changes, name = json.loads(answer.read_text()) if answer.exists() else (0, "")
+        changes, name = json.loads(answer.read_text())
         print(json.dumps([os.waitstatus_to_exitcode(status), changes, name]), flush=True)
 
 

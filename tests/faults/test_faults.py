@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faulty_audit import SETTINGS, Commands, End, small_graph
+from faulty_audit import TRAINING, Commands, End, small_graph
 
 Undisturbed = tuple[End, dict[str, bytes]]
 
@@ -93,9 +93,10 @@ def test_stopped_in_every_phase(number: signal.Signals, commands: Commands, undi
 
 def test_a_stopped_range_leaves_nothing_half_written(commands: Commands, undisturbed: Undisturbed) -> None:
     whole = commands.elsewhere(commands.folder.with_name("whole"))
-    arguments = ("train", whole.graph, *SETTINGS, "--range", "0:64", "--out", whole.folder)
-    changes = whole.run(*arguments).changes
-    for at in np.linspace(1, changes - 3, 9).astype(int).tolist():
+    arguments = ("train", whole.graph, *TRAINING, "--range", "0:64", "--out", whole.folder)
+    unhindered = whole.run(*arguments)
+    assert unhindered.code == 0, unhindered.printed
+    for at in np.linspace(1, unhindered.changes - 3, 9).astype(int).tolist():
         stopped = commands.elsewhere(commands.folder.with_name(f"range{at}"))
         end = stopped.run(*arguments[:-1], stopped.folder, number=signal.SIGINT, at=at)
         assert (end.code, end.printed.strip()) == (130, "bmpaudit: stopped"), (at, end)
