@@ -25,6 +25,7 @@ from bmpaudit.auditing.page_data import finite, page_data
 from bmpaudit.auditing.page_margins import margin_histograms
 from bmpaudit.auditing.page_nodes import nodes_part, shown_nodes
 from bmpaudit.auditing.report_step import report_files
+from bmpaudit.report.drawing import Drawing
 from bmpaudit.report.page import render_page
 from bmpaudit.report.picture_formats import DEFAULT_PICTURES, picture_formats
 
@@ -67,15 +68,19 @@ def print_audit(source: str, plan: AuditPlan) -> tuple[Audit, float]:
     for name, spent in parts.items():
         print(f"  {name:<20} {spent:.1f} s")
     formats = picture_formats(DEFAULT_PICTURES)
-    for name, wanted, threads in (
-        ("page", (), 1),
-        ("page and pictures", formats, 1),
+    for name, wanted, helpers in (
+        ("page", (), 0),
+        ("page and pictures", formats, 0),
         ("page and pictures", formats, 2),
     ):
         processor = processor_seconds()
-        clock = seconds(lambda wanted=wanted, threads=threads: report_files(audit, wanted, num_threads=threads))  # type: ignore[misc]
+        with Drawing(wanted, helpers) as drawing:
+            start = time.perf_counter()
+            drawing.start()
+            report_files(audit, drawing)
+            clock = time.perf_counter() - start
         processor = processor_seconds() - processor
-        print(f"  {name} again, {threads} at a time: {clock:.1f} s ({processor:.1f} s of processor time)")
+        print(f"  {name} again, {helpers} helpers: {clock:.1f} s ({processor:.1f} s of processor time)")
     print(f"  size of the page: {size / 1e6:.1f} MB")
     return audit, whole
 

@@ -17,6 +17,7 @@ TRAINING = (
     *("--model", "mlp", "--hidden", 8, "--dropout", 0, "--epochs", 15, "--learning-rate", 0.1),
     *("--shadows", 100, "--threads", 2, "--quiet"),
 )
+DEFINITION = ("--definition", "bmp-r")
 
 
 def small_graph() -> Graph:
@@ -45,7 +46,9 @@ class Commands:
 
     def audit(self, *more: object, **what_happens: Any) -> End:
         """The whole audit; it goes on where the one before was stopped."""
-        return self.run("audit", self.graph, *TRAINING, "--definition", "bmp-r", *more, "--out", self.folder, **what_happens)
+        return self.run(
+            "audit", self.graph, *TRAINING, "--definition", "bmp-r", *more, "--out", self.folder, **what_happens
+        )
 
     def run(self, *arguments: object, **what_happens: Any) -> End:
         """Any command."""

@@ -11,7 +11,7 @@ from bmpaudit import Audit, AuditPlan, Graph, Pipeline, Runtime, Subject, Worksp
 from bmpaudit.auditing.plots import AuditPlots
 from bmpaudit.auditing.report_step import num_parts, report_files
 from bmpaudit.errors import InputError
-from bmpaudit.report.drawing import Picture
+from bmpaudit.report.drawing import Drawing
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import MLP, Training
 
@@ -43,8 +43,10 @@ def few_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_progress_moves_with_every_part(audited: Audit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     few_pictures(monkeypatch)
     done: list[int] = []
-    files = report_files(audited, ("svg",), num_threads=2, progress=done.append)
-    assert done == list(range(1, num_parts(audited, ("svg",)) + 1))
+    with Drawing(("svg",), 2) as drawing:
+        drawing.start()
+        files = report_files(audited, drawing, progress=done.append)
+    assert done == list(range(1, num_parts(audited, drawing) + 1))
     assert len(done) > 6
     texts = ["report.html", "tables.md", "tables.tex"]
     assert list(files) == [*texts, "figures/permutation_test.svg", "figures/posteriors.svg"]
@@ -52,16 +54,23 @@ def test_progress_moves_with_every_part(audited: Audit, monkeypatch: pytest.Monk
         write(tmp_path / "file")
         assert (tmp_path / "file").stat().st_size > 100, name
     done.clear()
-    assert list(report_files(audited, (), num_threads=1, progress=done.append)) == texts
-    assert done == list(range(1, num_parts(audited, ()) + 1))
+    with Drawing((), 2) as drawing:
+        assert list(report_files(audited, drawing, progress=done.append)) == texts
+    assert done == list(range(1, num_parts(audited, drawing) + 1))
 
 
-def test_every_picture_is_described_or_drawn(audited: Audit) -> None:
+def test_every_picture_can_be_drawn_by_another_process(audited: Audit) -> None:
     pictures = audited.plot.pictures()
     assert list(pictures) == audited.plot.names()
-    described = {name for name, each in pictures.items() if isinstance(each, Picture)}
-    assert {"roc", "exposure_by_class", "prior_against_epsilon", "joint_samples"} <= described
-    assert {"posteriors", "regions"}.isdisjoint(described)
+    with Drawing(("svg",), 2) as drawing, Drawing(("svg",), 0) as here:
+        drawing.start()
+        for each in (drawing, here):
+            each.draw(pictures)
+        for feeder in drawing._feeders:
+            feeder.result()
+        drawn = drawing.finish()
+        assert drawing._left == []
+        assert drawn == here.finish()
     figure = audited.plot.roc(width="two")
     assert figure.get_size_inches()[0] == 6.9
 

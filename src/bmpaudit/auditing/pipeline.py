@@ -28,9 +28,11 @@ from bmpaudit.auditing.stored import OWN_GRAPH, audit_files, priors_files, read_
 from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import STAGES, Stamp, Workspace
 from bmpaudit.build import build_id
+from bmpaudit.checks import thread_count
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import shared_folder_lock
 from bmpaudit.registry import UntrustedPart, untrusted
+from bmpaudit.report.drawing import Drawing
 from bmpaudit.report.picture_formats import DEFAULT_PICTURES, picture_formats
 from bmpaudit.samplers import Priors, check_memberships, draw_memberships, prior_probabilities
 from bmpaudit.shadow import ShadowRuns, ShadowStore, train_shadows
@@ -150,14 +152,18 @@ class Pipeline:
             InputError: if there is no such format.
         """
         formats = picture_formats(pictures)
-        audit, workspace = self.audit, self.workspace
+        workspace = self.workspace
         if workspace is None:
+            self.audit  # noqa: B018 - all that is left to do
             return None
-        stamp = self._stamp(plan_hash(self.plan), self._models)
-        if not self._is_reported(workspace, stamp, formats):
-            with self._timed("report"), self.runtime.progress("report", num_parts(audit, formats)) as progress:
-                files = report_files(audit, formats, num_threads=self.runtime.num_threads, progress=progress)
-                workspace.publish("report", stamp, files)
+        stamp = self._stamp(plan_hash(self.plan), self._models)  # trains, which keeps all cores busy
+        with Drawing(formats, thread_count(self.runtime.num_threads) - 1) as drawing:
+            if not self._is_reported(workspace, stamp, formats):
+                drawing.start()  # not all of the audit keeps more than one core busy
+            audit = self.audit
+            if not self._is_reported(workspace, stamp, formats):
+                with self._timed("report"), self.runtime.progress("report", num_parts(audit, drawing)) as progress:
+                    workspace.publish("report", stamp, report_files(audit, drawing, progress=progress))
         return workspace.report_path
 
     def _is_reported(self, workspace: Workspace, stamp: Stamp, formats: Collection[str]) -> bool:

@@ -46,47 +46,41 @@ class AuditPlots:
         self._audit = audit
         self._main = audit.attacks.main
 
-    def exposure(self, width: Width = "one") -> Figure:
+    @drawn
+    def exposure(self, width: Width = "one") -> Picture:
         """Members named from one released model against certainty, every release."""
-        from bmpaudit.report import figures
-
         findings = self._audit.findings
         curves = {release: each.exposure.exposure.members for release, each in findings.items()}
         main = self._audit.main_findings.exposure.exposure.members
         by_prior = dict(zip(main.precision.tolist(), main.by_prior.tolist(), strict=True))
-        return figures.exposure(curves, without_model=by_prior, width=width)
+        return Picture("exposure", {"curves": curves, "without_model": by_prior, "width": width})
 
-    def reliability(self, width: Width = "one") -> Figure:
+    @drawn
+    def reliability(self, width: Width = "one") -> Picture:
         """Stated against observed probabilities of membership, every release."""
-        from bmpaudit.report import figures
-
         diagrams = {release: each.exposure.reliability for release, each in self._audit.findings.items()}
-        return figures.reliability(diagrams, width=width)
+        return Picture("reliability", {"diagrams": diagrams, "width": width})
 
-    def posteriors(self, width: Width = "one") -> Figure:
+    @drawn
+    def posteriors(self, width: Width = "one") -> Picture:
         """Density of the headline's first ε, with what is proven where that is more than the sampling gives away."""
-        from bmpaudit.report import figures
-
         row = self._audit.headline[0]
-        return figures.posteriors(
-            {f"{row.name} ({row.definition})": self._main_posteriors()[row.definition]},
-            row.parameter,
-            floor=row.floor if np.isfinite(row.floor) else None,
-            lower_bound=row.proven if row.proven is not None and row.proven > row.floor else None,
-            width=width,
-        )
+        values = {
+            "posteriors": {f"{row.name} ({row.definition})": self._main_posteriors()[row.definition]},
+            "parameter": row.parameter,
+            "floor": row.floor if np.isfinite(row.floor) else None,
+            "lower_bound": row.proven if row.proven is not None and row.proven > row.floor else None,
+            "width": width,
+        }
+        return Picture("posteriors", values)
 
-    def variants(self, width: Width = "one") -> Figure:
+    @drawn
+    def variants(self, width: Width = "one") -> Picture:
         """The first one-parameter posterior of every variant of the attack."""
-        from bmpaudit.report import figures
-
         name = next(name for name, each in self._main_posteriors().items() if len(each.definition.parameters) == 1)
         labels = {variant.name: variant.short_label for variant in self._audit.attacks.variants}
-        return figures.posteriors(
-            {labels[variant]: posteriors[name] for variant, posteriors in self._audit.estimates.posteriors.items()},
-            panels=True,
-            width=width,
-        )
+        shown = {labels[variant]: row[name] for variant, row in self._audit.estimates.posteriors.items()}
+        return Picture("posteriors", {"posteriors": shown, "panels": True, "width": width})
 
     @drawn
     def joint_samples(self, width: Width = "one") -> Picture:
@@ -96,7 +90,8 @@ class AuditPlots:
         samples = {self._audit.attacks.variants[0].short_label: pairs}
         return Picture("joint_samples", {"samples": samples, "width": width})
 
-    def regions(self, width: Width = "two") -> Figure:
+    @drawn
+    def regions(self, width: Width = "two") -> Picture:
         """The region that the estimated (ε_L, ε_R) allows the nodes most at risk, with their errors."""
         from bmpaudit.report import figures
 
@@ -111,7 +106,7 @@ class AuditPlots:
             f"node {names[counts.node[k]]}": Region(float(counts.prior_odds[k]), left, right) for k in chosen.tolist()
         }
         kept = figures.ErrorRates.from_counts(counts.take(chosen))
-        return figures.regions(regions, observed=kept, width=width)
+        return Picture("regions", {"regions": regions, "observed": kept, "width": width})
 
     @drawn
     def prior_against_epsilon(self, width: Width = "one") -> Picture:
@@ -175,13 +170,9 @@ class AuditPlots:
             names += ["joint_samples", "regions"]
         return names
 
-    def pictures(self) -> dict[str, Picture | Callable[[], Figure]]:
-        """All of them, by name: described for any process to draw, or else what draws them in this one."""
-        return {name: self._described(getattr(self, name)) for name in self.names()}
-
-    def _described(self, draw: Callable[..., Figure]) -> Picture | Callable[[], Figure]:
-        describe = getattr(draw, "__wrapped__", None)
-        return draw if describe is None else describe(self)
+    def pictures(self) -> dict[str, Picture]:
+        """All of them, by name, for any process to draw."""
+        return {name: getattr(self, name).__wrapped__(self) for name in self.names()}
 
     def _main_posteriors(self) -> Mapping[str, Posterior]:
         return self._audit.estimates.posteriors[self._main]

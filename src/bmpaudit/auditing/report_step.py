@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -10,7 +10,6 @@ from pathlib import Path
 from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.page_data import PARTS, page_data
 from bmpaudit.auditing.tables import latex_table, markdown_table
-from bmpaudit.checks import thread_count
 from bmpaudit.interfaces import Progress
 from bmpaudit.report.drawing import Drawing
 from bmpaudit.report.page import render_page
@@ -18,20 +17,19 @@ from bmpaudit.report.page import render_page
 NUM_PAGE_PARTS = len(PARTS) + 2  # the data, the page itself, the tables
 
 
-def num_parts(audit: Audit, formats: Collection[str]) -> int:
+def num_parts(audit: Audit, drawing: Drawing) -> int:
     """How many parts a report has, by which its progress is counted."""
-    return NUM_PAGE_PARTS + (len(audit.plot.names()) if formats else 0)
+    return NUM_PAGE_PARTS + (len(audit.plot.names()) if drawing.formats else 0)
 
 
 def report_files(
-    audit: Audit, formats: Collection[str], *, num_threads: int | None = None, progress: Progress = lambda _: None
+    audit: Audit, drawing: Drawing, *, progress: Progress = lambda _: None
 ) -> dict[str, Callable[[Path], None]]:
     """What writes `report.html`, `tables.md`, `tables.tex` and the pictures.
 
     Args:
         audit: What is reported.
-        formats: Of the pictures; none are drawn if it is empty.
-        num_threads: How many processes may draw pictures, this one included; as many as there are cores if None.
+        drawing: Draws the pictures.
         progress: Called with the number of parts done.
     """
     num_done = count(1)
@@ -39,13 +37,12 @@ def report_files(
     def advance() -> None:
         progress(next(num_done))
 
-    pictures = audit.plot.pictures() if formats else {}
-    with Drawing(pictures, formats, thread_count(num_threads) - 1, advance) as drawing:
-        page = render_page(page_data(audit, advance))
-        advance()
-        texts = {"report.html": page, "tables.md": markdown_table(audit), "tables.tex": latex_table(audit)}
-        advance()
-        figures = drawing.finish()
+    drawing.draw(audit.plot.pictures() if drawing.formats else {}, advance)
+    page = render_page(page_data(audit, advance))
+    advance()
+    texts = {"report.html": page, "tables.md": markdown_table(audit), "tables.tex": latex_table(audit)}
+    advance()
+    figures = drawing.finish()
     contents = {name: text.encode() for name, text in texts.items()}
     contents |= {f"figures/{name}": content for name, content in figures.items()}
     return {name: partial(_write, content) for name, content in contents.items()}

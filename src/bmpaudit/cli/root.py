@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import sys
@@ -16,6 +17,9 @@ import click
 from bmpaudit.cli.commands import LazyGroup
 from bmpaudit.cli.terminal import accept_all_symbols, tell
 from bmpaudit.errors import DownloadError, InputError
+
+RARELY = (20_000, 20, 20)
+"""When Python looks for garbage in cycles: the libraries' many objects, which stay, make that slow."""
 
 
 class _Terminated(BaseException):
@@ -35,8 +39,11 @@ def main() -> None:
     """
     warnings.showwarning = _show_warning
     accept_all_symbols()
+    gc.set_threshold(*RARELY)
     with _ending_on_sigterm():
-        sys.exit(_run())
+        code = _run()
+    gc.freeze()  # nothing is searched for garbage once more at the end
+    sys.exit(code)
 
 
 def _run() -> int:

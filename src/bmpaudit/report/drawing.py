@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_HELPERS = 3  # each takes half a second to import matplotlib
+MOST_HELPERS = 3
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Picture:
 
     Attributes:
         function: Name of what draws it in `report.figures`.
-        values: Arguments of that function: arrays, numbers and texts, for which a helper needs no other code.
+        values: Arguments of that function.
     """
 
     function: str
@@ -41,87 +42,98 @@ class Picture:
 
 
 class Drawing:
-    """Draws pictures in helper processes while this process does something else, until `finish` draws with them.
+    """Helper processes that draw pictures while this process does something else.
 
-    A helper is a Python of its own that is sent plain values, so it does not matter which threads run here or whether
-    the user's script can be imported. A picture whose helper died is drawn here.
+    A helper is a Python of its own that is sent pickled values, so it does not matter which threads run here. A picture
+    that it cannot draw, because it died or because the values are of a class of the user's script, is drawn here.
 
     Args:
-        pictures: By name; those that are no `Picture` are drawn in this process.
-        formats: In which to render them.
-        num_helpers: How many other processes may draw.
-        advance: Called after each picture.
+        formats: In which to render pictures; without any nothing is drawn.
+        num_helpers: How many other processes draw.
     """
 
-    def __init__(
-        self,
-        pictures: Mapping[str, Picture | Callable[[], Figure]],
-        formats: Collection[str],
-        num_helpers: int,
-        advance: Callable[[], None],
-    ) -> None:
-        self._pictures, self._formats, self._advance = pictures, tuple(formats), advance
-        self._lock = threading.Lock()
-        self._files: dict[str, bytes] = {}
-        self._here = deque(name for name, each in pictures.items() if not isinstance(each, Picture))
-        self._anywhere = deque(name for name, each in pictures.items() if isinstance(each, Picture))
-        self._num_helpers = min(num_helpers, MOST_HELPERS, len(self._anywhere)) if sys.executable else 0
+    def __init__(self, formats: Collection[str], num_helpers: int) -> None:
+        self.formats = tuple(formats)
+        self._num_helpers = min(num_helpers, MOST_HELPERS) if self.formats and sys.executable else 0
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._threads = ThreadPoolExecutor(max(self._num_helpers, 1))
-        self._helpers: list[Future[None]] = []
+        self._threads = ThreadPoolExecutor(MOST_HELPERS)
+        self._feeders: list[Future[None]] = []
+        self._pictures: Mapping[str, Picture] = {}
+        self._waiting: deque[str] = deque()
+        self._left: list[str] = []
+        self._files: dict[str, bytes] = {}
+        self._lock = threading.Lock()
+        self._advance: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Drawing:
-        self._helpers = [self._threads.submit(self._help) for _ in range(self._num_helpers)]
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._anywhere.clear()
+        self._waiting.clear()
         for process in self._processes:
             process.kill()
         self._threads.shutdown()
+        for process in self._processes:
+            process.communicate()
+
+    def start(self) -> None:
+        """Starts the helpers, which take about a second of one core to import what they need."""
+        program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve()"
+        pipe = subprocess.PIPE
+        try:
+            while len(self._processes) < self._num_helpers:
+                command = [sys.executable, "-c", program]
+                process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)  # noqa: S603
+                self._processes.append(process)
+        except OSError:  # everything is drawn here
+            return
+
+    def draw(self, pictures: Mapping[str, Picture], advance: Callable[[], None] = lambda: None) -> None:
+        """Has the helpers draw pictures, each under its name; `advance` is called after each."""
+        self._pictures, self._advance = pictures, advance
+        self._waiting.extend(pictures)
+        self._feeders = [self._threads.submit(self._feed, process) for process in self._processes]
 
     def finish(self) -> dict[str, bytes]:
-        """Draws what is left; the content of all files, such as `roc.png`."""
-        while self._here or self._anywhere:
-            self._draw_next_here()
-        for helper in self._helpers:
-            helper.result()
-        while self._anywhere:  # what a helper that died gave back
-            self._draw_next_here()
+        """Draws beside the helpers until everything is done; the content of all files, such as `roc.png`."""
+        while name := self._next():
+            self._draw_here(name)
+        for feeder in self._feeders:
+            feeder.result()
+        for name in self._left:
+            self._draw_here(name)
         return dict(sorted(self._files.items()))
 
-    def _draw_next_here(self) -> None:
+    def _next(self) -> str | None:
+        with suppress(IndexError):
+            return self._waiting.popleft()
+        return None
+
+    def _draw_here(self, name: str) -> None:
         from bmpaudit.report.figures import render
 
-        try:
-            name = self._here.popleft() if self._here else self._anywhere.pop()
-        except IndexError:  # a helper was faster
-            return
-        picture = self._pictures[name]
-        self._keep(name, render(picture.draw() if isinstance(picture, Picture) else picture(), self._formats))
+        self._keep(name, render(self._pictures[name].draw(), self.formats))
 
-    def _help(self) -> None:
-        """Feeds one helper, in a thread."""
-        program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve()"
-        name = None
-        try:
-            pipe = subprocess.PIPE
-            command = [sys.executable, "-c", program]
-            with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:  # noqa: S603
-                self._processes.append(process)
-                assert process.stdin is not None  # noqa: S101
-                assert process.stdout is not None  # noqa: S101
-                while self._anywhere:
-                    name = self._anywhere.popleft()
-                    pickle.dump((self._pictures[name], self._formats), process.stdin)
-                    process.stdin.flush()
-                    self._keep(name, pickle.load(process.stdout))  # noqa: S301 - from our own process
-                    name = None
-        except (OSError, EOFError, pickle.UnpicklingError, IndexError):  # no process, a dead one, or nothing left
-            if name is not None:
-                self._anywhere.append(name)
+    def _feed(self, process: subprocess.Popen[bytes]) -> None:
+        """Sends pictures to one helper until there are none left."""
+        assert process.stdin is not None  # noqa: S101
+        assert process.stdout is not None  # noqa: S101
+        while name := self._next():
+            try:
+                pickle.dump(pickle.dumps((self._pictures[name], self.formats)), process.stdin)
+                process.stdin.flush()
+                files = pickle.load(process.stdout)  # noqa: S301 - from our own process
+            except (OSError, EOFError, pickle.UnpicklingError):  # a dead process
+                self._left.append(name)
+                return
+            except (pickle.PicklingError, AttributeError, TypeError):  # values that cannot be sent
+                files = None
+            if files is None:
+                self._left.append(name)
+            else:
+                self._keep(name, files)
 
     def _keep(self, name: str, files: Mapping[str, bytes]) -> None:
         with self._lock:
@@ -132,12 +144,18 @@ class Drawing:
 def serve() -> None:
     """Draws the pictures that come in on stdin, until it is closed: the main program of a helper."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits for us
+    from bmpaudit import estimation, proof  # noqa: F401 - what most pictures are made from, before the first comes
     from bmpaudit.report.figures import render
 
     while True:
         try:
-            picture, formats = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own process
+            sent = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own process
         except EOFError:
             return
-        pickle.dump(render(picture.draw(), formats), sys.stdout.buffer)
+        try:
+            picture, formats = pickle.loads(sent)  # noqa: S301 - likewise
+            files = render(picture.draw(), formats)
+        except Exception:  # the other process draws it, and tells what is wrong
+            files = None
+        pickle.dump(files, sys.stdout.buffer)
         sys.stdout.buffer.flush()
