@@ -16,7 +16,9 @@ from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / folder) for folder in ("reliability", "examples", "tests/estimation", "tests/faults")]
+sys.path[:0] = [
+    str(ROOT / folder) for folder in ("reliability", "examples", "tests", "tests/estimation", "tests/faults")
+]
 
 CHECKS = ("posteriors", "false_alarms", "bounds", "named_nodes", "kills", "fuzzing", "memory")
 PAGE = ROOT / "docs" / "reliability.md"

@@ -9,8 +9,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from faulty_audit import Commands, small_graph
+from faulty_audit import Commands
 from section import Section, table
+from small_graph import small_graph
 
 from bmpaudit.progress import progress_bar
 

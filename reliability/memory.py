@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from faulty_audit import small_graph
 from section import Section, table
+from small_graph import small_graph
 
 from bmpaudit.progress import progress_bar
 from bmpaudit.samplers import Uniform

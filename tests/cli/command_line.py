@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
 import pytest
 
-from bmpaudit import Graph, cli
+from bmpaudit import cli
 
 # What the installed script does: -P keeps the current folder from being searched for modules.
 SCRIPT = (sys.executable, "-P", "-c", "from bmpaudit.cli import main; main()")
@@ -24,15 +23,6 @@ SCRIPT = (sys.executable, "-P", "-c", "from bmpaudit.cli import main; main()")
 # Few models that learn by heart, two definitions with one parameter.
 TRAINING = ("--model", "mlp", "--hidden", 8, "--dropout", 0, "--epochs", 15, "--learning-rate", 0.1)
 FAST = (*TRAINING, *("--train-fraction", 0.4, "--definition", "bmp-r", "--definition", "mp"))
-NUM_NODES = 40
-
-
-def small_graph() -> Graph:
-    """Features that tell all nodes apart, and labels that have nothing to do with the edges."""
-    rng = np.random.default_rng(7)
-    pairs = rng.integers(0, NUM_NODES, size=(60, 2))
-    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
-    return Graph.from_edges(pairs, np.eye(NUM_NODES, dtype=np.float32), np.arange(NUM_NODES) % 3)
 
 
 @dataclass(frozen=True)

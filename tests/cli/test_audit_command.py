@@ -11,7 +11,8 @@ from typing import Any
 import click
 import numpy as np
 import pytest
-from command_line import FAST, TRAINING, contents, one_line, run_here, run_well, run_wrong, small_graph
+from command_line import FAST, TRAINING, contents, one_line, run_here, run_well, run_wrong
+from small_graph import small_graph
 
 from bmpaudit import AuditPlan, cli, datasets
 from bmpaudit.auditing.plan_file import read_plan

@@ -10,7 +10,8 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from command_line import TRAINING, contents, run_here, run_well, run_wrong, small_graph
+from command_line import TRAINING, contents, run_here, run_well, run_wrong
+from small_graph import small_graph
 
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.plain import to_json

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 import tomli_w
-from command_line import FAST, one_line, run_here, run_script, run_well, run_wrong, small_graph
+from command_line import FAST, one_line, run_here, run_script, run_well, run_wrong
+from small_graph import small_graph
 
 from bmpaudit.auditing.run import audit
 from bmpaudit.registry import KINDS

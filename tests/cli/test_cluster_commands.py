@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import FAST, TRAINING, contents, run_here, run_well, small_graph, start_script
+from command_line import FAST, TRAINING, contents, run_here, run_well, start_script
+from small_graph import small_graph
 
 SHADOWS = 80
 TRAINED = (*TRAINING, "--train-fraction", 0.4, "--shadows", SHADOWS, "--quiet")

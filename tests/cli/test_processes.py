@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import TRAINING, contents, run_here, run_script, run_well, small_graph, start_script
+from command_line import TRAINING, contents, run_here, run_script, run_well, start_script
+from small_graph import small_graph
 
 # Enough work to be stopped in the middle, on however fast a machine; and so little that it is finished in seconds.
 SLOW = ("--model", "mlp", "--epochs", 400, "--shadows", 1200, "--threads", 1, "--quiet")

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import TRAINING, contents, run_well, run_wrong, small_graph
+from command_line import TRAINING, contents, run_well, run_wrong
+from small_graph import small_graph
 
 from bmpaudit.samplers import Uniform, draw_memberships
 

@@ -8,24 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from bmpaudit import Graph
-
-NUM_NODES = 40
 TRAINING = (
     *("--model", "mlp", "--hidden", 8, "--dropout", 0, "--epochs", 15, "--learning-rate", 0.1),
     *("--shadows", 100, "--threads", 2, "--quiet"),
 )
 DEFINITION = ("--definition", "bmp-r")
-
-
-def small_graph() -> Graph:
-    """Features that tell all nodes apart, and labels that have nothing to do with the edges."""
-    rng = np.random.default_rng(7)
-    pairs = rng.integers(0, NUM_NODES, size=(60, 2))
-    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
-    return Graph.from_edges(pairs, np.eye(NUM_NODES, dtype=np.float32), np.arange(NUM_NODES) % 3)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faulty_audit import TRAINING, Commands, End, small_graph
+from faulty_audit import TRAINING, Commands, End
+from small_graph import small_graph
 
 Undisturbed = tuple[End, dict[str, bytes]]
 

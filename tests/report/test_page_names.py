@@ -8,7 +8,8 @@ import sample_page
 from page_browser import Browser
 from test_audit_page import PLAN, hostile_graph
 
-from bmpaudit import audit
+from bmpaudit import audit, compare
+from bmpaudit.auditing.compare_report import write_comparison
 from bmpaudit.characters import visible
 
 OVERRIDE = "\u202egnp.exe"  # what follows would be written from right to left
@@ -36,3 +37,19 @@ def test_such_names_change_nothing_around_them(browser: Browser, tmp_path: Path)
         assert len(shown) < 500
     assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
     assert browser.console() == []
+
+
+def test_nor_do_they_on_the_page_of_a_comparison(browser: Browser, tmp_path: Path) -> None:
+    graph = hostile_graph(NAMES, (OVERRIDE, LONG, CONTROL))
+    folders = [tmp_path / "<b>bold<b>", tmp_path / "a" / OVERRIDE]
+    for folder, seed in zip(folders, (1, 2), strict=True):
+        audit(graph, PLAN.replace(seed=seed, definitions="bmp-r"), folder=folder, pictures="none")
+    page = write_comparison(compare(folders), tmp_path / "comparison")
+    browser.driver.get(page.as_uri())
+    assert browser.console() == []
+    assert browser.requests() == [page.as_uri()]
+    assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
+    shown = browser.text("body")
+    assert "<b>bold<b>" in shown
+    assert OVERRIDE not in shown
+    assert visible(OVERRIDE) in shown

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
+from small_graph import small_graph
 
-from bmpaudit import Audit, AuditPlan, Graph, Pipeline, Runtime, Subject, Workspace, audit
+from bmpaudit import Audit, AuditPlan, Pipeline, Runtime, Subject, Workspace, audit
 from bmpaudit.auditing.plots import AuditPlots
 from bmpaudit.auditing.report_step import num_parts, report_files
 from bmpaudit.errors import InputError
@@ -23,12 +23,6 @@ PLAN = AuditPlan(
     releases=("clean",),
     definitions=("bmp-r", "bmp"),
 )
-
-
-def small_graph() -> Graph:
-    rng = np.random.default_rng(3)
-    pairs = np.unique(np.sort(rng.integers(0, 40, size=(60, 2)), axis=1), axis=0)
-    return Graph.from_edges(pairs[pairs[:, 0] != pairs[:, 1]], np.eye(40, dtype=np.float32), np.arange(40) % 3)
 
 
 @pytest.fixture(scope="module")
