@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from small_audit import QUIET, leaky_graph, small_plan
 
@@ -64,3 +65,11 @@ def test_a_graph_smaller_than_a_rehearsal_is_taken_as_it_is(monkeypatch: pytest.
     monkeypatch.setattr(cost, "_induced", induced)
     audit_cost(Subject(leaky_graph(), "", small_plan()), QUIET)
     assert sizes == [48, 48]
+
+
+def test_rehearsed_nodes_are_neighbours_of_each_other() -> None:
+    star = [(3, node) for node in (0, 5, 8, 9)]
+    graph = Graph.from_edges([*star, (9, 7), (1, 2)], np.ones((10, 1), dtype=np.float32), np.arange(10) % 2)
+    assert cost._together(graph, 5).tolist() == [0, 3, 5, 8, 9]
+    assert cost._together(graph, 6).tolist() == [0, 3, 5, 7, 8, 9]
+    assert cost._together(graph, 8).tolist() == [0, 1, 2, 3, 5, 7, 8, 9]

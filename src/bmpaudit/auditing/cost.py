@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse.csgraph import breadth_first_order
 
-from bmpaudit.arrays import Floats
+from bmpaudit.arrays import Floats, Ints
 from bmpaudit.auditing.attack_step import MOST_PERMUTED
 from bmpaudit.auditing.pipeline import PRIOR_SECONDS, Pipeline
 from bmpaudit.auditing.runtime import Runtime
@@ -106,7 +107,7 @@ def _rehearse(
     """Times the steps after training on some of the nodes and on made-up models."""
     rng = np.random.default_rng(subject.plan.seed)
     num_nodes, num_models = min(size[0], subject.graph.num_nodes), min(size[1], subject.plan.shadows)
-    nodes = np.sort(rng.choice(subject.graph.num_nodes, num_nodes, replace=False))
+    nodes = _together(subject.graph, num_nodes)
     graph, prob = _induced(subject.graph, nodes), prior_prob[nodes]
     plan = subject.plan.replace(shadows=num_models)
     is_member = rng.random((num_models, num_nodes)) < prob
@@ -121,7 +122,14 @@ def _rehearse(
     return _Rehearsal(num_nodes, num_models, pipeline.timings)
 
 
-def _induced(graph: Graph, nodes: np.ndarray) -> Graph:
+def _together(graph: Graph, num_nodes: int) -> Ints:
+    """Nodes around the one with most neighbours: at random, hardly any would have one, and attacks would do less."""
+    reached = breadth_first_order(graph.adjacency, np.argmax(graph.degrees), return_predecessors=False)
+    others = np.setdiff1d(np.arange(graph.num_nodes), reached)
+    return np.sort(np.concatenate([reached, others])[:num_nodes])
+
+
+def _induced(graph: Graph, nodes: Ints) -> Graph:
     return Graph.from_scipy(graph.adjacency[nodes][:, nodes], graph.features[nodes], graph.labels[nodes])
 
 
