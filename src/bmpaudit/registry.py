@@ -63,6 +63,11 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         "shadow.releases",
         ("clean", "clean:Clean", "the model as it was trained"),
         ("noisy", "noisy:NoisyLastLayer", "Gaussian noise on the parameters of the last layer"),
+        ("noisy-outputs", "noisy_outputs:NoisyOutputs", "Gaussian noise on the logits, anew for each answer"),
+        ("rounded", "rounded:Rounded", "probabilities rounded to a few decimal places"),
+        ("temperature", "temperature:Temperature", "logits divided by a temperature"),
+        ("top", "top:TopClasses", "probabilities of the likeliest classes only"),
+        ("label-only", "label_only:LabelOnly", "the predicted class and nothing else"),
     ),
     QUERY: _entries(
         "shadow.queries",
@@ -77,6 +82,7 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         ("gaussian", "gaussian:Gaussian", "a normal fit per node and hypothesis (Algorithm 2)"),
         ("student", "student:Student", "all queries and the neighbours, a Student t fit with a learnt prior"),
         ("rmia", "rmia:RMIA", "confidence ratio against those of other nodes (Zarifzadeh et al. 2024)"),
+        ("right-or-wrong", "right_or_wrong:RightOrWrong", "how often other models are as right; for released labels"),
         ("base", "base_attack:Base", "confidence against its mean over models (Lassila et al. 2025)"),
     ),
     RULE: _entries(

@@ -11,6 +11,7 @@ from bmpaudit.attack.node_mia import node_mia, split_mia
 from bmpaudit.attack.not_auditable import NotAuditable
 from bmpaudit.attack.performance import AttackPerformance, RocCurve, attack_performance
 from bmpaudit.attack.permutation_test import PermutationTest, permutation_test
+from bmpaudit.attack.right_or_wrong import RightOrWrong
 from bmpaudit.attack.rmia import RMIA
 from bmpaudit.attack.rules import RuleErrors, RuleName, Strong, Weak
 from bmpaudit.attack.scores import ChallengeScores, Scores
@@ -31,6 +32,7 @@ __all__ = [
     "Gaussian",
     "NotAuditable",
     "PermutationTest",
+    "RightOrWrong",
     "RocCurve",
     "RuleErrors",
     "RuleName",

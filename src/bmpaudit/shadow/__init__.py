@@ -9,7 +9,16 @@ from bmpaudit.shadow.plan import ShadowPlan, View
 from bmpaudit.shadow.pool import train_shadows
 from bmpaudit.shadow.queries import FullEdges, NoEdges
 from bmpaudit.shadow.ranges import train_range
-from bmpaudit.shadow.releases import Clean, NoisyLastLayer, OutputRelease
+from bmpaudit.shadow.releases import (
+    Clean,
+    LabelOnly,
+    NoisyLastLayer,
+    NoisyOutputs,
+    OutputRelease,
+    Rounded,
+    Temperature,
+    TopClasses,
+)
 from bmpaudit.shadow.runs import ProbabilitiesConvertedWarning, ShadowRuns
 from bmpaudit.shadow.store import ShadowStore
 
@@ -20,14 +29,19 @@ __all__ = [
     "Clean",
     "Cost",
     "FullEdges",
+    "LabelOnly",
     "ModelState",
     "NoEdges",
     "NoisyLastLayer",
+    "NoisyOutputs",
     "OutputRelease",
     "ProbabilitiesConvertedWarning",
+    "Rounded",
     "ShadowPlan",
     "ShadowRuns",
     "ShadowStore",
+    "Temperature",
+    "TopClasses",
     "TorchModel",
     "TrainedElsewhere",
     "Training",
