@@ -45,10 +45,13 @@ class NeighbourMeans:
                 table.share(folder)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without tables that only this process can read."""
-        kept = self._kept.items()
-        is_shared = {query: not isinstance(table, ScratchTable) or table.is_shared for query, (_, table) in kept}
-        return {"_statistics": self._statistics, "_kept": {query: each for query, each in kept if is_shared[query]}}
+        """Without tables that only this process can read, or that nobody will ask for."""
+        kept = {
+            query: (graph, table)
+            for query, (graph, table) in self._kept.items()
+            if query in self._statistics and not (isinstance(table, ScratchTable) and not table.is_shared)
+        }
+        return {"_statistics": self._statistics, "_kept": kept}
 
     def get(self, query: str, graph: Graph, num_threads: int) -> FloatTable:
         """The means under one query, shape (J, N)."""
