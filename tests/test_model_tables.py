@@ -1,6 +1,8 @@
 """Tables that are not in memory read as arrays do, and blocks cover everything once."""
 
+import gc
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 import zarr
 
 from bmpaudit import tables
+from bmpaudit.files import is_ours
 from bmpaudit.shadow.stored_table import StoredTable
 from bmpaudit.tables import (
     NODES_PER_CHUNK,
@@ -109,6 +112,38 @@ def test_a_temporary_file_goes_with_its_last_table() -> None:
     del part
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(number)
+
+
+def test_a_temporary_file_is_shared_by_its_path(tmp_path: Path) -> None:
+    scratch = ScratchTable(*SHAPE)
+    values = np.random.default_rng(0).normal(size=SHAPE).astype(np.float32)
+    scratch[:, :] = values
+    with pytest.raises(TypeError, match="not shared"):
+        pickle.dumps(scratch)
+    part = scratch.take(slice(1, 3))
+    scratch.share(tmp_path)
+    (path,) = tmp_path.iterdir()
+    assert is_ours(path.name)
+    scratch.share(tmp_path)
+    assert list(tmp_path.iterdir()) == [path]
+    assert part.is_shared
+    elsewhere = pickle.loads(pickle.dumps(scratch))
+    for table in (scratch, elsewhere):
+        np.testing.assert_array_equal(table[:], values)
+    np.testing.assert_array_equal(part[:], values[1:3])
+    del elsewhere  # which is not its owner
+    assert path.exists()
+    path.unlink()  # as whoever takes the folder's lock does with leftovers
+    scratch.share(tmp_path)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(scratch))[:], values)
+    if not os.fork():
+        del scratch, part
+        os._exit(0)
+    os.wait()
+    assert len(list(tmp_path.iterdir())) == 1
+    del scratch, part
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_small_tables_are_arrays(monkeypatch: pytest.MonkeyPatch) -> None:

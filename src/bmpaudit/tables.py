@@ -7,10 +7,14 @@ way: `table[:, nodes]` is an array with one row per model.
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 import tempfile
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -120,30 +124,67 @@ def _bits_at(octets: npt.NDArray[np.uint8], nodes: Ints) -> Flags:
 
 
 class _TemporaryFile:
-    """A file without a name, closed with its last user."""
+    """A file that goes with its last user: without a name, until it is shared with other processes."""
 
     def __init__(self) -> None:
         with tempfile.TemporaryFile(prefix="bmpaudit-") as file:
-            self._number = os.dup(file.fileno())
+            self._number: int | None = os.dup(file.fileno())
+        self.path: Path | None = None
+
+    def __getstate__(self) -> Path:
+        if self.path is None:
+            raise TypeError("a temporary file that is not shared cannot be sent")
+        return self.path
+
+    def __setstate__(self, path: Path) -> None:
+        self.path, self._number = path, None  # opened when it is read: not every worker can
 
     def __del__(self) -> None:
-        os.close(self._number)
+        if self._number is not None:
+            os.close(self._number)
+
+    @property
+    def number(self) -> int:
+        """Of the open file."""
+        if self._number is None:
+            assert self.path is not None  # noqa: S101 - it was sent
+            self._number = os.open(self.path, os.O_RDONLY)
+        return self._number
+
+    def share(self, folder: Path) -> None:
+        """Moves the content to a file in a folder, of a name by which it is removed if this process is killed."""
+        if self.path is not None and self.path.exists():
+            return
+        path = folder.resolve() / f".scratch.partial-{secrets.token_hex(4)}"
+        weakref.finalize(self, _remove, path, os.getpid())
+        with path.open("xb") as file, os.fdopen(os.dup(self.number), "rb") as content:
+            content.seek(0)
+            shutil.copyfileobj(content, file, 2**24)
+            file.flush()
+            os.fsync(file.fileno())
+        os.close(self.number)
+        self.path, self._number = path, os.open(path, os.O_RDWR)
 
     def write(self, values: Floats32, offset: int) -> None:
         """Writes an array whose numbers lie together."""
         left = values.reshape(-1).view(np.uint8).data
         while left:
-            written = os.pwrite(self._number, left, offset)
+            written = os.pwrite(self.number, left, offset)
             left, offset = left[written:], offset + written
 
     def read(self, values: Floats32, offset: int) -> None:
         """Fills an array whose numbers lie together."""
         left = values.reshape(-1).view(np.uint8).data
         while left:
-            num_read = os.preadv(self._number, [left], offset)
+            num_read = os.preadv(self.number, [left], offset)
             if not num_read:
                 raise EOFError("a part of a temporary table was not written")
             left, offset = left[num_read:], offset + num_read
+
+
+def _remove(path: Path, owner: int) -> None:
+    if os.getpid() == owner:  # and not in a fork of it
+        path.unlink(missing_ok=True)
 
 
 class ScratchTable(LazyTable[np.float32]):
@@ -163,6 +204,15 @@ class ScratchTable(LazyTable[np.float32]):
         super().__init__(num_models, num_nodes)
         self._num_models = num_models
         self._file = _TemporaryFile()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes can read it."""
+        return self._file.path is not None
+
+    def share(self, folder: Path) -> None:
+        """Moves the file to a folder, where other processes can read it; they are sent its path."""
+        self._file.share(folder)
 
     def __setitem__(self, key: tuple[slice, slice], values: npt.NDArray[Any]) -> None:
         """Writes a block: a slice of rows and a slice of nodes without step."""

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from bmpaudit.arrays import Flags, Floats, Ints
+from bmpaudit.attack.counting import CountErrors, Scored, count_errors
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.inputs import check_fitting_models, prior_probs
 from bmpaudit.attack.not_auditable import NotAuditable, can_be_attacked, with_certain_priors
 from bmpaudit.attack.rules import RuleErrors, log_prior_odds
 from bmpaudit.attack.scores import ChallengeScores
-from bmpaudit.attack.scoring import Scored, count_errors
 from bmpaudit.attack.settings import DEFAULT_SETTINGS, DecisionSettings
 from bmpaudit.checks import thread_count
 from bmpaudit.errors import InputError
@@ -126,22 +125,8 @@ def challenge(
     keep = np.zeros(0, dtype=np.int64)
     if with_scores:
         keep = thinned(len(nodes), models.num_models, most_scores)
-    count = count_errors
-    if executor is not None:
-        from bmpaudit.attack.on_workers import count_errors_on  # which needs Zarr
-
-        count = partial(count_errors_on, executor)
-    scored = count(
-        attack,
-        rules,
-        models,
-        fitting,
-        log_odds,
-        settings.threshold,
-        num_threads=thread_count(num_threads),
-        keep=keep,
-        progress=progress,
-    )
+    job = CountErrors(attack, models, fitting, rules, log_odds, settings.threshold, keep)
+    scored = count_errors(job, num_threads=thread_count(num_threads), executor=executor, progress=progress)
     reasons = with_certain_priors(scored.not_auditable, nodes, prior, models.node_names)
     is_scored = can_be_attacked(nodes, reasons)
     is_counted = is_scored | (settings.unfittable == "non-member")

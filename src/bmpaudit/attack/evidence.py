@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
@@ -199,8 +200,8 @@ class Evidence:
         return withheld
 
     def without_results(self) -> Evidence:
-        """The same models without anything that was worked out about them, to be sent to another process."""
-        return self._with(get_args(Scope), _whole=self._whole.without_results())
+        """The same models without what attacks have worked out about them, to be sent to another process."""
+        return self._with(get_args(Scope))
 
     def at_targets(self, values: npt.NDArray[Scalar] | LazyTable[Scalar]) -> npt.NDArray[Scalar]:
         """The columns of the nodes to score, from shape (J, N) to (J, K); not copied if these are all nodes."""
@@ -215,6 +216,15 @@ class Evidence:
         if self.graph is None:
             raise InputError("a graph is needed to look at neighbours, got none")
         return take_rows(self._whole.get(query, self.graph, num_threads), self._rows)
+
+    def share_neighbour_means(self) -> None:
+        """Lets processes that read the statistics from a folder read the means that there are so far, too."""
+        self._whole.share()
+
+    @property
+    def folders(self) -> set[Path]:
+        """Folders that the statistics are read from."""
+        return self._whole.folders
 
     def kept(self, scope: Scope, key: Hashable, make: Callable[[], Value]) -> Value:
         """What an attack has worked out, made when it is first asked for.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bmpaudit import _native
-from bmpaudit.tables import FloatTable, model_blocks, new_table
+from bmpaudit.tables import FloatTable, ScratchTable, model_blocks, new_table
 
 if TYPE_CHECKING:
     from bmpaudit.graph import Graph
@@ -30,9 +31,27 @@ class NeighbourMeans:
         """J."""
         return len(next(iter(self._statistics.values())))
 
-    def without_results(self) -> NeighbourMeans:
-        """The same statistics, of which nothing is worked out yet."""
-        return NeighbourMeans(self._statistics, {})
+    @property
+    def folders(self) -> set[Path]:
+        """Folders that the statistics are read from."""
+        found = (getattr(table, "folder", None) for table in self._statistics.values())
+        return {folder for folder in found if isinstance(folder, Path)}
+
+    def share(self) -> None:
+        """Moves tables from temporary files to the folder that the statistics are read from, if they are."""
+        for query, (_, table) in self._kept.items():
+            folder = getattr(self._statistics.get(query), "folder", None)
+            if isinstance(table, ScratchTable) and isinstance(folder, Path):
+                table.share(folder)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without tables that only this process can read, or that nobody will ask for."""
+        kept = {
+            query: (graph, table)
+            for query, (graph, table) in self._kept.items()
+            if query in self._statistics and not (isinstance(table, ScratchTable) and not table.is_shared)
+        }
+        return {"_statistics": self._statistics, "_kept": kept}
 
     def get(self, query: str, graph: Graph, num_threads: int) -> FloatTable:
         """The means under one query, shape (J, N)."""

@@ -1,121 +1,72 @@
-"""Counting the errors of an attack on the workers of an executor, a block of nodes each."""
+"""Blocks of nodes on the workers of an executor."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-import numpy as np
-
-from bmpaudit.arrays import Floats, Ints
-from bmpaudit.attack.evidence import Evidence
-from bmpaudit.attack.rules import RuleErrors
-from bmpaudit.attack.scoring import Scored, count_errors
+from bmpaudit.attack.blocks import Answer, BlockJob
 from bmpaudit.executors import crew_of
 from bmpaudit.shadow.coordinator import marked
-from bmpaudit.shadow.stored_table import StoredTable
-from bmpaudit.tables import node_blocks
 
-if TYPE_CHECKING:
-    from bmpaudit.interfaces import Attack, DecisionRule, Progress
+AHEAD = 3
+"""Blocks per worker that may be done before the first that is not: their answers wait in memory."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Job:
-    """The arguments of `count_errors`, and files that a worker must see to be able to read the models."""
+class _Sent:
+    """A job, and files that a worker must see to be able to read the models."""
 
-    attack: Attack
-    rules: Mapping[str, DecisionRule]
-    models: Evidence
-    fitting: Evidence | None
-    log_prior_odds: Floats
-    threshold: float
-    keep: Ints
+    job: BlockJob[Any]
     marks: tuple[Path, ...]
 
-    def count(self, block: slice, num_threads: int) -> Scored:
-        """Counts the errors on some of the targets."""
-        nodes = self.models.nodes[block]
-        first, last = np.searchsorted(self.keep, (block.start, block.stop))
-        return count_errors(
-            self.attack,
-            self.rules,
-            self.models.about(nodes),
-            None if self.fitting is None else self.fitting.about(nodes),
-            self.log_prior_odds[block],
-            self.threshold,
-            num_threads=num_threads,
-            keep=self.keep[first:last] - block.start,
-            progress=lambda _: None,
-        )
 
-
-def _count_block(job: _Job, block: slice) -> Scored | None:
+def _run_block(sent: _Sent, block: slice) -> Any:
     """None if this worker cannot read the models."""
-    return job.count(block, num_threads=1) if all(mark.exists() for mark in job.marks) else None
+    return sent.job.run(block, 1, lambda _: None) if all(mark.exists() for mark in sent.marks) else None
 
 
-def count_errors_on(
-    executor: Executor,
-    attack: Attack,
-    rules: Mapping[str, DecisionRule],
-    models: Evidence,
-    fitting: Evidence | None,
-    log_prior_odds: Floats,
-    threshold: float,
-    *,
-    num_threads: int,
-    keep: Ints,
-    progress: Progress,
-) -> Scored:
-    """As `count_errors`, with the same blocks of nodes and so the same result, on workers of one thread each.
+def run_on_workers(
+    executor: Executor, job: BlockJob[Answer], blocks: Sequence[slice], num_threads: int
+) -> Iterator[tuple[slice, Answer]]:
+    """Does blocks on workers of one thread each, and yields the answers in the order of the blocks.
 
     Models that are held in memory are sent to each worker once; others are read from the store, and a block of a worker
-    that does not share it is counted here. What fits into a single block is counted here, too.
+    that does not share it is done here.
     """
-    num_nodes = len(models.nodes)
-    num_models = models.num_models + (0 if fitting is None else fitting.num_models)
-    blocks = deque(node_blocks(num_nodes, num_models))
-    arguments = (attack, rules, models, fitting, log_prior_odds, threshold)
-    if len(blocks) == 1:
-        return count_errors(*arguments, num_threads=num_threads, keep=keep, progress=progress)
-    kept = np.empty((models.num_models, len(keep)))
-    totals = {name: RuleErrors(*np.zeros((2, num_nodes), dtype=np.int64)) for name in rules}
-    reasons, num_done = {}, 0
-    with _seen_by_workers(models, fitting) as marks:
-        job = _Job(
-            attack,
-            rules,
-            models.without_results(),
-            None if fitting is None else fitting.without_results(),
-            log_prior_odds,
-            threshold,
-            keep,
-            marks,
-        )
-        for block, answer in crew_of(executor).run(_count_block, job, blocks):
-            scored = answer or job.count(block, num_threads)
-            first, last = np.searchsorted(keep, (block.start, block.stop))
-            kept[:, first:last] = scored.log_likelihood_ratio
-            for name, made in scored.errors.items():
-                totals[name].false_positives[block] = made.false_positives
-                totals[name].false_negatives[block] = made.false_negatives
-            reasons[block.start] = scored.not_auditable
-            num_done += block.stop - block.start
-            progress(num_done)
-    return Scored(totals, tuple(reason for start in sorted(reasons) for reason in reasons[start]), kept)
+    crew = crew_of(executor)
+    to_yield, to_send = deque(blocks), deque(blocks)
+    tasks: deque[slice] = deque()
+    answers: dict[int, Answer | None] = {}
+
+    def send() -> None:
+        while to_send and len(to_yield) - len(to_send) < AHEAD * crew.width:
+            tasks.append(to_send.popleft())
+
+    with _sent_to_workers(job) as sent:
+        send()
+        for done, answer in crew.run(_run_block, sent, tasks):
+            answers[done.start] = answer
+            while to_yield and to_yield[0].start in answers:
+                block = to_yield.popleft()
+                made = answers.pop(block.start)
+                yield block, job.run(block, num_threads, lambda _: None) if made is None else made
+            send()
 
 
 @contextmanager
-def _seen_by_workers(models: Evidence, fitting: Evidence | None) -> Iterator[tuple[Path, ...]]:
+def _sent_to_workers(job: BlockJob[Any]) -> Iterator[_Sent]:
     """Marks the folders from which workers have to read."""
-    tables = [*models.statistics.values(), *(() if fitting is None else fitting.statistics.values())]
-    stored = [table.folder for table in tables if isinstance(table, StoredTable)]
-    folders = {folder.resolve() for folder in stored if isinstance(folder, Path)}
+    fitting = None if job.fitting is None else job.fitting.without_results()
+    sent = replace(job, models=job.models.without_results(), fitting=fitting)
+    evidence = [sent.models, *([] if fitting is None else [fitting])]
+    for each in evidence:
+        each.share_neighbour_means()
+    folders = {folder.resolve() for each in evidence for folder in each.folders}
     with ExitStack() as stack:
-        yield tuple(folder / stack.enter_context(marked(folder)) for folder in sorted(folders))
+        yield _Sent(sent, tuple(folder / stack.enter_context(marked(folder)) for folder in sorted(folders)))

@@ -8,19 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from bmpaudit.attack import ErrorCounts
-from bmpaudit.auditing.attack_step import Attacks
+from bmpaudit.auditing.attack_step import HALF, Attacks
 from bmpaudit.auditing.plan import AuditPlan
+from bmpaudit.auditing.posteriors import PosteriorJob, Task, run_posteriors
 from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.workspace import Workspace
-from bmpaudit.errors import InputError, UntrustedCodeError
-from bmpaudit.estimation import Influence, NodeLeakage, Posterior, estimate, node_leakage
+from bmpaudit.errors import InputError
+from bmpaudit.estimation import Influence, NodeLeakage, Posterior, node_leakage
 from bmpaudit.estimation.steps import PARTS
-from bmpaudit.interfaces import Progress
 
-JOINT_COST = 10.0  # of a posterior of two parameters, against one
 SIDES = ("epsilon_right", "epsilon_left")
 
 
@@ -59,87 +55,53 @@ def headline_parameters(posteriors: Mapping[str, Posterior]) -> list[tuple[str, 
     return sorted(places.values(), key=lambda place: SIDES.index(place[1]) if place[1] in SIDES else len(SIDES))
 
 
-def estimation_tasks(plan: AuditPlan, attacks: Attacks) -> list[tuple[str, str]]:
-    """Variant and definition of every posterior.
+def estimation_tasks(plan: AuditPlan, attacks: Attacks) -> list[Task]:
+    """Every posterior of an audit; with half of the models, those of the main variant that have one parameter.
 
     Two parameters at once take ten times as long as one: only the main variant has them.
     """
+    has_one = {name: len(part.parameters) == 1 for name, part in plan.definitions_by_name.items()}
+    halves = [Task(HALF, name) for name in has_one if has_one[name] and attacks.half_counts is not None]
     return [
-        (variant, definition)
+        Task(variant, definition)
         for variant in attacks.counts
-        for definition, part in plan.definitions_by_name.items()
-        if variant == attacks.main or len(part.parameters) == 1
-    ]
+        for definition in has_one
+        if variant == attacks.main or has_one[definition]
+    ] + halves
 
 
 def run_estimates(plan: AuditPlan, attacks: Attacks, runtime: Runtime) -> Estimates:
     """Estimates every definition for every variant, and what stands beside it."""
-    tasks = estimation_tasks(plan, attacks)
-    posteriors: dict[str, dict[str, Posterior]] = {name: {} for name in attacks.counts}
-    reasons = []
+    half = {} if attacks.half_counts is None else {HALF: attacks.half_counts}
     with runtime.progress("posteriors, ‰", PARTS) as progress:
-        for (variant, definition), part in zip(tasks, _parts(plan, tasks, progress), strict=True):
-            try:
-                posteriors[variant][definition] = estimate_one(
-                    plan, attacks.counts[variant], plan.definitions_by_name[definition], runtime, part
-                )
-            except UntrustedCodeError:
-                raise
-            except InputError as reason:  # what is proven and exposed does not depend on it
-                reasons.append(f"{definition} of {variant} could not be estimated: {reason}")
-            part(PARTS)
+        job = PosteriorJob(plan, {**attacks.counts, **half})
+        made = run_posteriors(job, estimation_tasks(plan, attacks), runtime, progress)
+    posteriors: dict[str, dict[str, Posterior]] = {name: {} for name in job.counts}
+    reasons = []
+    for task, posterior in made.items():
+        if isinstance(posterior, str):  # what is proven and exposed does not depend on it
+            whose = "half of the models" if task.variant == HALF else task.variant
+            reasons.append(f"{task.definition} of {whose} could not be estimated: {posterior}")
+        else:
+            posteriors[task.variant][task.definition] = posterior
+    of_half = posteriors.pop(HALF, {})
     main = posteriors[attacks.main]
     if not main:
         raise InputError(reasons[0])
-    influences = {
-        (definition, parameter): main[definition].influence(parameter)
-        for definition, parameter in headline_parameters(main)
-    }
+    headline = headline_parameters(main)
     return Estimates(
         posteriors=posteriors,
         leakage=_leakage(plan, attacks, runtime),
-        influences=influences,
-        half_medians=_half_medians(plan, attacks, main, runtime),
+        influences={
+            (definition, parameter): main[definition].influence(parameter) for definition, parameter in headline
+        },
+        half_medians={
+            (definition, parameter): float(of_half[definition].quantile(0.5, parameter))
+            for definition, parameter in headline
+            if definition in of_half
+        },
         not_estimated=tuple(reasons),
     )
-
-
-def _parts(plan: AuditPlan, tasks: list[tuple[str, str]], progress: Progress) -> list[Progress]:
-    """The progress of each task as a part of all, by how long they take."""
-    costs = [JOINT_COST ** (len(plan.definitions_by_name[name].parameters) - 1) for _, name in tasks]
-    ends = np.cumsum(costs) / sum(costs)
-    return [
-        partial(lambda done, start, share: progress(int(PARTS * start + share * done)), start=end - share, share=share)
-        for end, share in zip(ends.tolist(), (cost / sum(costs) for cost in costs), strict=True)
-    ]
-
-
-def estimate_one(
-    plan: AuditPlan, counts: ErrorCounts, definition: Any, runtime: Runtime, progress: Progress = lambda _: None
-) -> Posterior:
-    """The posterior of one definition from the errors of one variant."""
-    return estimate(
-        counts,
-        definition,
-        prior=plan.epsilon_prior,
-        strength=plan.strength,
-        num_threads=runtime.num_threads,
-        progress=progress,
-    )
-
-
-def _half_medians(
-    plan: AuditPlan, attacks: Attacks, main: Mapping[str, Posterior], runtime: Runtime
-) -> dict[tuple[str, str], float]:
-    if attacks.half_counts is None:
-        return {}
-    medians = {}
-    for definition, parameter in headline_parameters(main):
-        if len(main[definition].definition.parameters) > 1:
-            continue  # takes too long for a warning
-        posterior = estimate_one(plan, attacks.half_counts, plan.definitions_by_name[definition], runtime)
-        medians[definition, parameter] = float(posterior.quantile(0.5, parameter))
-    return medians
 
 
 def _leakage(plan: AuditPlan, attacks: Attacks, runtime: Runtime) -> NodeLeakage:

@@ -75,6 +75,7 @@ def run_proofs(
                 priors.prob,
                 level=plan.proof_level,
                 num_threads=runtime.num_threads,
+                executor=runtime.executor,
                 progress=lambda done, before=before: progress(before + done),  # type: ignore[misc]
             )
             proof, reason = None, ""
@@ -119,6 +120,7 @@ def prove_release(
         level=plan.proof_level,
         method=plan.proof_method,
         num_threads=runtime.num_threads,
+        executor=runtime.executor,
         progress=progress,
     )
 

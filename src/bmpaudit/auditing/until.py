@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bmpaudit.attack import ErrorCounts
-from bmpaudit.auditing.estimate_step import estimate_one
 from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.plan import FEWEST_SHADOWS, AuditPlan
+from bmpaudit.auditing.posteriors import estimate_one
 from bmpaudit.auditing.proof_step import prove_release
 from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.stored import stored_plan

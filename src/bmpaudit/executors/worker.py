@@ -24,9 +24,13 @@ class Missing:
 def keep(key: str, value: Any) -> None:
     """Keeps a value for tasks that run in this process."""
     with _lock:
-        _values[key] = value
-        while len(_values) > MOST_KEPT:
-            del _values[next(iter(_values))]
+        _keep(key, value)
+
+
+def _keep(key: str, value: Any) -> None:
+    _values[key] = value
+    while len(_values) > MOST_KEPT:
+        del _values[next(iter(_values))]
 
 
 def forget(key: str) -> None:
@@ -61,8 +65,6 @@ def call(function: Callable[..., Any], key: str, source: Any, arguments: tuple[A
                 except OSError:
                     return Missing()
             # From the process that has submitted the task, as the task itself.
-            _values[key] = pickle.loads(content)  # noqa: S301
-            while len(_values) > MOST_KEPT:
-                del _values[next(iter(_values))]
+            _keep(key, pickle.loads(content))  # noqa: S301
         value = _values[key]
     return function(value, *arguments)

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from bmpaudit.arrays import Floats, Ints
 from bmpaudit.attack import ErrorCounts
 from bmpaudit.auditing import AuditPlan, Runtime
-from bmpaudit.auditing.estimate_step import estimate_one
+from bmpaudit.auditing.posteriors import estimate_one
 from bmpaudit.estimation import Posterior, estimate, node_leakage
 
 PERCENTILES = {"p5": 0.05, "p50": 0.5, "p95": 0.95}

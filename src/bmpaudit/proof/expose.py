@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from dataclasses import replace
 
 import numpy as np
@@ -37,6 +38,7 @@ def expose(
     *,
     level: float = 0.95,
     num_threads: int | None = None,
+    executor: Executor | None = None,
     progress: Progress = lambda _: None,
 ) -> ReleaseExposure:
     """Finds out what the models of one release give away: how many nodes can be named, how surely, and which.
@@ -56,6 +58,7 @@ def expose(
         prior_prob: γ(1) of all nodes of the graph, or "shadow-frequency" as in `challenge`.
         level: Confidence level of limits.
         num_threads: Number of threads; the result does not depend on it.
+        executor: Workers that score blocks of nodes, if there is more than one block; the result does not depend on it.
         progress: Called with the number of nodes scored so far; there are twice as many to score as nodes.
 
     Raises:
@@ -79,7 +82,7 @@ def expose(
         raise InputError("no node can be named, as all priors are 0 or 1")
     threads, num_models = thread_count(num_threads), models.num_models
     table = new_table(num_models, len(open_nodes))
-    left_out = LeftOut.score(attack, models.about(open_nodes), log_odds, table, threads, progress)
+    left_out = LeftOut.score(attack, models.about(open_nodes), log_odds, table, threads, executor, progress)
     nodes = left_out.nodes
     if not len(nodes):
         raise InputError(f"no node can be named: the attack can score none with {num_models} models")
@@ -119,6 +122,7 @@ def _with_half(attack: Attack, whole: LeftOut, log_odds: Floats, progress: Progr
             log_odds,
             take_rows(whole.table, rows),
             whole.num_threads,
+            whole.executor,
             lambda done, before=num_done: progress(before + done // 2),  # type: ignore[misc]
         )
         # Of a node that half of the models cannot score, nothing is known but the prior.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -11,10 +12,11 @@ import numpy as np
 
 from bmpaudit import _native
 from bmpaudit.arrays import Flags, Floats, Floats32, Ints
+from bmpaudit.attack.blocks import BlockJob, map_blocks
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.not_auditable import can_be_attacked
 from bmpaudit.attack.performance import RocWithinModels, roc_within_models
-from bmpaudit.attack.scoring import NUM_FOLDS, score_blocks
+from bmpaudit.attack.scoring import NUM_FOLDS
 from bmpaudit.interfaces import Attack, Progress
 from bmpaudit.proof.calibration import LearntMap, Recalibration, constant_map, recalibrate_bins
 from bmpaudit.proof.naming import BothSides, NamingCounter, map_pulls
@@ -38,6 +40,29 @@ class NamedBlock(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class _PosteriorOdds(BlockJob[tuple[Floats32, Flags]]):
+    """Log-odds of all models about a block, shape (J, number of nodes), and which of its nodes could be scored.
+
+    Attributes:
+        log_prior_odds: log η of the nodes to score.
+    """
+
+    log_prior_odds: Floats
+
+    def run(self, block: slice, num_threads: int, progress: Progress) -> tuple[Floats32, Flags]:
+        """Scores, plus the log prior odds; these alone for what cannot be scored."""
+        nodes, prior = self.models.nodes[block], self.log_prior_odds[block]
+        log_odds = np.empty((self.models.num_models, len(nodes)), dtype=np.float32)
+        is_scored = np.ones(len(nodes), dtype=np.bool_)
+        for rows, scores in self.scores(block, num_threads, progress):
+            is_here = can_be_attacked(nodes, scores.not_auditable)
+            llr = scores.log_likelihood_ratio
+            log_odds[rows] = (llr if is_here.all() else np.where(is_here, llr, 0.0)) + prior
+            is_scored &= is_here
+        return log_odds, is_scored
+
+
+@dataclass(frozen=True, eq=False)
 class LeftOut:
     """Posterior log-odds of J models about the nodes of `models`, none of them in its own fit.
 
@@ -46,12 +71,14 @@ class LeftOut:
         table: Log-odds, shape (J, K).
         is_scored: Which of the nodes could be scored, shape (K,).
         num_threads: Number of threads.
+        executor: Workers that have scored them, if any.
     """
 
     models: Evidence
     table: Floats32 | ScratchTable
     is_scored: Flags
     num_threads: int
+    executor: Executor | None
 
     @classmethod
     def score(
@@ -61,6 +88,7 @@ class LeftOut:
         log_prior_odds: Floats,
         table: Floats32 | ScratchTable,
         num_threads: int,
+        executor: Executor | None,
         progress: Progress,
     ) -> LeftOut:
         """Scores each model with a fit on others; what cannot be scored gets the log prior odds.
@@ -71,20 +99,14 @@ class LeftOut:
             log_prior_odds: log η of all nodes of the graph, shape (N,).
             table: Is filled with the log-odds, shape (J, K).
             num_threads: Number of threads.
+            executor: Workers that score blocks of nodes, if any.
             progress: Called with the number of nodes done.
         """
-        nodes = models.nodes
-        is_scored = np.ones(len(nodes), dtype=np.bool_)
-        prior = log_prior_odds[nodes]
-        for block in score_blocks(attack, models, None, num_threads=num_threads):
-            is_here = can_be_attacked(nodes[block.columns], block.not_auditable)
-            scores = (
-                np.where(is_here, block.log_likelihood_ratio, 0.0) if not is_here.all() else block.log_likelihood_ratio
-            )
-            table[block.rows, block.columns] = scores + prior[block.columns]
-            is_scored[block.columns] &= is_here
-            progress(block.num_done)
-        return cls(models, table, is_scored, num_threads)
+        is_scored = np.ones(len(models.nodes), dtype=np.bool_)
+        job = _PosteriorOdds(attack, models, None, log_prior_odds[models.nodes])
+        for block, made in map_blocks(job, num_threads=num_threads, executor=executor, progress=progress):
+            table[:, block], is_scored[block] = made
+        return cls(models, table, is_scored, num_threads, executor)
 
     @property
     def nodes(self) -> Ints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from functools import partial
 from itertools import pairwise
 from typing import Literal
@@ -67,6 +68,7 @@ def prove(
     num_fitting: int | None = None,
     fitting: Evidence | None = None,
     num_threads: int | None = None,
+    executor: Executor | None = None,
     progress: Progress = lambda _: None,
 ) -> Proof:
     """Lower confidence bounds on ε_R, ε_L and ε of MP of one release.
@@ -97,6 +99,7 @@ def prove(
         num_fitting: Number of models to fit on, for one-guess; `default_num_fitting` if None.
         fitting: Other models to fit on, for one-guess; all of `models` are then challenged.
         num_threads: Number of threads; the result does not depend on it.
+        executor: Workers that score blocks of nodes, if there is more than one block; the result does not depend on it.
         progress: Called with how much of the work is done, from 0 to N.
 
     Raises:
@@ -105,7 +108,7 @@ def prove(
     attacks = [attack] if isinstance(attack, Attack) else list(attack)
     priors = PriorOdds.of(prior_prob, models.num_nodes, prior_draws, check_level(level))
     sources = {source.name: source for source in sources_of(attacks, models.queries)}
-    threads = thread_count(num_threads)
+    claim = partial(claims_of_attack, num_threads=thread_count(num_threads), executor=executor)
 
     def report(share: float) -> None:
         progress(int(share * models.num_nodes))
@@ -115,10 +118,10 @@ def prove(
 
         def claims(name: str) -> ClaimsByOrder:
             part = partial(_of_part, report, 0.5 + next(num_chosen) / (2 * len(PARAMETERS)), 1 / (2 * len(PARAMETERS)))
-            return claims_of_attack(sources[name], challenged, fitted, priors.log_odds, is_allowed, threads, part)
+            return claim(sources[name], challenged, fitted, priors.log_odds, is_allowed, report=part)
 
         return choose_and_guess(
-            _claims_on_fitting(sources, fitted, priors, is_allowed, threads, partial(_of_part, report, 0.0, 0.5)),
+            _claims_on_fitting(claim, sources, fitted, priors, is_allowed, partial(_of_part, report, 0.0, 0.5)),
             claims,
             fitted,
             challenged,
@@ -152,11 +155,11 @@ def _of_part(report: Share, start: float, size: float, done: float) -> None:
 
 
 def _claims_on_fitting(
+    claim: Callable[..., ClaimsByOrder],
     sources: Mapping[str, Source],
     fitted: Evidence,
     priors: PriorOdds,
     is_allowed: Flags,
-    num_threads: int,
     report: Share,
 ) -> dict[str, ClaimsByOrder]:
     """Statements about the fitting models, by those of the sources that have any to make.
@@ -168,7 +171,7 @@ def _claims_on_fitting(
     for number, (name, source) in enumerate(sources.items()):
         part = partial(_of_part, report, number / len(sources), 1 / len(sources))
         try:
-            claims[name] = claims_of_attack(source, fitted, None, priors.log_odds, is_allowed, num_threads, part)
+            claims[name] = claim(source, fitted, None, priors.log_odds, is_allowed, report=part)
         except SaysNothingError as reason:
             reasons.append(reason)
     if not claims:

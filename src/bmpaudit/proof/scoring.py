@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from bmpaudit import registry
 from bmpaudit.arrays import Flags, Floats
+from bmpaudit.attack.blocks import BlockJob, map_blocks
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.not_auditable import can_be_attacked
-from bmpaudit.attack.scoring import rounds, score_round
 from bmpaudit.errors import InputError
-from bmpaudit.interfaces import Attack
+from bmpaudit.interfaces import Attack, Progress
 from bmpaudit.proof.guesses import Claims, Order, most_confident
-from bmpaudit.tables import node_blocks
 
 ClaimsByOrder: TypeAlias = Mapping[Order, Claims]
 Share: TypeAlias = Callable[[float], None]
@@ -61,6 +61,40 @@ def sources_of(attacks: Sequence[Attack], queries: tuple[str, ...]) -> list[Sour
     return sources
 
 
+class _BlockClaims(NamedTuple):
+    """The most confident statements about the nodes of a block, and how many of these could be scored."""
+
+    claims: ClaimsByOrder
+    num_scored: int
+
+
+@dataclass(frozen=True, eq=False)
+class _MostConfident(BlockJob[_BlockClaims]):
+    """Finds the most confident statements about each model.
+
+    Attributes:
+        log_prior_odds: log η of all nodes, shape (N,).
+        is_allowed: Nodes that statements may be made about, shape (N,).
+    """
+
+    log_prior_odds: Floats
+    is_allowed: Flags
+
+    def run(self, block: slice, num_threads: int, progress: Progress) -> _BlockClaims:
+        """Statements about the nodes of a block."""
+        nodes = self.models.nodes[block]
+        values = np.empty((self.models.num_models, len(nodes)))
+        is_asked = self.is_allowed[nodes]
+        is_scored = is_asked.copy()
+        for rows, scores in self.scores(block, num_threads, progress, is_asked):
+            values[rows] = scores.log_likelihood_ratio
+            is_scored &= can_be_attacked(nodes, scores.not_auditable)
+        if not is_scored.any():
+            return _BlockClaims({}, 0)
+        claims = most_confident(values, self.log_prior_odds[nodes], is_scored, nodes, num_threads=num_threads)
+        return _BlockClaims(claims, int(is_scored.sum()))
+
+
 def claims_of_attack(
     source: Source,
     models: Evidence,
@@ -68,6 +102,7 @@ def claims_of_attack(
     log_prior_odds: Floats,
     is_allowed: Flags,
     num_threads: int,
+    executor: Executor | None = None,
     report: Share = lambda _: None,
 ) -> ClaimsByOrder:
     """The most confident statements about each model, by a fit on other models.
@@ -79,6 +114,7 @@ def claims_of_attack(
         log_prior_odds: log η of all nodes, shape (N,).
         is_allowed: Nodes that statements may be made about, shape (N,).
         num_threads: Number of threads.
+        executor: Workers that score blocks of nodes, if any.
         report: Called with the share of the work that is done.
 
     Raises:
@@ -86,23 +122,16 @@ def claims_of_attack(
         SaysNothingError: if no node can be attacked, or each model left out of its own fit has the same scores.
     """
     models, fitting = source.seen(models), None if fitting is None else source.seen(fitting)
-    nodes = models.nodes
+    num_nodes = len(models.nodes)
     claims: dict[Order, Claims] = {}
     num_scored = 0
-    for span in node_blocks(len(nodes), models.num_models + (0 if fitting is None else fitting.num_models)):
-        block = nodes[span]
-        scores = np.empty((models.num_models, len(block)))
-        is_scored = is_allowed[block]
-        for each in rounds(source.attack, models, fitting):
-            part = score_round(source.attack, each.about(block), num_threads=num_threads, is_asked=is_allowed[block])
-            scores[each.rows] = part.log_likelihood_ratio
-            is_scored &= can_be_attacked(block, part.not_auditable)
-        if is_scored.any():
-            num_scored += int(is_scored.sum())
-            made = most_confident(scores, log_prior_odds[block], is_scored, block, num_threads=num_threads)
-            for order, surest in made.items():
-                claims[order] = claims[order].merge(surest) if order in claims else surest
-        report(span.stop / len(nodes))
+    job = _MostConfident(source.attack, models, fitting, log_prior_odds, is_allowed)
+    for _, made in map_blocks(
+        job, num_threads=num_threads, executor=executor, progress=lambda done: report(done / num_nodes)
+    ):
+        num_scored += made.num_scored
+        for order, surest in made.claims.items():
+            claims[order] = claims[order].merge(surest) if order in claims else surest
     if not num_scored:
         num_fitting = models.num_models if fitting is None else fitting.num_models
         raise SaysNothingError(f"attack {source.name}: no node can be attacked with {num_fitting} models to fit on")
