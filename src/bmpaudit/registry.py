@@ -51,6 +51,7 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         "shadow.models",
         ("gcn", "gcn:GCN", "graph convolutional network"),
         ("gat", "gat:GAT", "graph attention network"),
+        ("sage", "sage:SAGE", "GraphSAGE: mean or max of the neighbours, and the node itself"),
         ("mlp", "mlp:MLP", "multilayer perceptron, which sees no edges"),
         ("elsewhere", "elsewhere:TrainedElsewhere", "models trained outside of bmpaudit"),
     ),

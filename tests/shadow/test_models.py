@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from bmpaudit import InputError
-from bmpaudit.shadow import GAT, GCN, MLP, Training
+from bmpaudit.shadow import GAT, GCN, MLP, SAGE, Training
 
 
 def test_defaults_are_the_papers_settings() -> None:
@@ -30,6 +30,11 @@ def test_specifications_are_values() -> None:
         (lambda: GAT(dropout=-0.1), r"dropout must be in \[0, 1\), got dropout=-0.1"),
         (lambda: GCN(dropout_on=("attention",)), "dropout_on must be one of input, hidden, got dropout_on='attention'"),
         (lambda: GAT(activation="tanh"), "activation must be one of relu, elu, got activation='tanh'"),  # type: ignore[arg-type]
+        (lambda: SAGE(aggregation="sum"), "aggregation must be one of mean, max, got aggregation='sum'"),  # type: ignore[arg-type]
+        (
+            lambda: SAGE(aggregation="max", dropout_on=("input",)),
+            "dropout_on must be hidden for aggregation='max', got dropout_on='input'",
+        ),
         (lambda: Training(epochs=0), "epochs must be a whole number of at least 1, got epochs=0"),
         (lambda: Training(learning_rate=0.0), "learning_rate must be positive, got learning_rate=0.0"),
         (lambda: Training(learning_rate=-1.0), "learning_rate must be positive, got learning_rate=-1.0"),

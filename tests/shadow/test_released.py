@@ -20,6 +20,7 @@ from bmpaudit.shadow import (
     GAT,
     GCN,
     MLP,
+    SAGE,
     Clean,
     FullEdges,
     NoisyLastLayer,
@@ -42,6 +43,8 @@ MODELS: list[NativeModel] = [
     GCN(layers=1),
     GAT(hidden=3, heads=5, layers=3),
     GCN(activation="elu"),
+    SAGE(),
+    SAGE(aggregation="max", root_weight=False),
 ]
 NO_EDGES = torch.empty((2, 0), dtype=torch.long)
 

@@ -18,8 +18,7 @@ class LayeredModule(nn.Module):
         self.model = model
         layers, width = [], num_features
         for number in range(model.layers):
-            is_last = number + 1 == model.layers
-            units, heads = (num_classes, 1) if is_last else (model.hidden, model.hidden_heads)
+            units, heads = model.layer_width(number, num_classes)
             layers.append(model.torch_layer(width, units, heads))
             width = units * heads
         self.layers = nn.ModuleList(layers)
