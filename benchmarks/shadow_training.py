@@ -23,15 +23,18 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv, SAGEConv
+from torch_geometric.nn import APPNP as Propagation  # noqa: N811
+from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
 
 from bmpaudit import Graph, datasets
 from bmpaudit.arrays import Floats32
 from bmpaudit.samplers import Uniform, draw_memberships
 from bmpaudit.shadow import (
+    APPNP,
     GAT,
     GCN,
     SAGE,
+    SGC,
     Clean,
     NoisyLastLayer,
     OutputRelease,
@@ -84,6 +87,35 @@ class PlainMaxSAGE(PlainSAGE):
     aggregation = "max"
 
 
+class PlainSGC(nn.Module):
+    """As in PyTorch Geometric's examples, without the cache, which does not fit several graphs."""
+
+    def __init__(self, data: Data, num_classes: int) -> None:
+        super().__init__()
+        self.last = SGConv(data.num_features, num_classes, K=2)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        """Logits."""
+        out: torch.Tensor = self.last(x, edge_index)
+        return out
+
+
+class PlainAPPNP(nn.Module):
+    """As in PyTorch Geometric's examples."""
+
+    def __init__(self, data: Data, num_classes: int) -> None:
+        super().__init__()
+        self.lin1, self.last = nn.Linear(data.num_features, 64), nn.Linear(64, num_classes)
+        self.propagation = Propagation(10, 0.1)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        """Logits."""
+        x = F.relu(self.lin1(F.dropout(x, 0.5, self.training)))
+        x = self.last(F.dropout(x, 0.5, self.training))
+        out: torch.Tensor = self.propagation(x, edge_index)
+        return out
+
+
 class PlainGAT(nn.Module):
     """As in PyTorch Geometric's examples."""
 
@@ -105,6 +137,8 @@ MODELS: dict[str, tuple[NativeModel, type[nn.Module]]] = {
     "GAT": (GAT(), PlainGAT),
     "SAGE": (SAGE(), PlainSAGE),
     "SAGE max": (SAGE(aggregation="max"), PlainMaxSAGE),
+    "SGC": (SGC(), PlainSGC),
+    "APPNP": (APPNP(), PlainAPPNP),
 }
 
 

@@ -16,17 +16,20 @@ namespace {
 
 constexpr int kMostUnits = 1 << 20, kMostLayers = 1 << 11;
 constexpr int32_t kMostClasses = kMostUnits, kMostFeatures = 1 << 30;
+constexpr int kMostHops = 1 << 10;
 constexpr int64_t kMostEntries = (int64_t{1} << 32) - 1;  // of sparse features: their places have 32 bits
 
 template <typename T> std::vector<T> copy_of(const Vector<T> &array) { return {array.data(), array.data() + array.size()}; }
 
 void new_layer_settings(LayerSettings *self, const std::string &kind, int channels, int heads,
                         const std::string &initialisation, bool drops_input, bool drops_attention,
-                        const std::string &aggregation, bool root_weight) {
+                        const std::string &aggregation, bool root_weight, int hops, double alpha) {
     check_range("channels", channels, 1, kMostUnits);
     check_range("heads", heads, 1, kMostUnits);
     check_range("channels * heads", static_cast<int64_t>(channels) * heads, int64_t{1}, int64_t{kMostUnits});
-    new (self) LayerSettings{make_layer_kind(kind, {aggregation, root_weight}), channels, heads,
+    check_range("hops", hops, 1, kMostHops);
+    if (!(alpha > 0 && alpha <= 1)) refuse(PyExc_ValueError, "alpha must be in (0, 1], got ", alpha);
+    new (self) LayerSettings{make_layer_kind(kind, {aggregation, root_weight, hops, alpha}), channels, heads,
                              initialisation_of(initialisation), drops_input, drops_attention};
 }
 
@@ -236,7 +239,8 @@ class EngineWithArrays {
 void bind_shadow(nb::module_ &module) {
     nb::class_<LayerSettings>(module, "LayerSettings")
         .def("__init__", &new_layer_settings, "kind"_a, "channels"_a, "heads"_a = 1, "initialisation"_a = "glorot",
-             "drops_input"_a = false, "drops_attention"_a = false, "aggregation"_a = "mean", "root_weight"_a = false);
+             "drops_input"_a = false, "drops_attention"_a = false, "aggregation"_a = "mean", "root_weight"_a = false,
+             "hops"_a = 1, "alpha"_a = 1.0);
     nb::class_<ModelSettings>(module, "ModelSettings")
         .def("__init__", &new_model_settings, "layers"_a, "activation"_a, "dropout"_a);
     nb::class_<TrainingSettings>(module, "TrainingSettings")

@@ -6,10 +6,12 @@ namespace bmpaudit {
 
 // The table of layers. A name is that of a file, which defines the function make_<name>_kind.
 #define FOR_EACH_LAYER_KIND(ENTRY) \
+    ENTRY(appnp)                   \
     ENTRY(gat)                     \
     ENTRY(gcn)                     \
     ENTRY(mlp)                     \
-    ENTRY(sage)
+    ENTRY(sage)                    \
+    ENTRY(sgc)
 
 #define DECLARE(name) std::shared_ptr<const LayerKind> make_##name##_kind(const KindSettings &settings);
 FOR_EACH_LAYER_KIND(DECLARE)

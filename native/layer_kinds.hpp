@@ -15,6 +15,8 @@ namespace bmpaudit {
 struct KindSettings {
     std::string aggregation;  // of SAGE: mean or max
     bool root_weight;         // of SAGE: whether a node's own input has a weight of its own
+    int hops;                 // of SGC and APPNP: steps along the edges, at least 1
+    double alpha;             // of APPNP: what each step takes of the first predictions, in (0, 1]
 };
 
 // How a pass treats the edges.

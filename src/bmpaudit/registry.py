@@ -52,6 +52,8 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         ("gcn", "gcn:GCN", "graph convolutional network"),
         ("gat", "gat:GAT", "graph attention network"),
         ("sage", "sage:SAGE", "GraphSAGE: mean or max of the neighbours, and the node itself"),
+        ("sgc", "sgc:SGC", "simplified graph convolution: several hops, one weight"),
+        ("appnp", "appnp:APPNP", "multilayer perceptron whose predictions are propagated"),
         ("mlp", "mlp:MLP", "multilayer perceptron, which sees no edges"),
         ("elsewhere", "elsewhere:TrainedElsewhere", "models trained outside of bmpaudit"),
     ),

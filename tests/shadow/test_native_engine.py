@@ -21,10 +21,12 @@ from helpers import (
 from bmpaudit import Graph, datasets
 from bmpaudit.samplers import Bernoulli, Uniform, draw_memberships
 from bmpaudit.shadow import (
+    APPNP,
     GAT,
     GCN,
     MLP,
     SAGE,
+    SGC,
     Clean,
     ModelState,
     NoEdges,
@@ -49,6 +51,8 @@ MODELS: list[NativeModel] = [
     SAGE(dropout=0.0, root_weight=False),
     SAGE(dropout=0.0, aggregation="max"),
     SAGE(dropout=0.0, aggregation="max", root_weight=False),
+    SGC(dropout=0.0),
+    APPNP(dropout=0.0),
 ]
 # With ELU where drift would hide mistakes: units that change sides, or neighbours that take turns in being the largest,
 # carry PyTorch's own float32 as far from its float64.
@@ -56,6 +60,8 @@ DRIFTING_LITTLE: list[NativeModel] = [
     *MODELS[:3],
     SAGE(dropout=0.0, activation="elu"),
     SAGE(dropout=0.0, activation="elu", aggregation="max"),
+    SGC(dropout=0.0),
+    APPNP(dropout=0.0, activation="elu"),
 ]
 ODD_MODELS: list[NativeModel] = [
     GCN(hidden=20, dropout=0.0, activation="elu"),
@@ -73,6 +79,10 @@ ODD_MODELS: list[NativeModel] = [
     SAGE(hidden=5, layers=3, dropout=0.0, root_weight=False),
     SAGE(hidden=21, layers=3, dropout=0.0, aggregation="max", activation="elu"),
     SAGE(layers=1, dropout=0.0, aggregation="max"),
+    SGC(hops=1, dropout=0.0),
+    SGC(hidden=20, layers=2, hops=5, dropout=0.0, activation="elu"),
+    APPNP(layers=1, hops=1, alpha=0.3, dropout=0.0),
+    APPNP(hidden=20, layers=3, hops=4, alpha=1.0, dropout=0.0, activation="elu"),
 ]
 
 
@@ -193,6 +203,8 @@ def per_model(batch: ShadowBatch) -> dict[str, np.ndarray]:
         ("demo", MLP()),
         ("demo", SAGE(dropout_on=("input", "hidden"))),
         ("demo", SAGE(aggregation="max")),
+        ("demo", SGC(dropout_on=("input",))),
+        ("demo", APPNP()),
     ],
 )
 def test_with_dropout_the_engines_agree_in_distribution(graph_name: str, model: NativeModel) -> None:
@@ -273,7 +285,9 @@ def test_dropout_of_real_features_keeps_their_values(num_features: int, dropout:
 
 
 @pytest.mark.parametrize(
-    "model", [GCN(), GAT(), MLP(dropout_on=("input", "hidden")), SAGE(), SAGE(aggregation="max")], ids=str
+    "model",
+    [GCN(), GAT(), MLP(dropout_on=("input", "hidden")), SAGE(), SAGE(aggregation="max"), SGC(), APPNP()],
+    ids=str,
 )
 def test_a_model_is_the_same_bytes_on_any_threads_in_any_order(model: NativeModel) -> None:
     graph = datasets.load("demo")
@@ -323,7 +337,7 @@ def test_an_empty_sample_fails_and_a_single_node_trains() -> None:
     assert np.isfinite(batch.statistics[:, sizes > 0]).all()
 
 
-@pytest.mark.parametrize("model", [GCN(), GAT(), MLP(), SAGE(), SAGE(aggregation="max")], ids=str)
+@pytest.mark.parametrize("model", [GCN(), GAT(), MLP(), SAGE(), SAGE(aggregation="max"), SGC(), APPNP()], ids=str)
 def test_features_all_zero_and_isolated_nodes_are_no_problem(model: NativeModel) -> None:
     graph = random_graph()
     blank = Graph.from_edges(graph.edges, np.zeros((graph.num_nodes, 5)), graph.labels)

@@ -55,6 +55,8 @@ class LayerSettings:
         drops_attention: bool = False,
         aggregation: str = "mean",
         root_weight: bool = False,
+        hops: int = 1,
+        alpha: float = 1.0,
     ) -> None: ...
 
 class ModelSettings:

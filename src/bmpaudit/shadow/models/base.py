@@ -14,12 +14,20 @@ DropoutPlace = Literal["input", "attention", "hidden"]
 Activation = Literal["relu", "elu"]
 
 MAX_UNITS = 65_536
+MAX_HOPS = 1_024
 
 
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Raises `InputError` unless a setting has one of the values allowed."""
     if value not in allowed:
         raise InputError(f"{name} must be one of {', '.join(allowed)}, got {name}={value!r}")
+
+
+def check_hops(hops: int) -> None:
+    """Raises `InputError` unless a model can take so many steps along the edges."""
+    check_at_least_one(hops=hops)
+    if hops > MAX_HOPS:
+        raise InputError(f"hops must be at most {MAX_HOPS}, got hops={hops}")
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,10 @@ class NativeModel(ABC):
     @abstractmethod
     def torch_layer(self, inputs: int, units: int, heads: int) -> Any:
         """One layer as a PyTorch module; imports torch."""
+
+    def torch_propagation(self) -> Any:
+        """What comes after the last layer, as a PyTorch module without parameters, or None; imports torch."""
+        return None
 
     def torch_module(self, num_features: int, num_classes: int) -> Any:
         """The model as a PyTorch module; imports torch."""

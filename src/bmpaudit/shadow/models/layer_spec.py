@@ -26,6 +26,8 @@ class LayerSpec:
         drops_attention: Whether dropout goes on its attention.
         aggregation: What SAGE takes of a node's neighbours: mean or max.
         root_weight: Whether a SAGE layer has a weight of its own for a node's own input.
+        hops: Steps along the edges, of SGC and APPNP.
+        alpha: What each step of APPNP takes of the first predictions.
     """
 
     kind: str
@@ -36,6 +38,8 @@ class LayerSpec:
     drops_attention: bool = False
     aggregation: str = "mean"
     root_weight: bool = False
+    hops: int = 1
+    alpha: float = 1.0
 
     @property
     def units(self) -> int:
