@@ -44,7 +44,11 @@ def training(architecture: str, heads: int) -> Callable[[], object]:
     features = compressed_rows(nodes, rng.integers(0, NUM_FEATURES, len(nodes)))
     labels = rng.integers(0, NUM_CLASSES, NUM_NODES).astype(np.int32)
     hidden = 16 if heads == 1 else 4
-    model = _native.ModelSettings(architecture, hidden, heads, 2, "relu", 0.5, heads > 1, heads > 1, True)
+    layers = [
+        _native.LayerSettings(architecture, hidden, heads, drops_input=heads > 1, drops_attention=heads > 1),
+        _native.LayerSettings(architecture, NUM_CLASSES, drops_input=True, drops_attention=heads > 1),
+    ]
+    model = _native.ModelSettings(layers, "relu", 0.5)
     settings = _native.TrainingSettings(100, 0.01, 5e-4, "adam")
     engine = _native.ShadowEngine(*graph, *features, None, None, NUM_FEATURES, labels, NUM_CLASSES, model, settings)
     no_edges = (np.zeros_like(graph[0]), np.zeros(0, dtype=np.int32))

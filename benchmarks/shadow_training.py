@@ -1,6 +1,6 @@
 """Training shadow models: the native engine against a plain PyTorch Geometric loop, side by side.
 
-python benchmarks/shadow_training.py [--quick]
+python benchmarks/shadow_training.py [--quick] [--models]
 
 Both do the same work for a model (sample, 100 epochs with dropout, margins of all nodes for four views), on one thread,
 in turn; ratios are of medians of processor time. Then what an epoch's arithmetic would take at rates that this machine
@@ -23,14 +23,28 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv
+from torch_geometric.nn import APPNP as Propagation  # noqa: N811
+from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
 
 from bmpaudit import Graph, datasets
 from bmpaudit.arrays import Floats32
 from bmpaudit.samplers import Uniform, draw_memberships
-from bmpaudit.shadow import GAT, GCN, Clean, NoisyLastLayer, OutputRelease, ShadowPlan, Training, train_shadows
+from bmpaudit.shadow import (
+    APPNP,
+    GAT,
+    GCN,
+    SAGE,
+    SGC,
+    Clean,
+    NoisyLastLayer,
+    OutputRelease,
+    ShadowPlan,
+    Training,
+    train_shadows,
+)
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.native import NativeEngine
+from bmpaudit.shadow.models import NativeModel
 
 
 @dataclass(frozen=True)
@@ -47,12 +61,58 @@ class PlainGCN(nn.Module):
 
     def __init__(self, data: Data, num_classes: int) -> None:
         super().__init__()
-        self.conv1, self.conv2 = GCNConv(data.num_features, 16), GCNConv(16, num_classes)
+        self.conv1, self.last = GCNConv(data.num_features, 16), GCNConv(16, num_classes)
 
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
         """Logits."""
         x = F.dropout(F.relu(self.conv1(x, edge_index)), 0.5, self.training)
-        out: torch.Tensor = self.conv2(x, edge_index)
+        out: torch.Tensor = self.last(x, edge_index)
+        return out
+
+
+class PlainSAGE(PlainGCN):
+    """The same with the mean of the neighbours."""
+
+    aggregation = "mean"
+
+    def __init__(self, data: Data, num_classes: int) -> None:
+        super().__init__(data, num_classes)
+        self.conv1 = SAGEConv(data.num_features, 16, aggr=self.aggregation)
+        self.last = SAGEConv(16, num_classes, aggr=self.aggregation)
+
+
+class PlainMaxSAGE(PlainSAGE):
+    """The same with the largest of the neighbours."""
+
+    aggregation = "max"
+
+
+class PlainSGC(nn.Module):
+    """As in PyTorch Geometric's examples, without the cache, which does not fit several graphs."""
+
+    def __init__(self, data: Data, num_classes: int) -> None:
+        super().__init__()
+        self.last = SGConv(data.num_features, num_classes, K=2)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        """Logits."""
+        out: torch.Tensor = self.last(x, edge_index)
+        return out
+
+
+class PlainAPPNP(nn.Module):
+    """As in PyTorch Geometric's examples."""
+
+    def __init__(self, data: Data, num_classes: int) -> None:
+        super().__init__()
+        self.lin1, self.last = nn.Linear(data.num_features, 64), nn.Linear(64, num_classes)
+        self.propagation = Propagation(10, 0.1)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        """Logits."""
+        x = F.relu(self.lin1(F.dropout(x, 0.5, self.training)))
+        x = self.last(F.dropout(x, 0.5, self.training))
+        out: torch.Tensor = self.propagation(x, edge_index)
         return out
 
 
@@ -62,16 +122,27 @@ class PlainGAT(nn.Module):
     def __init__(self, data: Data, num_classes: int) -> None:
         super().__init__()
         self.conv1 = GATConv(data.num_features, 4, heads=8, dropout=0.5)
-        self.conv2 = GATConv(32, num_classes, dropout=0.5)
+        self.last = GATConv(32, num_classes, dropout=0.5)
 
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
         """Logits."""
         x = F.elu(self.conv1(F.dropout(x, 0.5, self.training), edge_index))
-        out: torch.Tensor = self.conv2(F.dropout(x, 0.5, self.training), edge_index)
+        out: torch.Tensor = self.last(F.dropout(x, 0.5, self.training), edge_index)
         return out
 
 
-def plain_model(data: Data, kind: type[PlainGCN] | type[PlainGAT], num_classes: int, fraction: float) -> None:
+# Each native model with the plain one that does the same.
+MODELS: dict[str, tuple[NativeModel, type[nn.Module]]] = {
+    "GCN": (GCN(), PlainGCN),
+    "GAT": (GAT(), PlainGAT),
+    "SAGE": (SAGE(), PlainSAGE),
+    "SAGE max": (SAGE(aggregation="max"), PlainMaxSAGE),
+    "SGC": (SGC(), PlainSGC),
+    "APPNP": (APPNP(), PlainAPPNP),
+}
+
+
+def plain_model(data: Data, kind: type[nn.Module], num_classes: int, fraction: float) -> None:
     """One shadow model, from sample to margins."""
     nodes = torch.randperm(data.num_nodes)[: int(fraction * data.num_nodes)]
     sample = data.subgraph(nodes)
@@ -89,7 +160,7 @@ def plain_model(data: Data, kind: type[PlainGCN] | type[PlainGAT], num_classes: 
                 own = logits.gather(1, data.y[:, None])[:, 0]
                 others = logits.scatter(1, data.y[:, None], -torch.inf)
                 _ = own - others.logsumexp(1)
-            for parameter in model.conv2.parameters():
+            for parameter in model.last.parameters():
                 parameter.add_(0.25 * torch.randn_like(parameter))
 
 
@@ -113,18 +184,18 @@ def without_zeros(graph: Graph) -> Graph:
     return Graph.from_edges(graph.edges, features, graph.labels)
 
 
-def compare(name: str, graph: Graph, fraction: float, model: GCN | GAT, repeats: int) -> None:
+def compare(name: str, graph: Graph, fraction: float, model_name: str, repeats: int) -> None:
     """Prints the ratio for one configuration."""
     data = graph.to_pyg()
+    model, kind = MODELS[model_name]
     plan = ShadowPlan(Uniform(fraction), model)
-    kind = PlainGAT if isinstance(model, GAT) else PlainGCN
     native_times, plain_times = [], []
     per_turn = 10
     for _ in range(repeats):
         native_times.append(seconds(lambda: native_models(graph, plan, per_turn)) / per_turn)
         plain_times.append(seconds(lambda: plain_model(data, kind, graph.num_classes, fraction)))
     native, plain = statistics.median(native_times), statistics.median(plain_times)
-    label = f"{type(model).__name__}, {name} {fraction:.0%}"
+    label = f"{model_name}, {name} {fraction:.0%}"
     print(f"{label:<30}{native * 1e3:8.1f} ms {plain * 1e3:9.0f} ms {plain / native:8.1f}x", flush=True)
 
 
@@ -276,20 +347,27 @@ def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer repeats, the small graphs only")
-    quick = parser.parse_args().quick
+    parser.add_argument("--models", action="store_true", help="only every model on Cora")
+    arguments = parser.parse_args()
+    quick, models_only = arguments.quick, arguments.models
     torch.set_num_threads(1)
     repeats = 3 if quick else 7
     names = [name for name in ("cora", "citeseer", "pubmed", "amazon_photo") if name in datasets.at_hand()]
     graphs: dict[str, Graph] = {name: datasets.load(name) for name in names}
     if "amazon_photo" in graphs:
         graphs["photo, no zeros"] = without_zeros(graphs["amazon_photo"])
+    print(f"{'':<30}{'native':>11}{'plain PyG':>13}{'ratio':>8}")
+    for model_name in MODELS:
+        compare("cora", graphs["cora"], 0.25, model_name, repeats)
+    if models_only:
+        return
     cases: list[tuple[str, Graph, GCN | GAT]] = [(name, graph, GCN()) for name, graph in graphs.items()]
     cases += [(name, graph, GAT()) for name, graph in graphs.items() if name not in ("citeseer", "pubmed")]
-    print(f"{'':<30}{'native':>11}{'plain PyG':>13}{'ratio':>8}")
     for name, graph, model in cases:
-        compare(name, graph, 0.25, model, repeats)
-    for model in (GCN(), GAT()):
-        compare("cora", graphs["cora"], 0.5, model, repeats)
+        if name != "cora":
+            compare(name, graph, 0.25, type(model).__name__, repeats)
+    for model_name in ("GCN", "GAT"):
+        compare("cora", graphs["cora"], 0.5, model_name, repeats)
     limits = machine_limits()
     print(f"{'':<30}{'an epoch':>14}{'takes':>11}{'rate':>15}{'limit':>12}{'share':>7}")
     for name, graph, model in cases:

@@ -14,21 +14,32 @@ using namespace nb::literals;
 
 namespace {
 
-constexpr int kMostUnits = 1 << 16, kMostLayers = 1 << 10;
-constexpr int32_t kMostClasses = 1 << 20;
+constexpr int kMostUnits = 1 << 20, kMostLayers = 1 << 11;
+constexpr int32_t kMostClasses = kMostUnits, kMostFeatures = 1 << 30;
+constexpr int kMostHops = 1 << 10;
 constexpr int64_t kMostEntries = (int64_t{1} << 32) - 1;  // of sparse features: their places have 32 bits
 
 template <typename T> std::vector<T> copy_of(const Vector<T> &array) { return {array.data(), array.data() + array.size()}; }
 
-void new_model_settings(ModelSettings *self, const std::string &architecture, int hidden, int heads, int layers,
-                        const std::string &activation, double dropout, bool drops_input, bool drops_attention, bool drops_hidden) {
-    check_range("hidden", hidden, 1, kMostUnits);
+void new_layer_settings(LayerSettings *self, const std::string &kind, int channels, int heads,
+                        const std::string &initialisation, bool drops_input, bool drops_attention,
+                        const std::string &aggregation, bool root_weight, int hops, double alpha) {
+    check_range("channels", channels, 1, kMostUnits);
     check_range("heads", heads, 1, kMostUnits);
-    check_range("hidden * heads", static_cast<int64_t>(hidden) * heads, int64_t{1}, int64_t{kMostUnits});
-    check_range("layers", layers, 1, kMostLayers);
+    check_range("channels * heads", static_cast<int64_t>(channels) * heads, int64_t{1}, int64_t{kMostUnits});
+    check_range("hops", hops, 1, kMostHops);
+    if (!(alpha > 0 && alpha <= 1)) refuse(PyExc_ValueError, "alpha must be in (0, 1], got ", alpha);
+    new (self) LayerSettings{make_layer_kind(kind, {aggregation, root_weight, hops, alpha}), channels, heads,
+                             initialisation_of(initialisation), drops_input, drops_attention};
+}
+
+void new_model_settings(ModelSettings *self, const std::vector<LayerSettings> &layers, const std::string &activation,
+                        double dropout) {
+    check_range("the number of layers", static_cast<int64_t>(layers.size()), int64_t{1}, int64_t{kMostLayers});
     check_interval("dropout", dropout, 0, 1, false);
-    new (self) ModelSettings{&layer_kind(architecture), hidden,      heads,           layers,      activation_of(activation),
-                             dropout,                   drops_input, drops_attention, drops_hidden};
+    if (layers.front().drops_input && layers.front().kind->input_parts().has_largest)
+        refuse(PyExc_ValueError, "features cannot be dropped before their largest are taken");
+    new (self) ModelSettings{layers, activation_of(activation), dropout};
 }
 
 void new_training_settings(TrainingSettings *self, int epochs, double learning_rate, double weight_decay,
@@ -51,11 +62,16 @@ struct GraphArrays {
     std::vector<int32_t> labels;
 
     GraphArrays(nb::handle indptr, nb::handle indices, nb::handle sparse_indptr, nb::handle sparse_indices,
-                nb::handle sparse_values, nb::handle dense, int32_t num_features, nb::handle labels_object, int num_classes)
+                nb::handle sparse_values, nb::handle dense, int32_t num_features, nb::handle labels_object, int num_classes,
+                const ModelSettings &model)
         : graph(adjacency_of(indptr, indices)), num_features(num_features), is_sparse(dense.is_none()) {
         const int32_t num_nodes = graph.num_nodes();
-        check_at_least("num_features", num_features, 1);
+        check_range("num_features", num_features, 1, kMostFeatures);
         check_range("num_classes", num_classes, 1, kMostClasses);
+        const LayerSettings &last = model.layers.back();
+        if (last.channels != num_classes || last.heads != 1)
+            refuse(PyExc_ValueError, "the last layer must have ", num_classes, " channels, one for each class, and one head, got ",
+                   last.channels, " and ", last.heads);
         const auto labels_array = vector_of<int32_t>(labels_object, "labels");
         check_shape(labels_array, "labels", {static_cast<size_t>(num_nodes)});
         for (int32_t node = 0; node < num_nodes; ++node)
@@ -93,8 +109,8 @@ class EngineWithArrays {
     EngineWithArrays(nb::handle indptr, nb::handle indices, nb::handle x_indptr, nb::handle x_indices, nb::handle x_values,
                      nb::handle x_dense, int32_t num_features, nb::handle labels, int num_classes, ModelSettings model,
                      TrainingSettings training)
-        : arrays_(indptr, indices, x_indptr, x_indices, x_values, x_dense, num_features, labels, num_classes),
-          bytes_each_model_(bytes_each_model(arrays_, num_classes, model)),
+        : arrays_(indptr, indices, x_indptr, x_indices, x_values, x_dense, num_features, labels, num_classes, model),
+          bytes_each_model_(bytes_each_model(arrays_, model)),
           engine(arrays_.graph, arrays_.features(), arrays_.labels.data(), num_classes, model, training) {}
 
     void run(nb::handle member_object, nb::handle indices_object, uint64_t seed,
@@ -172,20 +188,25 @@ class EngineWithArrays {
 
   private:
     // What a thread takes to train and score one model, roughly.
-    static double bytes_each_model(const GraphArrays &arrays, int num_classes, const ModelSettings &model) {
+    static double bytes_each_model(const GraphArrays &arrays, const ModelSettings &model) {
         constexpr double kMatricesEachParameter = 4, kMatricesEachPass = 10, kPassesEachEdge = 2;
         // The sample's features by row and by column, with values, places and coins; or in tiles.
         constexpr double kFloatsEachEntry = 10;
+        const double num_nodes = arrays.graph.num_nodes(), num_edges = static_cast<double>(arrays.graph.indices.size());
         const FeatureCount features(arrays.features(), arrays.graph.num_nodes());
+        const double entries = static_cast<double>(features.entries);
+        double gathered = 0;
+        if (model.layers.front().kind->input_parts().has_largest)
+            gathered = std::min(entries * num_edges / num_nodes, num_nodes * arrays.num_features);
+        double floats = (entries + gathered) * (features.is_sparse ? kFloatsEachEntry : 1);
         double inputs = arrays.num_features;
-        double floats = static_cast<double>(features.entries) * (features.is_sparse ? kFloatsEachEntry : 1);
-        for (int l = 0; l < model.layers; ++l) {
-            const bool is_last = l + 1 == model.layers;
-            const LayerShape shape(1, is_last ? num_classes : model.hidden, is_last ? 1 : model.heads);
+        for (const LayerSettings &layer : model.layers) {
+            const LayerShape shape = layer.shape(1);
             const double lanes = static_cast<double>(shape.blocks) * kLanes;
-            floats += kMatricesEachParameter * inputs * lanes + kMatricesEachPass * arrays.graph.num_nodes() * lanes;
-            floats += kPassesEachEdge * static_cast<double>(arrays.graph.indices.size() + arrays.graph.num_nodes()) *
-                      model.kind->blocks_each_edge(shape) * kLanes;
+            const double weights = inputs * shape.tall_parts * lanes * shape.wide_parts;
+            floats += kMatricesEachParameter * weights;
+            floats += kMatricesEachPass * num_nodes * lanes * std::max(shape.tall_parts, shape.wide_parts);
+            floats += kPassesEachEdge * (num_edges + num_nodes) * layer.kind->blocks_each_edge(shape) * kLanes;
             inputs = lanes;
         }
         check_memory("a model", floats * sizeof(float));
@@ -216,9 +237,12 @@ class EngineWithArrays {
 }  // namespace
 
 void bind_shadow(nb::module_ &module) {
+    nb::class_<LayerSettings>(module, "LayerSettings")
+        .def("__init__", &new_layer_settings, "kind"_a, "channels"_a, "heads"_a = 1, "initialisation"_a = "glorot",
+             "drops_input"_a = false, "drops_attention"_a = false, "aggregation"_a = "mean", "root_weight"_a = false,
+             "hops"_a = 1, "alpha"_a = 1.0);
     nb::class_<ModelSettings>(module, "ModelSettings")
-        .def("__init__", &new_model_settings, "architecture"_a, "hidden"_a, "heads"_a, "layers"_a, "activation"_a,
-             "dropout"_a, "drops_input"_a, "drops_attention"_a, "drops_hidden"_a);
+        .def("__init__", &new_model_settings, "layers"_a, "activation"_a, "dropout"_a);
     nb::class_<TrainingSettings>(module, "TrainingSettings")
         .def("__init__", &new_training_settings, "epochs"_a, "learning_rate"_a, "weight_decay"_a, "optimizer"_a);
 

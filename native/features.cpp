@@ -71,18 +71,29 @@ void GraphFeatures::copy_rows(const std::vector<int32_t> &nodes, CompressedRows 
     }
 }
 
-void SampleFeatures::begin(const std::vector<int32_t> &nodes) {
-    const auto num_nodes = static_cast<int64_t>(nodes.size());
-    if (!all_.is_sparse()) {
-        tiles_.build(num_nodes, all_.num_features(), [&](int64_t i) { return all_.dense_row(nodes[i]); });
+void SampleFeatures::begin(const TrainingGraph &graph) {
+    const InputParts &parts = layout_.parts;
+    const int32_t num_columns = all_.num_features() * parts.count();
+    const auto dense_row = [&](int64_t i) { return all_.dense_row(graph.nodes[i]); };
+    if (!all_.is_sparse() && !parts.has_largest) {
+        tiles_.build(graph.size(), num_columns, dense_row);
         return;
     }
-    all_.copy_rows(nodes, rows_);
-    if (is_dropped_) kept_.resize((rows_.num_entries() / kLanes + 1) * kLanes);
-    const float *kept = is_dropped_ ? kept_.data() : nullptr;
-    by_row_.build(rows_, all_.num_features(), blocks_, kept);
-    columns_.transpose_of(rows_, all_.num_features(), is_dropped_);
-    by_column_.build(columns_, num_nodes, blocks_, kept);
+    if (!all_.is_sparse()) {
+        std::vector<float> gathered;
+        tiles_.build(graph.size(), num_columns, [&](int64_t i) {
+            gather_largest_row(graph, static_cast<int32_t>(i), all_.num_features(), parts, dense_row, gathered);
+            return gathered.data();
+        });
+        return;
+    }
+    all_.copy_rows(graph.nodes, rows_);
+    if (parts.has_largest) rows_ = gather_largest(graph, rows_, all_.num_features(), parts);
+    if (layout_.is_dropped) kept_.resize((rows_.num_entries() / kLanes + 1) * kLanes);
+    const float *kept = layout_.is_dropped ? kept_.data() : nullptr;
+    by_row_.build(rows_, num_columns, layout_.blocks, kept);
+    columns_.transpose_of(rows_, num_columns, layout_.is_dropped);
+    by_column_.build(columns_, graph.size(), layout_.blocks, kept);
 }
 
 void SampleFeatures::drop(RandomBits &random, double dropout) {

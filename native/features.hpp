@@ -6,6 +6,7 @@
 
 #include "dense_tiles.hpp"
 #include "graph_view.hpp"
+#include "neighbour_max.hpp"
 #include "sparse_product.hpp"
 
 namespace bmpaudit {
@@ -43,12 +44,19 @@ class GraphFeatures {
     SparseProduct product_;
 };
 
+// What a first layer multiplies with its weight.
+struct FeatureLayout {
+    int blocks;        // of the weight
+    InputParts parts;  // of a row: a node's features, those gathered from its neighbours, or both
+    bool is_dropped;   // never where features are gathered
+};
+
 // Features of a sample. They are the same in every epoch, or only their values change, by dropout; so all layouts are
 // made once a model.
 class SampleFeatures {
   public:
-    SampleFeatures(const GraphFeatures &all, int blocks, bool is_dropped) : all_(all), blocks_(blocks), is_dropped_(is_dropped) {}
-    void begin(const std::vector<int32_t> &nodes);
+    SampleFeatures(const GraphFeatures &all, const FeatureLayout &layout) : all_(all), layout_(layout) {}
+    void begin(const TrainingGraph &graph);
     // New coins for every feature.
     void drop(RandomBits &random, double dropout);
     void times(const Matrix &weight, Matrix &result) const;
@@ -66,8 +74,7 @@ class SampleFeatures {
 
   private:
     const GraphFeatures &all_;
-    int blocks_;
-    bool is_dropped_;
+    FeatureLayout layout_;
     CompressedRows rows_, columns_;
     SparseProduct by_row_, by_column_;
     std::vector<float> kept_;  // after dropout, each entry of rows_

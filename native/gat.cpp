@@ -163,6 +163,7 @@ void GatKind::attend(const TrainingGraph &graph, const Layer &layer, const EdgeS
 void GatKind::backward(const TrainingGraph &graph, Layer &layer, Pass &pass, Matrix &output_gradient) const {
     auto &kept = static_cast<KeptAttention &>(*pass.kept);
     const bool dropped = kept.is_dropped;
+    sum_of_rows(output_gradient, layer.bias.gradient);
     pass.linear_gradient.reshape(graph.size(), layer.shape.blocks);
     kept.source_gradient.reshape(graph.size(), layer.shape.tile_blocks);
     kept.target_gradient.reshape(graph.size(), layer.shape.tile_blocks);
@@ -231,9 +232,6 @@ void GatKind::backward(const TrainingGraph &graph, Layer &layer, Pass &pass, Mat
 
 }  // namespace
 
-const LayerKind &gat_kind() {
-    static const GatKind kind;
-    return kind;
-}
+std::shared_ptr<const LayerKind> make_gat_kind(const KindSettings &) { return std::make_shared<GatKind>(); }
 
 }  // namespace bmpaudit

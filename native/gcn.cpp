@@ -9,6 +9,7 @@ namespace {
 
 class GcnKind final : public LayerKind {
   public:
+    EdgeMatrices edge_matrices() const override { return EdgeMatrices::of_normalised(); }
     void propagate(const TrainingGraph &graph, const Layer &layer, const EdgeSettings &edges, Pass &pass) const override {
         const Lanes *bias = layer.bias.value.row(0);
         // Without edges each node has only its self-loop, of weight 1.
@@ -22,7 +23,8 @@ class GcnKind final : public LayerKind {
             for (int b = 0; b < decltype(width)::value; ++b) to(i)[first + b] = sums[b] + bias[first + b];
         });
     }
-    void backward(const TrainingGraph &graph, Layer &, Pass &pass, Matrix &output_gradient) const override {
+    void backward(const TrainingGraph &graph, Layer &layer, Pass &pass, Matrix &output_gradient) const override {
+        sum_of_rows(output_gradient, layer.bias.gradient);
         // The matrix is symmetric.
         graph.normalised.multiply_into(output_gradient, pass.linear_gradient);
     }
@@ -30,9 +32,6 @@ class GcnKind final : public LayerKind {
 
 }  // namespace
 
-const LayerKind &gcn_kind() {
-    static const GcnKind kind;
-    return kind;
-}
+std::shared_ptr<const LayerKind> make_gcn_kind(const KindSettings &) { return std::make_shared<GcnKind>(); }
 
 }  // namespace bmpaudit

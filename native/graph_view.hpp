@@ -22,18 +22,30 @@ struct FeatureView {
     const float *dense_row(int32_t node) const { return dense + static_cast<int64_t>(node) * num_features; }
 };
 
+// Which matrices of a graph a model multiplies with.
+struct EdgeMatrices {
+    bool normalised = false, neighbours = false;
+
+    static EdgeMatrices of_normalised() { return {true, false}; }
+    static EdgeMatrices of_neighbours() { return {false, true}; }
+    EdgeMatrices operator|(const EdgeMatrices &other) const {
+        return {normalised || other.normalised, neighbours || other.neighbours};
+    }
+};
+
 struct TrainingGraph {
     std::vector<int32_t> nodes;      // ids in the whole graph, ascending
     std::vector<int64_t> start;      // row starts
     std::vector<int32_t> neighbors;  // places in `nodes`, each node's own first
     SparseProduct normalised;        // the matrix of a GCN, 1/√((degree + 1)(degree + 1)) at each edge and self-loop
+    SparseProduct neighbours;        // 1 at each edge, without self-loops
 
     int32_t size() const { return static_cast<int32_t>(nodes.size()); }
     int64_t degree(int32_t i) const { return start[i + 1] - start[i] - 1; }
     bool has_edges() const { return neighbors.size() > nodes.size(); }
 
-    // All edges of the graph between sampled nodes. `place` is scratch of num_nodes entries.
-    void induce(const Adjacency &graph, const uint8_t *member, std::vector<int32_t> &place) {
+    // All edges of the graph between sampled nodes, and the matrices asked for. `place` is scratch of num_nodes entries.
+    void induce(const Adjacency &graph, const uint8_t *member, std::vector<int32_t> &place, const EdgeMatrices &matrices) {
         nodes.clear();
         place.assign(graph.num_nodes(), -1);
         for (int32_t node = 0; node < graph.num_nodes(); ++node) {
@@ -50,11 +62,12 @@ struct TrainingGraph {
                 if (place[around[k]] >= 0) neighbors.push_back(place[around[k]]);
             start.push_back(static_cast<int64_t>(neighbors.size()));
         }
-        normalise();
+        if (matrices.normalised) build_normalised();
+        if (matrices.neighbours) build_neighbours();
     }
 
   private:
-    void normalise() {
+    void build_normalised() {
         CompressedRows matrix{start, neighbors, {}, {}};
         matrix.values.reserve(neighbors.size());
         const auto inverse_root = [&](int32_t i) { return 1.0f / std::sqrt(static_cast<float>(degree(i) + 1)); };
@@ -62,6 +75,14 @@ struct TrainingGraph {
             for (int64_t e = start[i]; e < start[i + 1]; ++e)
                 matrix.values.push_back(inverse_root(i) * inverse_root(neighbors[e]));
         normalised.build(matrix, size(), 1);
+    }
+    void build_neighbours() {
+        CompressedRows matrix;
+        for (int32_t i = 0; i < size(); ++i) {
+            matrix.columns.insert(matrix.columns.end(), neighbors.begin() + start[i] + 1, neighbors.begin() + start[i + 1]);
+            matrix.start.push_back(matrix.num_entries());
+        }
+        neighbours.build(matrix, size(), 1);
     }
 };
 

@@ -14,26 +14,48 @@ Activation activation_of(const std::string &name) {
     return chosen("activation", name, activations);
 }
 
-LayerShape first_layer_shape(int num_features, int num_classes, const ModelSettings &model) {
-    return model.layers == 1 ? LayerShape(num_features, num_classes, 1) : LayerShape(num_features, model.hidden, model.heads);
+Initialisation initialisation_of(const std::string &name) {
+    static const Choices<Initialisation> laws = {{"fan_in", Initialisation::fan_in}, {"glorot", Initialisation::glorot}};
+    return chosen("initialisation", name, laws);
+}
+
+EdgeMatrices ModelSettings::edge_matrices() const {
+    EdgeMatrices matrices;
+    for (const LayerSettings &layer : layers) matrices = matrices | layer.kind->edge_matrices();
+    return matrices;
+}
+
+FeatureLayout ModelSettings::feature_layout(int num_features) const {
+    const LayerSettings &first = layers.front();
+    return {first.shape(num_features).linear_blocks(), first.kind->input_parts(), first.drops_input && dropout > 0};
+}
+
+void ShownGraph::show(const Adjacency &edges, const GraphFeatures &features, const ModelSettings &model) {
+    const std::vector<uint8_t> everyone(edges.num_nodes(), 1);
+    std::vector<int32_t> place;
+    graph.induce(edges, everyone.data(), place, model.edge_matrices());
+    FeatureLayout layout = model.feature_layout(features.num_features());
+    if (!layout.parts.has_largest) return;
+    layout.is_dropped = false;
+    gathered = std::make_unique<SampleFeatures>(features, layout);
+    gathered->begin(graph);
 }
 
 Network::Network(const GraphFeatures &features, int num_classes, const ModelSettings &model, const TrainingSettings &training)
     : features_(features), num_classes_(num_classes), model_(model), epochs_(training.epochs), optimizer_(training),
-      passes_(model.layers), scoring_(model.layers),
-      sample_(features, first_layer_shape(features.num_features(), num_classes, model).blocks, drops(model.drops_input)) {
+      passes_(model.layers.size()), scoring_(model.layers.size()),
+      sample_(features, model.feature_layout(features.num_features())) {
     int inputs = features.num_features();
     std::vector<int> input_row(inputs);
     for (int k = 0; k < inputs; ++k) input_row[k] = k;
-    for (int l = 0; l < model.layers; ++l) {
-        const bool is_last = l + 1 == model.layers;
-        const LayerShape shape(inputs, is_last ? num_classes : model.hidden, is_last ? 1 : model.heads);
-        layers_.emplace_back(shape, input_row, model.kind->num_vectors());
+    for (size_t l = 0; l < model.layers.size(); ++l) {
+        const LayerShape shape = model.layers[l].shape(inputs);
+        layers_.emplace_back(shape, input_row, kind(l).num_vectors());
         inputs = shape.blocks * kLanes;
         input_row.resize(shape.units());
         for (int unit = 0; unit < shape.units(); ++unit) input_row[unit] = shape.lane(unit);
-        passes_[l].kept = model.kind->make_kept();
-        scoring_[l].kept = model.kind->make_kept();
+        passes_[l].kept = kind(l).make_kept();
+        scoring_[l].kept = kind(l).make_kept();
     }
 }
 
@@ -63,15 +85,18 @@ void Network::save_gradient(float *flat) const {
 void Network::initialise(RandomBits &random) {
     std::vector<float> flat;
     flat.reserve(num_parameters());
-    for (const Layer &layer : layers_) {
+    const auto uniform = [&](int64_t count, double bound) {
+        for (int64_t k = 0; k < count; ++k) flat.push_back(static_cast<float>((2.0 * random.unit() - 1.0) * bound));
+    };
+    for (size_t l = 0; l < layers_.size(); ++l) {
+        const Layer &layer = layers_[l];
         const int units = layer.shape.units();
-        const auto glorot = [&](int64_t count, int fan) {
-            const double bound = std::sqrt(6.0 / fan);
-            for (int64_t k = 0; k < count; ++k) flat.push_back(static_cast<float>((2.0 * random.unit() - 1.0) * bound));
-        };
-        glorot(static_cast<int64_t>(units) * layer.num_inputs(), units + layer.num_inputs());
-        glorot(static_cast<int64_t>(units) * layer.vectors.size(), model_.kind->vector_fan(layer.shape));
-        flat.insert(flat.end(), units, 0.0f);
+        const bool is_glorot = model_.layers[l].initialisation == Initialisation::glorot;
+        const double fan_in_bound = 1.0 / std::sqrt(static_cast<double>(layer.num_inputs()));
+        uniform(layer.num_weights(), is_glorot ? std::sqrt(6.0 / (units + layer.num_inputs())) : fan_in_bound);
+        uniform(static_cast<int64_t>(units) * layer.vectors.size(), std::sqrt(6.0 / kind(l).vector_fan(layer.shape)));
+        if (is_glorot) flat.insert(flat.end(), units, 0.0f);
+        else uniform(units, fan_in_bound);
     }
     load(flat.data());
 }
@@ -100,17 +125,27 @@ Layer Network::noisy_last_layer(const std::vector<double> &noise, double noise_s
 }
 
 void Network::begin(const TrainingGraph &graph, const int32_t *labels) {
-    sample_.begin(graph.nodes);
+    sample_.begin(graph);
     labels_.clear();
     for (const int32_t node : graph.nodes) labels_.push_back(labels[node]);
 }
 
-void Network::input_times_weight(const Matrix &input, const Layer &layer, Matrix &result) const {
-    rows_times_weight(input.rows(), layer.shape.inputs, [&](int64_t i) { return input.floats(i); }, layer.weight.value, result);
+void Network::multiply_input(const TrainingGraph &graph, size_t l, const Layer &layer, Pass &pass) const {
+    if (gathers(l)) gather_largest(graph, pass.input, kind(l).input_parts(), pass.gathered);
+    const Matrix &input = multiplied(l, pass);
+    rows_times_weight(input.rows(), layer.shape.inputs, [&](int64_t i) { return input.floats(i); }, layer.weight.value,
+                      pass.linear);
 }
 
-void Network::activate(Matrix &output, Pass &next, RandomBits *dropout) const {
-    const bool drops_here = dropout != nullptr && drops(model_.drops_hidden);
+void Network::multiply_shown(const ShownGraph &shown, size_t l, const Layer &layer) {
+    Pass &pass = scoring_[l];
+    if (l > 0) multiply_input(shown.graph, l, layer, pass);
+    else if (shown.gathered != nullptr) shown.gathered->times(layer.weight.value, pass.linear);
+    else features_.times(layer.weight.value, pass.linear);
+}
+
+void Network::activate(Matrix &output, size_t l, Pass &next, RandomBits *dropout) const {
+    const bool drops_here = dropout != nullptr && drops_input(l);
     PhiloxBits unused(0, 0, 0);
     CoinFlips keep(drops_here ? *dropout : unused, 1.0 - model_.dropout);
     const float scale = next.input_scale = drops_here ? static_cast<float>(1.0 / keep.probability()) : 1.0f;
@@ -134,9 +169,14 @@ void Network::activate(Matrix &output, Pass &next, RandomBits *dropout) const {
     }
 }
 
-void Network::propagate(const TrainingGraph &graph, const Layer &layer, Pass &pass, RandomBits *dropout) const {
-    const EdgeSettings edges{dropout != nullptr, drops(model_.drops_attention) ? dropout : nullptr, model_.dropout};
-    model_.kind->propagate(graph, layer, edges, pass);
+Lanes Network::slope_at_input(const Pass &pass, int64_t i, int b) const {
+    if (model_.activation != Activation::relu) return pass.input_slope.row(i)[b];
+    return select(pass.input.row(i)[b] > 0.0f, splat(pass.input_scale), Lanes{});
+}
+
+void Network::propagate(const TrainingGraph &graph, size_t l, const Layer &layer, Pass &pass, RandomBits *dropout) const {
+    const EdgeSettings edges{dropout != nullptr, drops_attention(l) ? dropout : nullptr, model_.dropout};
+    kind(l).propagate(graph, layer, edges, pass);
 }
 
 void Network::train(const TrainingGraph &graph, const int32_t *labels, RandomBits &random, Worker &worker) {
@@ -149,14 +189,14 @@ void Network::train(const TrainingGraph &graph, const int32_t *labels, RandomBit
 }
 
 void Network::forward(const TrainingGraph &graph, RandomBits *dropout, Worker &worker) {
-    if (drops(model_.drops_input)) sample_.drop(*dropout, model_.dropout);
+    if (drops_input(0)) sample_.drop(*dropout, model_.dropout);
     for (size_t l = 0; l < layers_.size(); ++l) {
         worker.checkpoint();
         Pass &pass = passes_[l];
         if (l == 0) sample_.times(layers_[0].weight.value, pass.linear);
-        else input_times_weight(pass.input, layers_[l], pass.linear);
-        propagate(graph, layers_[l], pass, dropout);
-        if (l + 1 < layers_.size()) activate(pass.output, passes_[l + 1], dropout);
+        else multiply_input(graph, l, layers_[l], pass);
+        propagate(graph, l, layers_[l], pass, dropout);
+        if (l + 1 < layers_.size()) activate(pass.output, l + 1, passes_[l + 1], dropout);
     }
 }
 
@@ -167,12 +207,11 @@ void Network::backward(const TrainingGraph &graph, int epoch, Worker &worker) {
         worker.checkpoint();
         Layer &layer = layers_[l];
         Pass &pass = passes_[l];
-        sum_of_rows(output_gradient_, layer.bias.gradient);
-        model_.kind->backward(graph, layer, pass, output_gradient_);
+        kind(l).backward(graph, layer, pass, output_gradient_);
         if (l == 0) {
             first_weight_backward(pass.linear_gradient, takes_step);
         } else {
-            hidden_weight_backward(layer, pass);
+            hidden_weight_backward(graph, l);
             if (takes_step) optimizer_.step(layer.weight);
         }
         if (takes_step) {
@@ -182,26 +221,32 @@ void Network::backward(const TrainingGraph &graph, int epoch, Worker &worker) {
     }
 }
 
-void Network::hidden_weight_backward(Layer &layer, const Pass &pass) {
+void Network::hidden_weight_backward(const TrainingGraph &graph, size_t l) {
+    Layer &layer = layers_[l];
+    const Pass &pass = passes_[l];
     const int64_t num_rows = pass.linear_gradient.rows();
-    const int inputs = layer.shape.inputs, lanes = layer.shape.blocks * kLanes;
-    const int used = (layer.shape.channels - 1) * layer.shape.head_stride + layer.shape.heads;
+    const int inputs = layer.shape.inputs, lanes = layer.shape.linear_blocks() * kLanes, used = layer.shape.used_lanes();
     const auto gradient_row = [&](int64_t i) { return pass.linear_gradient.floats(i); };
     // Transposed, as the lanes of the inputs are full, and those of a few classes are not.
     transposed_.reshape(lanes, blocks_for(inputs));
-    transposed_rows_times(num_rows, used, gradient_row, pass.input, transposed_);
+    transposed_rows_times(num_rows, used, gradient_row, multiplied(l, pass), transposed_);
     for (int k = 0; k < inputs; ++k)
         for (int lane = 0; lane < used; ++lane) layer.weight.gradient.floats(k)[lane] = transposed_.floats(lane)[k];
     // The gradient of the input, with the weights as they were in the forward pass.
     for (int k = 0; k < inputs; ++k)
         for (int lane = 0; lane < used; ++lane) transposed_.floats(lane)[k] = layer.weight.value.floats(k)[lane];
-    output_gradient_.reshape(num_rows, transposed_.blocks());
-    const RowPointers to(output_gradient_, 0);
-    const bool is_relu = model_.activation == Activation::relu;
-    for_rows_times_weight(num_rows, used, gradient_row, transposed_, [&](int64_t i, int b, const Lanes &sum) {
-        const Lanes slope = is_relu ? select(pass.input.row(i)[b] > 0.0f, splat(pass.input_scale), Lanes{}) : pass.input_slope.row(i)[b];
-        to(i)[b] = sum * slope;
-    });
+    if (!gathers(l)) {
+        output_gradient_.reshape(num_rows, transposed_.blocks());
+        const RowPointers to(output_gradient_, 0);
+        for_rows_times_weight(num_rows, used, gradient_row, transposed_, [&](int64_t i, int b, const Lanes &sum) {
+            to(i)[b] = sum * slope_at_input(pass, i, b);
+        });
+        return;
+    }
+    rows_times_weight(num_rows, used, gradient_row, transposed_, gathered_gradient_);
+    scatter_largest(graph, pass.input, kind(l).input_parts(), pass.gathered, gathered_gradient_, output_gradient_);
+    for (int64_t i = 0; i < num_rows; ++i)
+        for (int b = 0; b < output_gradient_.blocks(); ++b) output_gradient_.row(i)[b] *= slope_at_input(pass, i, b);
 }
 
 void Network::first_weight_backward(const Matrix &gradient, bool takes_step) {

@@ -1,7 +1,8 @@
-// Networks of layers of one kind: forward, backward and training, all float32, for graphs that fit into a core's cache.
+// Networks of layers: forward, backward and training, all float32, for graphs that fit into a core's cache.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,23 +21,47 @@ enum class Activation { relu, elu };
 // An activation by its name; std::invalid_argument if there is none.
 Activation activation_of(const std::string &name);
 
-struct ModelSettings {
-    const LayerKind *kind;
-    int hidden;  // units of a hidden layer; with several heads, of one head
-    int heads;   // of the hidden layers
-    int layers;
-    Activation activation;
-    double dropout;
+// The law of initial values: Glorot and Bengio 2010 with biases of 0, or uniform within ±1/√inputs, as of
+// torch.nn.Linear.
+enum class Initialisation { glorot, fan_in };
+
+// A law by its name; std::invalid_argument if there is none.
+Initialisation initialisation_of(const std::string &name);
+
+struct LayerSettings {
+    std::shared_ptr<const LayerKind> kind;
+    int channels;  // units of a head
+    int heads;
+    Initialisation initialisation;
     bool drops_input;
     bool drops_attention;
-    bool drops_hidden;
+
+    LayerShape shape(int inputs) const {
+        return LayerShape(inputs, channels, heads, kind->input_parts().count(), kind->wide_parts());
+    }
 };
 
-LayerShape first_layer_shape(int num_features, int num_classes, const ModelSettings &model);
+struct ModelSettings {
+    std::vector<LayerSettings> layers;  // the last has a unit for each class
+    Activation activation;              // after every layer but the last
+    double dropout;
 
-// The graph that a trained model is shown, and what stands in the place of its last layer, one after another.
+    EdgeMatrices edge_matrices() const;
+    // What the features of a sample are multiplied as.
+    FeatureLayout feature_layout(int num_features) const;
+};
+
+// A graph that trained models are shown, of all nodes in order.
+struct ShownGraph {
+    TrainingGraph graph;
+    std::unique_ptr<SampleFeatures> gathered;  // for models whose first layer gathers features along the edges
+
+    void show(const Adjacency &edges, const GraphFeatures &features, const ModelSettings &model);
+};
+
+// What a trained model is shown, and what stands in the place of its last layer, one after another.
 struct Query {
-    const TrainingGraph *graph;
+    const ShownGraph *shown;
     std::vector<const Layer *> last_layers;
 };
 
@@ -57,27 +82,24 @@ class Network {
     void gradient_without_dropout(const TrainingGraph &graph, const int32_t *labels, Worker &worker);
     bool is_finite() const;
 
-    // Logits of every node without dropout, for each query: calls emit(query, which of its last layers, logits). All graphs
-    // are of all nodes, in order.
+    // Logits of every node without dropout, for each query: calls emit(query, which of its last layers, logits).
     template <typename Emit> void score(const std::vector<Query> &queries, Worker &worker, Emit emit) {
-        const size_t depth = layers_.size();
-        if (depth > 1) features_.times(layers_[0].weight.value, scoring_[0].linear);
+        const size_t last = layers_.size() - 1;
         for (size_t q = 0; q < queries.size(); ++q) {
-            const TrainingGraph &graph = *queries[q].graph;
-            for (size_t l = 0; l + 1 < depth; ++l) {
+            const ShownGraph &shown = *queries[q].shown;
+            for (size_t l = 0; l < last; ++l) {
                 worker.checkpoint();
-                if (l > 0) input_times_weight(scoring_[l].input, layers_[l], scoring_[l].linear);
-                propagate(graph, layers_[l], scoring_[l], nullptr);
-                activate(scoring_[l].output, scoring_[l + 1], nullptr);
+                // Features that are not gathered give every query the same product.
+                if (l > 0 || q == 0 || shown.gathered != nullptr) multiply_shown(shown, l, layers_[l]);
+                propagate(shown.graph, l, layers_[l], scoring_[l], nullptr);
+                activate(scoring_[l].output, l + 1, scoring_[l + 1], nullptr);
             }
-            Pass &pass = scoring_.back();
             for (size_t which = 0; which < queries[q].last_layers.size(); ++which) {
                 worker.checkpoint();
-                const Layer &last = *queries[q].last_layers[which];
-                if (depth > 1) input_times_weight(pass.input, last, pass.linear);
-                else features_.times(last.weight.value, pass.linear);
-                propagate(graph, last, pass, nullptr);
-                emit(q, which, pass.output);
+                const Layer &layer = *queries[q].last_layers[which];
+                multiply_shown(shown, last, layer);
+                propagate(shown.graph, last, layer, scoring_[last], nullptr);
+                emit(q, which, scoring_[last].output);
             }
         }
     }
@@ -92,13 +114,21 @@ class Network {
     void forward(const TrainingGraph &graph, RandomBits *dropout, Worker &worker);
     void backward(const TrainingGraph &graph, int epoch, Worker &worker);  // epoch 0: gradients only, no step
     // The gradients of the weight and, in output_gradient_, of the output of the layer before.
-    void hidden_weight_backward(Layer &layer, const Pass &pass);
+    void hidden_weight_backward(const TrainingGraph &graph, size_t l);
     void first_weight_backward(const Matrix &gradient, bool takes_step);
-    void input_times_weight(const Matrix &input, const Layer &layer, Matrix &result) const;
-    void propagate(const TrainingGraph &graph, const Layer &layer, Pass &pass, RandomBits *dropout) const;
-    // From the output of a layer, which it uses up, to the input of the next.
-    void activate(Matrix &output, Pass &next, RandomBits *dropout) const;
-    bool drops(bool place) const { return place && model_.dropout > 0; }
+    // pass.linear of a hidden layer.
+    void multiply_input(const TrainingGraph &graph, size_t l, const Layer &layer, Pass &pass) const;
+    // The same of any layer, in scoring_.
+    void multiply_shown(const ShownGraph &shown, size_t l, const Layer &layer);
+    const Matrix &multiplied(size_t l, const Pass &pass) const { return gathers(l) ? pass.gathered : pass.input; }
+    void propagate(const TrainingGraph &graph, size_t l, const Layer &layer, Pass &pass, RandomBits *dropout) const;
+    // From the output of a layer, which it uses up, to the input of the next, number l.
+    void activate(Matrix &output, size_t l, Pass &next, RandomBits *dropout) const;
+    Lanes slope_at_input(const Pass &pass, int64_t i, int b) const;
+    const LayerKind &kind(size_t l) const { return *model_.layers[l].kind; }
+    bool gathers(size_t l) const { return kind(l).input_parts().has_largest; }
+    bool drops_input(size_t l) const { return model_.layers[l].drops_input && model_.dropout > 0; }
+    bool drops_attention(size_t l) const { return model_.layers[l].drops_attention && model_.dropout > 0; }
 
     const GraphFeatures &features_;
     int num_classes_;
@@ -107,7 +137,7 @@ class Network {
     Optimizer optimizer_;
     std::vector<Layer> layers_;
     std::vector<Pass> passes_, scoring_;
-    Matrix output_gradient_;
+    Matrix output_gradient_, gathered_gradient_;
     Matrix transposed_;  // the gradient of a hidden weight, then the weight itself, units x inputs
     SampleFeatures sample_;
     std::vector<int32_t> labels_;  // of the sample

@@ -40,13 +40,13 @@ int predicted_class(const float *logits, int num_classes) {
 class ShadowEngine::Trainer {
   public:
     // `graphs` are those of the batch's queries.
-    Trainer(const ShadowEngine &engine, const std::vector<const TrainingGraph *> &graphs)
+    Trainer(const ShadowEngine &engine, const std::vector<const ShownGraph *> &graphs)
         : engine_(engine), graphs_(graphs), network_(engine.features_, engine.num_classes_, engine.model_, engine.training_) {}
 
     void run(const ShadowBatch &batch, const ShadowResults &results, int64_t model, Worker &worker) {
         const auto index = static_cast<uint64_t>(batch.indices[model]);
         const uint8_t *member = batch.member + model * engine_.num_nodes();
-        sample_.induce(engine_.graph_, member, place_);
+        sample_.induce(engine_.graph_, member, place_, engine_.model_.edge_matrices());
         if (sample_.size() == 0) {
             results.state[model] = static_cast<uint8_t>(ModelState::failed);
             return;
@@ -80,9 +80,9 @@ class ShadowEngine::Trainer {
         // First the whole graph, whose clean answers give the accuracy. Views of the same graph share its passes.
         std::vector<Query> queries = {{&engine_.whole_, {&network_.last_layer()}}};
         for (const View &view : batch.views) {
-            const TrainingGraph *graph = graphs_[view.query];
-            auto query = std::find_if(queries.begin(), queries.end(), [&](const Query &q) { return q.graph == graph; });
-            if (query == queries.end()) query = queries.insert(query, {graph, {}});
+            const ShownGraph *shown = graphs_[view.query];
+            auto query = std::find_if(queries.begin(), queries.end(), [&](const Query &q) { return q.shown == shown; });
+            if (query == queries.end()) query = queries.insert(query, {shown, {}});
             auto &lasts = query->last_layers;
             if (std::find(lasts.begin(), lasts.end(), last_layer(view)) == lasts.end()) lasts.push_back(last_layer(view));
         }
@@ -90,7 +90,7 @@ class ShadowEngine::Trainer {
             if (q == 0 && which == 0) keep_accuracy(results, model, member, logits);
             for (size_t v = 0; v < batch.views.size(); ++v) {
                 const View &view = batch.views[v];
-                if (graphs_[view.query] == queries[q].graph && last_layer(view) == queries[q].last_layers[which])
+                if (graphs_[view.query] == queries[q].shown && last_layer(view) == queries[q].last_layers[which])
                     keep_view(results, static_cast<int64_t>(v) * batch.num_models + model, logits);
             }
         });
@@ -159,7 +159,7 @@ class ShadowEngine::Trainer {
     }
 
     const ShadowEngine &engine_;
-    const std::vector<const TrainingGraph *> &graphs_;
+    const std::vector<const ShownGraph *> &graphs_;
     Network network_;
     TrainingGraph sample_;
     std::vector<int32_t> place_;
@@ -168,22 +168,18 @@ class ShadowEngine::Trainer {
 ShadowEngine::ShadowEngine(Adjacency graph, FeatureView features, const int32_t *labels, int num_classes,
                            ModelSettings model, TrainingSettings training)
     : graph_(std::move(graph)),
-      features_(features, graph_.num_nodes(), first_layer_shape(features.num_features, num_classes, model).blocks),
+      features_(features, graph_.num_nodes(), model.feature_layout(features.num_features).blocks),
       labels_(labels), num_classes_(num_classes), model_(model), training_(training) {
-    const std::vector<uint8_t> everyone(num_nodes(), 1);
-    std::vector<int32_t> place;
-    whole_.induce(graph_, everyone.data(), place);
+    whole_.show(graph_, features_, model_);
 }
 
 void ShadowEngine::run(const ShadowBatch &batch, const ShadowResults &results, int num_threads,
                        const Poll &poll) const {
-    const std::vector<uint8_t> everyone(num_nodes(), 1);
-    std::vector<int32_t> place;
-    std::vector<TrainingGraph> others(batch.queries.size());
-    std::vector<const TrainingGraph *> graphs;
+    std::vector<ShownGraph> others(batch.queries.size());
+    std::vector<const ShownGraph *> graphs;
     for (size_t q = 0; q < batch.queries.size(); ++q) {
         const bool is_whole = batch.queries[q].indptr == graph_.indptr && batch.queries[q].indices == graph_.indices;
-        if (!is_whole) others[q].induce(batch.queries[q], everyone.data(), place);
+        if (!is_whole) others[q].show(batch.queries[q], features_, model_);
         graphs.push_back(is_whole ? &whole_ : &others[q]);
     }
     std::vector<std::unique_ptr<Trainer>> trainers(num_workers(batch.num_models, num_threads));
@@ -212,7 +208,7 @@ std::vector<float> ShadowEngine::with_network(const float *parameters, const uin
     Network network(features_, num_classes_, model_, training_);
     TrainingGraph sample;
     std::vector<int32_t> place;
-    sample.induce(graph_, member, place);
+    sample.induce(graph_, member, place, model_.edge_matrices());
     network.load(parameters);
     run_tasks(1, 1, poll, [&](int64_t, Worker &worker) { use(network, sample, worker); });
     std::vector<float> flat(network.num_parameters());
@@ -243,10 +239,8 @@ std::vector<float> ShadowEngine::trained_parameters(const float *parameters, con
 std::vector<float> ShadowEngine::logits(const float *parameters, const Adjacency &query, const Poll &poll) const {
     Network network(features_, num_classes_, model_, training_);
     network.load(parameters);
-    const std::vector<uint8_t> everyone(num_nodes(), 1);
-    std::vector<int32_t> place;
-    TrainingGraph shown;
-    shown.induce(query, everyone.data(), place);
+    ShownGraph shown;
+    shown.show(query, features_, model_);
     std::vector<float> result(static_cast<size_t>(num_nodes()) * num_classes_);
     run_tasks(1, 1, poll, [&](int64_t, Worker &worker) {
         network.score({{&shown, {&network.last_layer()}}}, worker, [&](size_t, size_t, const Matrix &rows) {

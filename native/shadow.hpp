@@ -73,7 +73,7 @@ class ShadowEngine {
     int num_classes_;
     ModelSettings model_;
     TrainingSettings training_;
-    TrainingGraph whole_;
+    ShownGraph whole_;
 };
 
 }  // namespace bmpaudit

@@ -40,9 +40,13 @@ class SparseProduct {
     // Calls finish(row, first, width, sums) once for each row and group of `width` blocks from `first` on, as
     // for_block_groups cuts them. `partial` is scratch of the result's shape, and may be where `finish` puts the sums.
     template <typename Finish> void multiply(const Matrix &source, Matrix &partial, Finish finish) const {
-        if (of_entry_ != nullptr) multiply_as<Values::elsewhere>(source, partial, finish);
-        else if (!values_.empty()) multiply_as<Values::here>(source, partial, finish);
-        else multiply_as<Values::ones>(source, partial, finish);
+        multiply(source, partial, finish, source.blocks());
+    }
+    // The same with the first `blocks` blocks of the source alone.
+    template <typename Finish> void multiply(const Matrix &source, Matrix &partial, Finish finish, int blocks) const {
+        if (of_entry_ != nullptr) multiply_as<Values::elsewhere>(source, partial, finish, blocks);
+        else if (!values_.empty()) multiply_as<Values::here>(source, partial, finish, blocks);
+        else multiply_as<Values::ones>(source, partial, finish, blocks);
     }
 
   private:
@@ -58,9 +62,10 @@ class SparseProduct {
         int64_t first_list, first_entry, first_column;
     };
 
-    template <Values V, typename Finish> void multiply_as(const Matrix &source, Matrix &partial, Finish finish) const {
+    template <Values V, typename Finish>
+    void multiply_as(const Matrix &source, Matrix &partial, Finish finish, int blocks) const {
         if (bands_.size() > 2) partial.fill_zero();
-        for_block_groups(source.blocks(), [&](auto width, int first) {
+        for_block_groups(blocks, [&](auto width, int first) {
             constexpr int B = decltype(width)::value;
             const RowPointers to(partial, first);
             for (size_t band = 0; band + 2 < bands_.size(); ++band) {

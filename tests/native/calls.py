@@ -66,17 +66,15 @@ def counts(**changed: Any) -> Any:
     return snowball().counts(**STREAMS | changed)
 
 
+def layer_settings(**changed: Any) -> Any:
+    settings: dict[str, Any] = {"kind": "gcn", "channels": 4}
+    return _native.LayerSettings(**settings | changed)
+
+
 def model_settings(**changed: Any) -> Any:
-    settings: dict[str, Any] = {
-        "architecture": "gcn",
-        "hidden": 4,
-        "heads": 1,
-        "layers": 2,
-        "activation": "relu",
-        "dropout": 0.0,
-    }
-    places: dict[str, Any] = {"drops_input": False, "drops_attention": False, "drops_hidden": False}
-    return _native.ModelSettings(**settings | places | changed)
+    layers = [layer_settings(), layer_settings(channels=NUM_CLASSES)]
+    settings: dict[str, Any] = {"layers": layers, "activation": "relu", "dropout": 0.0}
+    return _native.ModelSettings(**settings | changed)
 
 
 def training_settings(**changed: Any) -> Any:
@@ -265,6 +263,7 @@ RIGHT: tuple[Callable[..., Any], ...] = (
     sample,
     memberships,
     counts,
+    layer_settings,
     model_settings,
     training_settings,
     engine,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from calls import COUNTS, PATH, RIGHT, engine, memberships, run, snowball
+from calls import COUNTS, PATH, RIGHT, engine, layer_settings, memberships, model_settings, run, snowball
 from wrong_calls import WRONG
 
 from bmpaudit import _native
@@ -48,8 +48,12 @@ def test_a_refused_array_is_named_with_what_it_should_be() -> None:
         snowball(indices=np.array([1, 0, 2, 1, 9, 2], dtype=np.int32))
     with pytest.raises(ValueError, match="optimizer must be one of adam, sgd, got 'lbfgs'"):
         _native.TrainingSettings(1, 0.1, 0.0, "lbfgs")
-    with pytest.raises(ValueError, match="architecture must be one of gat, gcn, mlp, got 'GCN'"):
-        _native.ModelSettings("GCN", 4, 1, 2, "relu", 0.0, False, False, False)
+    with pytest.raises(ValueError, match="kind must be one of appnp, gat, gcn, mlp, sage, sgc, got 'GCN'"):
+        layer_settings(kind="GCN")
+    with pytest.raises(ValueError, match="aggregation must be one of max, mean, got 'sum'"):
+        layer_settings(kind="sage", aggregation="sum")
+    with pytest.raises(ValueError, match=r"the last layer must have 2 channels, .* and one head, got 4 and 1"):
+        engine(model=model_settings(layers=[layer_settings()]))
     with pytest.raises(MemoryError, match=r"memberships would take .* GiB, and this machine has"):
         memberships(count=2**50)
 

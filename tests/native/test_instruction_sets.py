@@ -15,7 +15,8 @@ import numpy as np
 from bmpaudit import _native
 
 path = np.array([0, 1, 3, 4], dtype=np.int64), np.array([1, 0, 2, 1], dtype=np.int32)
-model = _native.ModelSettings("gat", 3, 2, 2, "elu", 0.0, False, False, False)
+layers = [_native.LayerSettings("gat", 3, 2), _native.LayerSettings("sage", 2, root_weight=True)]
+model = _native.ModelSettings(layers, "elu", 0.0)
 training = _native.TrainingSettings(10, 0.05, 0.0, "adam")
 features, labels = np.arange(6, dtype=np.float32), np.array([0, 1, 0], dtype=np.int32)
 engine = _native.ShadowEngine(*path, None, None, None, features, 2, labels, 2, model, training)

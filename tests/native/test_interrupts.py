@@ -26,7 +26,7 @@ def walks():
 
 
 def engine():
-    model = _native.ModelSettings("gcn", 8, 1, 2, "relu", 0.0, False, False, False)
+    model = _native.ModelSettings([_native.LayerSettings("gcn", 8), _native.LayerSettings("gcn", 2)], "relu", 0.0)
     training = _native.TrainingSettings(2**31 - 1, 0.01, 0.0, "adam")
     features, labels = np.ones(6, dtype=np.float32), np.array([0, 1, 0], dtype=np.int32)
     return _native.ShadowEngine(*path, None, None, None, features, 2, labels, 2, model, training)
@@ -81,7 +81,7 @@ def test_ctrl_c_ends_a_long_call(call: str) -> None:
 
 def test_a_model_stopped_while_it_is_scored_leaves_nothing_behind() -> None:
     call = """
-model = _native.ModelSettings("mlp", 1, 1, 1, "relu", 0.0, False, False, False)
+model = _native.ModelSettings([_native.LayerSettings("mlp", 2)], "relu", 0.0)
 training = _native.TrainingSettings(0, 0.01, 0.0, "sgd")
 num_nodes, num_views = 20_000, 400
 query = np.zeros(num_nodes + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)

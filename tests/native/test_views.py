@@ -34,7 +34,8 @@ def query(edges: list[tuple[int, int]]) -> Query:
 
 
 def engine() -> Any:
-    model = _native.ModelSettings("gcn", HIDDEN, 1, 2, "relu", 0.0, False, False, False)
+    layers = [_native.LayerSettings("gcn", HIDDEN), _native.LayerSettings("gcn", NUM_CLASSES)]
+    model = _native.ModelSettings(layers, "relu", 0.0)
     training = _native.TrainingSettings(20, 0.05, 5e-4, "adam")
     features = FEATURES.ravel()
     return _native.ShadowEngine(

@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from bmpaudit import InputError
-from bmpaudit.shadow import GAT, GCN, MLP, Training
+from bmpaudit.shadow import APPNP, GAT, GCN, MLP, SAGE, SGC, Training
 
 
 def test_defaults_are_the_papers_settings() -> None:
@@ -30,6 +30,16 @@ def test_specifications_are_values() -> None:
         (lambda: GAT(dropout=-0.1), r"dropout must be in \[0, 1\), got dropout=-0.1"),
         (lambda: GCN(dropout_on=("attention",)), "dropout_on must be one of input, hidden, got dropout_on='attention'"),
         (lambda: GAT(activation="tanh"), "activation must be one of relu, elu, got activation='tanh'"),  # type: ignore[arg-type]
+        (lambda: SAGE(aggregation="sum"), "aggregation must be one of mean, max, got aggregation='sum'"),  # type: ignore[arg-type]
+        (
+            lambda: SAGE(aggregation="max", dropout_on=("input",)),
+            "dropout_on must be hidden for aggregation='max', got dropout_on='input'",
+        ),
+        (lambda: SGC(hops=0), "hops must be a whole number of at least 1, got hops=0"),
+        (lambda: SGC(hops=5_000), "hops must be at most 1024, got hops=5000"),
+        (lambda: APPNP(hops=-1), "hops must be a whole number of at least 1, got hops=-1"),
+        (lambda: APPNP(alpha=0.0), r"alpha must be in \(0, 1\], got alpha=0.0"),
+        (lambda: APPNP(alpha=1.1), r"alpha must be in \(0, 1\], got alpha=1.1"),
         (lambda: Training(epochs=0), "epochs must be a whole number of at least 1, got epochs=0"),
         (lambda: Training(learning_rate=0.0), "learning_rate must be positive, got learning_rate=0.0"),
         (lambda: Training(learning_rate=-1.0), "learning_rate must be positive, got learning_rate=-1.0"),

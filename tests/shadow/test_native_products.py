@@ -10,7 +10,7 @@ from helpers import fill, sample_flags, torch_gradient
 
 from bmpaudit import Graph
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import GAT, GCN, MLP, ShadowPlan, Training
+from bmpaudit.shadow import GAT, GCN, MLP, SAGE, ShadowPlan, Training
 from bmpaudit.shadow.engines.native import NativeEngine, make_kernel
 from bmpaudit.shadow.models import NativeModel
 
@@ -48,6 +48,8 @@ WIDTHS: list[NativeModel] = [
     GCN(hidden=7, dropout=0.0),
     GCN(hidden=40, dropout=0.0),
     GAT(hidden=4, heads=8, dropout=0.0),
+    SAGE(hidden=7, dropout=0.0),
+    SAGE(hidden=7, dropout=0.0, aggregation="max"),
 ]
 
 

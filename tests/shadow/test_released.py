@@ -17,9 +17,12 @@ from bmpaudit import DataError, Graph, InputError, UntrustedCodeError
 from bmpaudit.registry import STATISTIC, UntrustedPart
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import (
+    APPNP,
     GAT,
     GCN,
     MLP,
+    SAGE,
+    SGC,
     Clean,
     FullEdges,
     NoisyLastLayer,
@@ -42,6 +45,10 @@ MODELS: list[NativeModel] = [
     GCN(layers=1),
     GAT(hidden=3, heads=5, layers=3),
     GCN(activation="elu"),
+    SAGE(),
+    SAGE(aggregation="max", root_weight=False),
+    SGC(layers=2),
+    APPNP(),
 ]
 NO_EDGES = torch.empty((2, 0), dtype=torch.long)
 

@@ -14,9 +14,12 @@ from torch_geometric.nn import GCNConv
 from bmpaudit import InputError, datasets
 from bmpaudit.samplers import Bernoulli, Uniform, draw_memberships
 from bmpaudit.shadow import (
+    APPNP,
     GAT,
     GCN,
     MLP,
+    SAGE,
+    SGC,
     Clean,
     FullEdges,
     ModelState,
@@ -36,7 +39,7 @@ def unstable(module: nn.Module, data: Any, seed: int) -> None:  # noqa: ARG001
         next(module.parameters()).fill_(float("nan"))
 
 
-@pytest.mark.parametrize("model", [GCN(dropout=0.0), GAT(dropout=0.0), MLP(dropout=0.0)], ids=str)
+@pytest.mark.parametrize("model", [kind(dropout=0.0) for kind in (GCN, GAT, MLP, SAGE, SGC, APPNP)], ids=str)
 def test_without_dropout_both_engines_give_the_same_margins_in_every_view(model: NativeModel) -> None:
     graph = random_graph(num_classes=4)
     plan = ShadowPlan(Uniform(0.5), model, Training(epochs=30), seed=2)

@@ -44,19 +44,23 @@ class RandomWalks(Sampler):
         self, indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32], num_roots: int, walk_length: int
     ) -> None: ...
 
-class ModelSettings:
+class LayerSettings:
     def __init__(
         self,
-        architecture: str,
-        hidden: int,
-        heads: int,
-        layers: int,
-        activation: str,
-        dropout: float,
-        drops_input: bool,
-        drops_attention: bool,
-        drops_hidden: bool,
+        kind: str,
+        channels: int,
+        heads: int = 1,
+        initialisation: str = "glorot",
+        drops_input: bool = False,
+        drops_attention: bool = False,
+        aggregation: str = "mean",
+        root_weight: bool = False,
+        hops: int = 1,
+        alpha: float = 1.0,
     ) -> None: ...
+
+class ModelSettings:
+    def __init__(self, layers: list[LayerSettings], activation: str, dropout: float) -> None: ...
 
 class TrainingSettings:
     def __init__(self, epochs: int, learning_rate: float, weight_decay: float, optimizer: str) -> None: ...

@@ -13,13 +13,14 @@ from bmpaudit.arrays import Floats32
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.models import NativeModel
+from bmpaudit.shadow.models.layer_spec import Shape
 
-WEIGHT = "weight"
-# A layer's name, then the parameter's: PyTorch Geometric has lin.weight, before 2.5 lin_src.weight in GATConv.
-_NAME = re.compile(r"(?:(?P<layer>.*?)\.)??(?:(?:lin|lin_src)\.)?(?P<parameter>weight|bias|att_src|att_dst)")
+# A layer's name, then the parameter's: PyTorch Geometric has lin.weight, before 2.5 lin_src.weight in GATConv, and
+# lin_l and lin_r, for a node's neighbours and itself, in SAGEConv.
+_NAME = re.compile(
+    r"(?:(?P<layer>.*?)\.)??(?:(?P<root>lin_r\.)|(?:lin|lin_src|lin_l)\.)?(?P<parameter>weight|bias|att_src|att_dst)"
+)
 MOST_NAMES_SHOWN = 12
-
-Shape = tuple[int, ...]
 
 
 class LayerShapes(NamedTuple):
@@ -52,9 +53,10 @@ def flat_weights(arrays: Mapping[str, npt.NDArray[Any]], model: NativeModel, gra
         if match is None:
             raise _misfit(arrays, expected, model, f"{name} is not one of them")
         parts = layers.setdefault(match["layer"] or "", {})
-        if match["parameter"] in parts:
-            raise _misfit(arrays, expected, model, f"{match['layer']} has {match['parameter']} twice")
-        parts[match["parameter"]] = array
+        parameter = f"root_{match['parameter']}" if match["root"] else match["parameter"]
+        if parameter in parts:
+            raise _misfit(arrays, expected, model, f"{match['layer']} has {parameter} twice")
+        parts[parameter] = array
     ordered = _in_order(layers, expected)
     if ordered is None:
         raise _misfit(arrays, expected, model, "")
@@ -73,17 +75,9 @@ def flat_weights(arrays: Mapping[str, npt.NDArray[Any]], model: NativeModel, gra
 def layer_shapes(model: NativeModel, graph: Graph) -> list[LayerShapes]:
     """What parameters a model on a graph has, layer by layer, in PyTorch's shapes."""
     layers, inputs = [], graph.num_features
-    for number in range(model.layers):
-        is_last = number + 1 == model.layers
-        channels, heads = (graph.num_classes, 1) if is_last else (model.hidden, model.hidden_heads)
-        shapes: dict[str, Shape] = {}
-        for name in model.parameter_names:
-            short = name.rpartition(".")[2]
-            shapes[short] = {WEIGHT: (channels * heads, inputs), "bias": (channels * heads,)}.get(
-                short, (1, heads, channels)
-            )
-        layers.append(LayerShapes(shapes))
-        inputs = channels * heads
+    for layer in model.native_layers(graph.num_classes):
+        layers.append(LayerShapes(layer.parameter_shapes(inputs)))
+        inputs = layer.units
     return layers
 
 

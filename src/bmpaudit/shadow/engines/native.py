@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import ClassVar
 
 import numpy as np
@@ -120,7 +121,11 @@ def make_kernel(graph: Graph, model: NativeModel, training: Training) -> _native
         num_features=graph.num_features,
         labels=graph.labels.astype(np.int32),
         num_classes=graph.num_classes,
-        model=_native.ModelSettings(**model.native_settings()),
+        model=_native.ModelSettings(
+            [_native.LayerSettings(**asdict(layer)) for layer in model.native_layers(graph.num_classes)],
+            model.activation,
+            model.dropout,
+        ),
         training=_native.TrainingSettings(
             training.epochs, training.learning_rate, training.weight_decay, training.optimizer
         ),

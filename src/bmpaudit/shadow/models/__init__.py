@@ -1,11 +1,26 @@
 """What is trained, and how: one file for each model."""
 
+from bmpaudit.shadow.models.appnp import APPNP
 from bmpaudit.shadow.models.base import NativeModel
 from bmpaudit.shadow.models.elsewhere import TrainedElsewhere
 from bmpaudit.shadow.models.gat import GAT
 from bmpaudit.shadow.models.gcn import GCN
 from bmpaudit.shadow.models.mlp import MLP
+from bmpaudit.shadow.models.sage import SAGE
+from bmpaudit.shadow.models.sgc import SGC
 from bmpaudit.shadow.models.torch_model import TorchModel, as_model
 from bmpaudit.shadow.models.training import Training
 
-__all__ = ["GAT", "GCN", "MLP", "NativeModel", "TorchModel", "TrainedElsewhere", "Training", "as_model"]
+__all__ = [
+    "APPNP",
+    "GAT",
+    "GCN",
+    "MLP",
+    "SAGE",
+    "SGC",
+    "NativeModel",
+    "TorchModel",
+    "TrainedElsewhere",
+    "Training",
+    "as_model",
+]

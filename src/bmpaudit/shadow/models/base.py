@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from bmpaudit.checks import check_at_least_one
 from bmpaudit.errors import InputError
+from bmpaudit.shadow.models.layer_spec import LayerSpec
 
 DropoutPlace = Literal["input", "attention", "hidden"]
 Activation = Literal["relu", "elu"]
 
 MAX_UNITS = 65_536
+MAX_HOPS = 1_024
 
 
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -21,11 +23,19 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
         raise InputError(f"{name} must be one of {', '.join(allowed)}, got {name}={value!r}")
 
 
+def check_hops(hops: int) -> None:
+    """Raises `InputError` unless a model can take so many steps along the edges."""
+    check_at_least_one(hops=hops)
+    if hops > MAX_HOPS:
+        raise InputError(f"hops must be at most {MAX_HOPS}, got hops={hops}")
+
+
 @dataclass(frozen=True)
 class NativeModel(ABC):
     """A stack of layers of one kind, which both engines can train.
 
-    A subclass is a frozen dataclass that says what one layer is, for C++ by name and for PyTorch by `torch_layer`.
+    A subclass is a frozen dataclass that says what one layer is, for C++ by `native_layer` and for PyTorch by
+    `torch_layer`.
 
     Attributes:
         hidden: Units of a hidden layer.
@@ -41,14 +51,10 @@ class NativeModel(ABC):
     dropout_on: tuple[DropoutPlace, ...] = ("hidden",)
     activation: Activation = "relu"
 
-    architecture: ClassVar[str]
-    """Name of the layer in C++."""
     dropout_places: ClassVar[tuple[DropoutPlace, ...]] = ("input", "hidden")
     """Where dropout can go."""
     uses_edges: ClassVar[bool] = True
     """Whether PyTorch's layer is called with `edge_index`."""
-    parameter_names: ClassVar[tuple[str, ...]] = ("lin.weight", "bias")
-    """Parameters of PyTorch's layer in the order in which C++ lists them."""
 
     def __post_init__(self) -> None:
         check_at_least_one(hidden=self.hidden, heads=self.hidden_heads, layers=self.layers)
@@ -67,23 +73,37 @@ class NativeModel(ABC):
         """Attention heads of a hidden layer; 1 for layers without heads."""
         return 1
 
-    def native_settings(self) -> dict[str, Any]:
-        """Arguments of `_native.ModelSettings`."""
-        return {
-            "architecture": self.architecture,
-            "hidden": self.hidden,
-            "heads": self.hidden_heads,
-            "layers": self.layers,
-            "activation": self.activation,
-            "dropout": self.dropout,
-            "drops_input": "input" in self.dropout_on,
-            "drops_attention": "attention" in self.dropout_on,
-            "drops_hidden": "hidden" in self.dropout_on,
-        }
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Parameters of PyTorch's layer in the order in which C++ lists them."""
+        return ("lin.weight", "bias")
+
+    @abstractmethod
+    def native_layer(self, channels: int, heads: int) -> LayerSpec:
+        """One layer as C++ has it, dropout aside."""
+
+    def native_layers(self, num_classes: int) -> list[LayerSpec]:
+        """The model as C++ has it, layer by layer."""
+        layers = []
+        for number in range(self.layers):
+            channels, heads = self.layer_width(number, num_classes)
+            place: DropoutPlace = "hidden" if number > 0 else "input"
+            layer = self.native_layer(channels, heads)
+            drops_input, drops_attention = (each in self.dropout_on for each in (place, "attention"))
+            layers.append(replace(layer, drops_input=drops_input, drops_attention=drops_attention))
+        return layers
+
+    def layer_width(self, number: int, num_classes: int) -> tuple[int, int]:
+        """Channels and heads of a layer."""
+        return (num_classes, 1) if number + 1 == self.layers else (self.hidden, self.hidden_heads)
 
     @abstractmethod
     def torch_layer(self, inputs: int, units: int, heads: int) -> Any:
         """One layer as a PyTorch module; imports torch."""
+
+    def torch_propagation(self) -> Any:
+        """What comes after the last layer, as a PyTorch module without parameters, or None; imports torch."""
+        return None
 
     def torch_module(self, num_features: int, num_classes: int) -> Any:
         """The model as a PyTorch module; imports torch."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bmpaudit.shadow.models.base import Activation, DropoutPlace, NativeModel
+from bmpaudit.shadow.models.layer_spec import LayerSpec
 
 
 @dataclass(frozen=True)
@@ -27,14 +28,21 @@ class GAT(NativeModel):
     activation: Activation = "elu"
     heads: int = 8
 
-    architecture = "gat"
     dropout_places = ("input", "attention", "hidden")
-    parameter_names = ("lin.weight", "att_src", "att_dst", "bias")
 
     @property
     def hidden_heads(self) -> int:
         """See `NativeModel.hidden_heads`."""
         return self.heads
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """See `NativeModel.parameter_names`."""
+        return ("lin.weight", "att_src", "att_dst", "bias")
+
+    def native_layer(self, channels: int, heads: int) -> LayerSpec:
+        """See `NativeModel.native_layer`."""
+        return LayerSpec("gat", channels, heads)
 
     def torch_layer(self, inputs: int, units: int, heads: int) -> Any:
         """See `NativeModel.torch_layer`."""

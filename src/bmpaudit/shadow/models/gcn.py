@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bmpaudit.shadow.models.base import NativeModel
+from bmpaudit.shadow.models.layer_spec import LayerSpec
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,9 @@ class GCN(NativeModel):
     layer. Glorot weights, zero biases. The defaults are the paper's settings as far as they are known.
     """
 
-    architecture = "gcn"
+    def native_layer(self, channels: int, heads: int) -> LayerSpec:
+        """See `NativeModel.native_layer`."""
+        return LayerSpec("gcn", channels, heads)
 
     def torch_layer(self, inputs: int, units: int, heads: int) -> Any:  # noqa: ARG002
         """See `NativeModel.torch_layer`."""

@@ -18,11 +18,11 @@ class LayeredModule(nn.Module):
         self.model = model
         layers, width = [], num_features
         for number in range(model.layers):
-            is_last = number + 1 == model.layers
-            units, heads = (num_classes, 1) if is_last else (model.hidden, model.hidden_heads)
+            units, heads = model.layer_width(number, num_classes)
             layers.append(model.torch_layer(width, units, heads))
             width = units * heads
         self.layers = nn.ModuleList(layers)
+        self.propagation = model.torch_propagation()
 
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
         """Logits, shape (num_nodes, num_classes)."""
@@ -33,7 +33,7 @@ class LayeredModule(nn.Module):
             if ("hidden" if number > 0 else "input") in self.model.dropout_on:
                 x = F.dropout(x, self.model.dropout, self.training)
             x = layer(x, edge_index) if self.model.uses_edges else layer(x)
-        return x
+        return x if self.propagation is None else self.propagation(x, edge_index)
 
     def layer_parameters(self, layer: nn.Module) -> list[nn.Parameter]:
         """Parameters of one layer in the order in which C++ lists them."""
