@@ -1,10 +1,13 @@
-"""Training on Dask workers beside training on threads, and what 1,000 models of large graphs cost on a cluster.
+"""An audit on Dask workers beside one on threads, and what 1,000 models of large graphs cost on a cluster.
 
-python benchmarks/cluster.py [--data cora pubmed] [--models 2048] [--workers 1 2] [--turns 3] [--project]
+python benchmarks/cluster.py [--data cora pubmed] [--models 2048] [--workers 1 2] [--turns 3] [--steps | --project]
 
 Efficiency is what so many threads of one process take over what so many workers take, by processor time (of all
 workers, the scheduler and the coordinator together) and by the clock; in turns, the least of each. The clock says
 little on a machine with other work, or with fewer cores than workers and their coordinator want.
+
+With --steps: the same of attack, proof and exposure, and estimation, with made-up statistics of a random graph
+(benchmarks/scale.py) that take four blocks of nodes, of which the coordinator does the first.
 
 With --project: constants of training and of the steps after it, measured on random graphs on one thread, and what they
 come to for graphs that are too large for this machine.
@@ -15,8 +18,10 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -25,6 +30,7 @@ import scale
 
 from bmpaudit import AuditPlan, Graph, Runtime, datasets, prior_probabilities
 from bmpaudit.auditing.attack_step import run_attacks, run_permutation_test
+from bmpaudit.auditing.estimate_step import run_estimates
 from bmpaudit.auditing.proof_step import run_proofs
 from bmpaudit.executors.dask import dask_executor
 from bmpaudit.samplers import Uniform
@@ -59,6 +65,7 @@ NUM_CLASSES = 40
 NUM_MODELS = 1_000
 PROBES = ((40_000, 7), (160_000, 7), (160_000, 28))  # nodes, edges per node
 ATTACKED_NODES, ATTACKED_MODELS = 50_000, 250
+BLOCKS_NODES, BLOCKS_MODELS = 50_000, 500
 
 
 def train(
@@ -73,30 +80,76 @@ def train(
         return Spent(processors() - before, time.perf_counter() - start)
 
 
-def on_workers(graph: Graph, plan: AuditPlan, num_workers: int) -> Spent:
-    """The same on Dask workers of one thread each."""
-    with dask_executor(f"local:{num_workers}") as executor:
+def take_steps(
+    folder: Path, graph: Graph, plan: AuditPlan, processors: Callable[[], float], runtime: Runtime
+) -> dict[str, Spent]:
+    """What the steps after training take, on models that are there."""
+    priors = prior_probabilities(graph, plan.sampler)
+    runs = ShadowStore(folder, graph, plan.shadow_plan, read_only=True).read()
+    test = run_permutation_test(plan, graph, runs, priors, runtime)
+    marks = [(processors(), time.perf_counter())]
+    attacks = run_attacks(plan, graph, runs, priors, test, runtime)
+    marks.append((processors(), time.perf_counter()))
+    run_proofs(plan, graph, runs, priors, attacks, runtime)
+    marks.append((processors(), time.perf_counter()))
+    run_estimates(plan, attacks, runtime)
+    marks.append((processors(), time.perf_counter()))
+    spent = [Spent(*(end - start for start, end in zip(*each, strict=True))) for each in pairwise(marks)]
+    return dict(zip(("attack", "proof and exposure", "estimation"), spent, strict=True))
+
+
+@contextmanager
+def dask_workers(number: int) -> Iterator[tuple[Executor, Callable[[], float]]]:
+    """Workers of one thread each, and what tells the processor time of all processes."""
+    with dask_executor(f"local:{number}") as executor:
         client = cast(Any, executor)._client
-        return train(graph, plan, lambda: time.process_time() + sum(client.run(time.process_time).values()), executor)
+        yield executor, lambda: time.process_time() + sum(client.run(time.process_time).values())
 
 
-def compare(data: str, num_models: int, workers: list[int], turns: int) -> None:
-    """Prints the efficiency on one data set."""
+def print_efficiency(what: str, number: int, threads: list[Spent], processes: list[Spent]) -> None:
+    """Prints the least of each, and their ratio."""
+    one = Spent(*map(min, zip(*threads, strict=True)))
+    many = Spent(*map(min, zip(*processes, strict=True)))
+    print(
+        f"  {what}{number} threads {one.processor:.1f} s of processor time, {one.clock:.1f} s; {number} Dask workers "
+        f"{many.processor:.1f} s, {many.clock:.1f} s; efficiency {one.processor / many.processor:.2f} by processor "
+        f"time, {one.clock / many.clock:.2f} by the clock",
+        flush=True,
+    )
+
+
+def compare_training(data: str, num_models: int, workers: list[int], turns: int) -> None:
+    """Prints the efficiency of training on one data set."""
     graph, plan = datasets.load(data), AuditPlan(shadows=num_models)
     print(f"{data}, {num_models:,} models")
     for number in workers:
         threads, processes = [], []
         for _ in range(turns):
             threads.append(train(graph, plan, time.process_time, None, number))
-            processes.append(on_workers(graph, plan, number))
-        one = Spent(*map(min, zip(*threads, strict=True)))
-        many = Spent(*map(min, zip(*processes, strict=True)))
-        print(
-            f"  {number} threads {one.processor:.1f} s of processor time, {one.clock:.1f} s; {number} Dask workers "
-            f"{many.processor:.1f} s, {many.clock:.1f} s; efficiency {one.processor / many.processor:.2f} by processor "
-            f"time, {one.clock / many.clock:.2f} by the clock",
-            flush=True,
-        )
+            with dask_workers(number) as (executor, processors):
+                processes.append(train(graph, plan, processors, executor))
+        print_efficiency("", number, threads, processes)
+
+
+def compare_steps(workers: list[int], turns: int) -> None:
+    """Prints the efficiency of the steps after training."""
+    graph, plan = scale.make_graph(BLOCKS_NODES), scale.make_plan(BLOCKS_MODELS)
+    print(f"{graph}, {BLOCKS_MODELS:,} models")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        scale.write_models(folder, graph, plan)
+        for number in workers:
+            threads, processes = [], []
+            for _ in range(turns):
+                alone = Runtime(quiet=True, num_threads=number)
+                threads.append(take_steps(folder, graph, plan, time.process_time, alone))
+                with dask_workers(number) as (executor, processors):
+                    runtime = Runtime(quiet=True, num_threads=1, executor=executor)
+                    processes.append(take_steps(folder, graph, plan, processors, runtime))
+            for step in threads[0]:
+                print_efficiency(
+                    f"{step}: ", number, [each[step] for each in threads], [each[step] for each in processes]
+                )
 
 
 def seconds_per_model(num_nodes: int, edges_per_node: int) -> tuple[Graph, float, float]:
@@ -175,13 +228,17 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=2_048)
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--steps", action="store_true", help="compare the steps after training instead")
     parser.add_argument("--project", action="store_true", help="print the projection instead")
     arguments = parser.parse_args()
     if arguments.project:
         project()
         return
+    if arguments.steps:
+        compare_steps(arguments.workers, arguments.turns)
+        return
     for data in arguments.data:
-        compare(data, arguments.models, arguments.workers, arguments.turns)
+        compare_training(data, arguments.models, arguments.workers, arguments.turns)
 
 
 if __name__ == "__main__":

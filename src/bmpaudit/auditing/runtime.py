@@ -24,9 +24,9 @@ class Runtime:
         num_threads: Number of threads; all cores if None.
         quiet: Whether to hide progress bars. They show on terminals and in notebooks only.
         notice: Called with messages, such as about damage that was found and repaired; prints to stderr by default.
-        executor: Workers that train the shadow models, and attack them in blocks of nodes: any
-            `concurrent.futures.Executor`, such as a process pool or what `distributed.Client.get_executor()` returns.
-            Everything runs in this process if None.
+        executor: Workers that train the shadow models, score them in blocks of nodes (attack, proof and exposure), and
+            compute a posterior each: any `concurrent.futures.Executor`, such as a process pool or what
+            `distributed.Client.get_executor()` returns. Everything runs in this process if None (docs/scaling.md).
     """
 
     num_threads: int | None = None
