@@ -77,7 +77,9 @@ def slow_rare(row: tuple[int, int, int, int], log_a: float, log_b: float) -> flo
         low = b * x if log_a == INF else np.maximum(b * x, 1 - a * (1 - x))
         high = 1 - b * (1 - x) if log_a == INF else np.minimum(a * x, 1 - b * (1 - x))
         shape = (false_positives + 1, num_out - false_positives + 1)
-        inside = scipy.special.betaincc(*shape, np.clip(low, 0, 1)) - scipy.special.betaincc(*shape, np.clip(high, 0, 1))
+        inside = scipy.special.betaincc(*shape, np.clip(low, 0, 1)) - scipy.special.betaincc(
+            *shape, np.clip(high, 0, 1)
+        )
         log_density = scipy.special.xlogy(num_in - false_negatives, x) + scipy.special.xlog1py(false_negatives, -x)
         log_density -= scipy.special.betaln(num_in - false_negatives + 1, false_negatives + 1)
         return float(scipy.special.logsumexp(log_density + np.log(weights) + np.log(np.maximum(inside, 0))))
