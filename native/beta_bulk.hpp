@@ -6,13 +6,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "double_lanes.hpp"
 #include "rate_pair.hpp"
-#include "wide.hpp"
 
 namespace bmpaudit {
-
-using Doubles = Wide<double>;
-inline constexpr int kDoubles = 8;
 
 struct RatePairs {
     Doubles u, rest;

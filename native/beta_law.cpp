@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "gauss_legendre.hpp"
@@ -54,6 +55,11 @@ BetaLaw::BetaLaw(double p, double q) : p_(p), q_(q), mode_{0.5, 0.5}, log_highes
 }
 
 double BetaLaw::standard_deviation() const { return std::sqrt(p_ * q_ / (p_ + q_ + 1)) / (p_ + q_); }
+
+BetaPowers BetaLaw::powers() const {
+    const auto at_mode = [](double power, double rate) { return power > 0 ? power * std::log(rate) : 0; };
+    return {p_ - 1, q_ - 1, log_highest_ - at_mode(p_ - 1, mode_.u) - at_mode(q_ - 1, mode_.rest)};
+}
 
 double BetaLaw::log_density(const RatePair &u) const {
     const double rising = p_ - 1, falling = q_ - 1;
@@ -223,7 +229,38 @@ double log_integral_between(LogFunction log_h, const RatePair &bend, const RateP
     return sum;
 }
 
+// What a region lets through where x runs from 0 to its first bend, on to the second and on to 1.
+std::array<Strip, 3> strips_of(const Slopes &region) {
+    const RatePair kink = region.lower_kink(), first = earlier(kink, kink.flipped()), second = later(kink, kink.flipped());
+    const Line low{region.b, false}, low_from_top{region.a, true}, high{region.a, false}, high_from_top{region.b, true};
+    const bool is_low_first = before(kink, kink.flipped());  // of the two borders, which bends first
+    const double wedge = region.above_one + region.below_one, between = is_low_first ? region.above_one : region.below_one;
+    return {{{kZero, first, low, high, 0, wedge * first.u},
+             {first, second, is_low_first ? low_from_top : low, is_low_first ? high : high_from_top, between, between},
+             {second, kOne, low_from_top, high_from_top, wedge * second.rest, 0}}};
+}
+
+std::array<Strip, 3> strips_of(const Band &band) {
+    const RatePair outer = band.outer.lower_kink(), inner = band.inner.lower_kink();
+    const RatePair &first = earlier(outer, inner), &second = later(outer, inner);
+    const Line low{band.outer.b, false}, low_from_top{band.outer.a, true};
+    const Line high{band.inner.b, false}, high_from_top{band.inner.a, true};
+    const bool is_outer_first = before(outer, inner);
+    const double from = band.below * first.u, to = band.above * second.rest;
+    return {{{kZero, first, low, high, 0, from},
+             {first, second, is_outer_first ? low_from_top : low, is_outer_first ? high : high_from_top, from, to},
+             {second, kOne, low_from_top, high_from_top, to, 0}}};
+}
+
+// log of the probability of some strips, fast; NaN if that is not sure.
+double log_in_strips(const BetaLaw &u, const BetaLaw &v, const std::array<Strip, 3> &strips) {
+    if (std::max(u.num_trials(), v.num_trials()) > kLarge) return std::numeric_limits<double>::quiet_NaN();
+    return RareRates(u.powers(), v.powers()).log_probability(strips);
+}
+
 double log_in_region(const BetaLaw &u, const BetaLaw &v, const Slopes &region) {
+    const double fast = log_in_strips(u, v, strips_of(region));
+    if (!std::isnan(fast)) return fast;
     const RatePair kink = region.lower_kink();
     return log_integral_between(
         [&](const RatePair &x) {
@@ -233,6 +270,8 @@ double log_in_region(const BetaLaw &u, const BetaLaw &v, const Slopes &region) {
 }
 
 double log_in_band(const BetaLaw &u, const BetaLaw &v, const Band &band) {
+    const double fast = log_in_strips(u, v, strips_of(band));
+    if (!std::isnan(fast)) return fast;
     return log_integral_between(
         [&](const RatePair &x) {
             return v.log_density(x) + u.log_between(band.outer.lower(x), band.inner.lower(x), band.width(x));

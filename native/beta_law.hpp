@@ -2,6 +2,7 @@
 #pragma once
 
 #include "counts.hpp"
+#include "rare_rates.hpp"
 #include "rate_pair.hpp"
 
 namespace bmpaudit {
@@ -14,6 +15,9 @@ class BetaLaw {
     // The law of 1 - u.
     BetaLaw flipped() const { return BetaLaw(q_, p_); }
     double standard_deviation() const;
+    double num_trials() const { return p_ + q_ - 2; }
+    // The density by powers: its logarithm errs by a few units in the last place of num_trials().
+    BetaPowers powers() const;
     // From the mode, by what neither factor cancels: right to many digits however large p and q are.
     double log_density(const RatePair &u) const;
     // Logarithms of Pr(U < u) and Pr(U > u), to full relative accuracy in both tails.

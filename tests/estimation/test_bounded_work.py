@@ -67,6 +67,45 @@ def test_the_ring_of_a_million_trials_has_a_posterior() -> None:
     assert posterior.quantile([0.05, 0.5, 0.95]) == pytest.approx(expected, abs=0.01)
 
 
+def slow_rare(row: tuple[int, int, int, int], log_a: float, log_b: float) -> float:
+    """Log Pr((α, β) ∈ R) of a region below which the rates lie: in logarithms, on a fine grid of x = 1 - β."""
+    num_out, num_in, false_positives, false_negatives = row
+    a, b = np.exp(log_a), np.exp(log_b)
+    kink = 1.0 if log_a == INF else (a - 1) / (a - b)
+    x, weights = gauss_legendre(np.union1d(np.linspace(0, 1, 4_001), [kink, 1 - kink]), 16)
+    with np.errstate(all="ignore"):
+        low = b * x if log_a == INF else np.maximum(b * x, 1 - a * (1 - x))
+        high = 1 - b * (1 - x) if log_a == INF else np.minimum(a * x, 1 - b * (1 - x))
+        shape = (false_positives + 1, num_out - false_positives + 1)
+        inside = scipy.special.betaincc(*shape, np.clip(low, 0, 1)) - scipy.special.betaincc(
+            *shape, np.clip(high, 0, 1)
+        )
+        log_density = scipy.special.xlogy(num_in - false_negatives, x) + scipy.special.xlog1py(false_negatives, -x)
+        log_density -= scipy.special.betaln(num_in - false_negatives + 1, false_negatives + 1)
+        return float(scipy.special.logsumexp(log_density + np.log(weights) + np.log(np.maximum(inside, 0))))
+
+
+@pytest.mark.parametrize(
+    ("row", "log_a", "log_b"),
+    [
+        ((150, 50, 2, 20), INF, -0.5),
+        ((150, 50, 0, 0), INF, -1.0),
+        ((750, 250, 10, 40), INF, -1.5),
+        ((750, 250, 75, 60), 1.0, -0.25),
+        ((500, 500, 40, 60), 0.05, -0.02),  # a thin region
+        ((300, 5, 1, 0), 2.0, -0.7),
+        ((3_000, 1_000, 300, 500), INF, -0.6),
+    ],
+)
+def test_rates_far_from_a_region_are_the_slow_integral(
+    row: tuple[int, int, int, int], log_a: float, log_b: float
+) -> None:
+    expected = slow_rare(row, log_a, log_b)
+    value = float(likelihood_of_row(row)(log_a, -log_b)) + float(Region(1.0, log_a, -log_b).log_area)
+    assert expected < np.log(1e-5)  # so that no table knows it
+    assert value == pytest.approx(expected, abs=1e-9)
+
+
 @pytest.mark.parametrize("excess", [22.0, 24.0, 27.0, 30.0])
 def test_counts_of_two_to_the_forty_are_integrated(excess: float) -> None:
     """No error in 2^40 trials and none in 1,000: Pr(α ≥ b x) = E (1 - b x)^(n0 + 1), x ~ Beta(1001, 1)."""
