@@ -119,7 +119,7 @@ def test_means_over_neighbours_are_worked_out_once_for_all_workers(
     means = {query: np.asarray(models.neighbour_means(query, 1)) for query in models.queries}
     models.share_neighbour_means()
     assert len(list(folder.rglob(".*partial*"))) == (0 if most_in_memory > 1_000 else 2)
-    content = dumps([models.take(slice(20)).without_results(), models.take(slice(20, 40)).without_results()])
+    content = dumps([models.take(slice(20)).without_targets(), models.take(slice(20, 40)).without_targets()])
     monkeypatch.delattr(neighbours, "neighbour_means")
     for query, expected in means.items():
         for part, rows in zip(pickle.loads(content), (slice(20), slice(20, 40)), strict=True):

@@ -199,9 +199,9 @@ class Evidence:
         vars(withheld).pop("memberships", None)
         return withheld
 
-    def without_results(self) -> Evidence:
-        """The same models without what attacks have worked out about them, to be sent to another process."""
-        return self._with(get_args(Scope))
+    def without_targets(self) -> Evidence:
+        """The same models without what attacks have worked out about the nodes to score, to be sent to workers."""
+        return self._with(("targets",))
 
     def at_targets(self, values: npt.NDArray[Scalar] | LazyTable[Scalar]) -> npt.NDArray[Scalar]:
         """The columns of the nodes to score, from shape (J, N) to (J, K); not copied if these are all nodes."""
@@ -232,7 +232,7 @@ class Evidence:
         Args:
             scope: How long it is right: about the statistics of these "models", whatever the memberships and the nodes
                 to score; about the statistics of the "targets", whatever the memberships; or about the "samples" of
-                these models, whatever the nodes to score.
+                these models, whatever the nodes to score. What is about models or samples is sent to workers.
             key: What tells it from other things of this scope.
             make: Works it out.
         """

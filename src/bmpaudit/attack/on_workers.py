@@ -62,8 +62,8 @@ def run_on_workers(
 @contextmanager
 def _sent_to_workers(job: BlockJob[Any]) -> Iterator[_Sent]:
     """Marks the folders from which workers have to read."""
-    fitting = None if job.fitting is None else job.fitting.without_results()
-    sent = replace(job, models=job.models.without_results(), fitting=fitting)
+    fitting = None if job.fitting is None else job.fitting.without_targets()
+    sent = replace(job, models=job.models.without_targets(), fitting=fitting)
     evidence = [sent.models, *([] if fitting is None else [fitting])]
     for each in evidence:
         each.share_neighbour_means()
