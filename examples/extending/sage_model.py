@@ -1,6 +1,6 @@
 """A model of your own: a PyTorch module that is made from (num_features, num_classes), called with (x, edge_index).
 
-bmpaudit audit demo --engine torch --model sage_model:Sage --out sage-audit
+bmpaudit audit demo --model sage_model:Sage --out sage-audit
 """
 
 import torch

@@ -31,7 +31,8 @@ from bmpaudit.registry import (
     UntrustedPart,
 )
 from bmpaudit.settings import STRICT, explain, make
-from bmpaudit.shadow import ShadowPlan, Training, View
+from bmpaudit.shadow import ShadowPlan, TrainedElsewhere, Training, View
+from bmpaudit.shadow.models import NativeModel
 
 FEWEST_SHADOWS = 8
 FEWEST_PERMUTATIONS = 19  # with fewer, no p-value is as small as 0.05
@@ -216,6 +217,8 @@ class AuditPlan(pydantic.BaseModel):
     def __init__(self, **values: Any) -> None:
         try:
             super().__init__(**values)
+            if "engine" not in values and not isinstance(self.model, NativeModel | TrainedElsewhere | UntrustedPart):
+                super().__init__(**values, engine="torch")  # the only one that can train it
         except pydantic.ValidationError as wrong:
             raise InputError(explain("", wrong, list(type(self).model_fields))) from None
         with suppress(UntrustedCodeError):
@@ -227,7 +230,10 @@ class AuditPlan(pydantic.BaseModel):
 
     def replace(self, **changes: Any) -> AuditPlan:
         """The plan with other values, checked again."""
-        return AuditPlan(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        if "model" in changes and self.engine in ENTRIES[ENGINE]:
+            del values["engine"]  # the one that fits the new model
+        return AuditPlan(**{**values, **changes})
 
     @property
     def without_gate(self) -> AuditPlan:

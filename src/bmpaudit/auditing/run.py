@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,17 @@ from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.report.picture_formats import DEFAULT_PICTURES
+from bmpaudit.shadow import TorchModel
 
 
 def audit(
-    graph: Graph | str | Path,
+    graph: Graph | str | Path | Any,
     plan: AuditPlan | None = None,
     *,
+    train: Callable[[Any, Any, int], None] | None = None,
     folder: str | Path | None = None,
     pictures: str = DEFAULT_PICTURES,
     runtime: Runtime | None = None,
@@ -29,8 +33,10 @@ def audit(
     """Runs the whole pipeline: sample, train, attack, estimate, report.
 
     Args:
-        graph: A graph, or what `datasets.load` takes.
+        graph: A graph, a `Data` object of PyTorch Geometric, or what `datasets.load` takes.
         plan: What to do; the defaults if not given.
+        train: How to train what `model=`, a function of (num_features, num_classes), makes. Called with the module, the
+            `Data` of the induced training graph and a seed.
         folder: Where to keep everything, just as `bmpaudit audit --out` does: a stopped audit resumes, a finished one
             is returned, and models can be added. Nothing is kept if not given.
         pictures: Formats of the pictures in the folder, separated by commas (`png`, `pdf`, `svg`), or `none`.
@@ -47,9 +53,15 @@ def audit(
     'demo, Snowball 25 %, GCN'
     """
     base = plan or AuditPlan()
+    if train is not None:
+        if "model" not in settings:
+            raise InputError("train must come with model, the function that makes the module to train")
+        settings["model"] = TorchModel(settings["model"], train)
     chosen = base.replace(**settings) if settings else base
-    loaded = graph if isinstance(graph, Graph) else datasets.load(graph)
-    subject = Subject(loaded, "" if isinstance(graph, Graph) else source_name(graph), chosen)
+    if isinstance(graph, (str, Path)):
+        subject = Subject(datasets.load(graph), source_name(graph), chosen)
+    else:
+        subject = Subject(graph if isinstance(graph, Graph) else Graph.from_pyg(graph), "", chosen)
     pipeline = Pipeline(subject, None if folder is None else Workspace(folder, store), runtime)
     with pipeline.prepared():
         pipeline.report(pictures=pictures)
