@@ -24,7 +24,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import APPNP as Propagation  # noqa: N811
-from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
+from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SGConv
 
 from bmpaudit import Graph, datasets
 from bmpaudit.arrays import Floats32
@@ -33,6 +33,7 @@ from bmpaudit.shadow import (
     APPNP,
     GAT,
     GCN,
+    GIN,
     SAGE,
     SGC,
     Clean,
@@ -87,6 +88,23 @@ class PlainMaxSAGE(PlainSAGE):
     aggregation = "max"
 
 
+class PlainGIN(nn.Module):
+    """Sums and perceptrons with batch normalisation."""
+
+    def __init__(self, data: Data, num_classes: int) -> None:
+        super().__init__()
+        self.last = nn.Linear(16, num_classes)
+        first = [nn.Linear(data.num_features, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 16)]
+        second = [nn.Linear(16, 16), nn.BatchNorm1d(16), nn.ReLU(), self.last]
+        self.conv1, self.conv2 = GINConv(nn.Sequential(*first)), GINConv(nn.Sequential(*second))
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        """Logits."""
+        x = F.dropout(F.relu(self.conv1(x, edge_index)), 0.5, self.training)
+        out: torch.Tensor = self.conv2(x, edge_index)
+        return out
+
+
 class PlainSGC(nn.Module):
     """As in PyTorch Geometric's examples, without the cache, which does not fit several graphs."""
 
@@ -137,6 +155,7 @@ MODELS: dict[str, tuple[NativeModel, type[nn.Module]]] = {
     "GAT": (GAT(), PlainGAT),
     "SAGE": (SAGE(), PlainSAGE),
     "SAGE max": (SAGE(aggregation="max"), PlainMaxSAGE),
+    "GIN": (GIN(), PlainGIN),
     "SGC": (SGC(), PlainSGC),
     "APPNP": (APPNP(), PlainAPPNP),
 }

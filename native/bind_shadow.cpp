@@ -23,14 +23,15 @@ template <typename T> std::vector<T> copy_of(const Vector<T> &array) { return {a
 
 void new_layer_settings(LayerSettings *self, const std::string &kind, int channels, int heads,
                         const std::string &initialisation, bool drops_input, bool drops_attention,
-                        const std::string &aggregation, bool root_weight, int hops, double alpha) {
+                        const std::string &aggregation, bool root_weight, int hops, double alpha,
+                        const std::string &norm) {
     check_range("channels", channels, 1, kMostUnits);
     check_range("heads", heads, 1, kMostUnits);
     check_range("channels * heads", static_cast<int64_t>(channels) * heads, int64_t{1}, int64_t{kMostUnits});
     check_range("hops", hops, 1, kMostHops);
     if (!(alpha > 0 && alpha <= 1)) refuse(PyExc_ValueError, "alpha must be in (0, 1], got ", alpha);
     new (self) LayerSettings{make_layer_kind(kind, {aggregation, root_weight, hops, alpha}), channels, heads,
-                             initialisation_of(initialisation), drops_input, drops_attention};
+                             initialisation_of(initialisation), drops_input, drops_attention, norm_of(norm)};
 }
 
 void new_model_settings(ModelSettings *self, const std::vector<LayerSettings> &layers, const std::string &activation,
@@ -39,6 +40,7 @@ void new_model_settings(ModelSettings *self, const std::vector<LayerSettings> &l
     check_interval("dropout", dropout, 0, 1, false);
     if (layers.front().drops_input && layers.front().kind->input_parts().has_largest)
         refuse(PyExc_ValueError, "features cannot be dropped before their largest are taken");
+    if (layers.back().norm != Norm::none) refuse(PyExc_ValueError, "norm must be none in the last layer");
     new (self) ModelSettings{layers, activation_of(activation), dropout};
 }
 
@@ -240,7 +242,7 @@ void bind_shadow(nb::module_ &module) {
     nb::class_<LayerSettings>(module, "LayerSettings")
         .def("__init__", &new_layer_settings, "kind"_a, "channels"_a, "heads"_a = 1, "initialisation"_a = "glorot",
              "drops_input"_a = false, "drops_attention"_a = false, "aggregation"_a = "mean", "root_weight"_a = false,
-             "hops"_a = 1, "alpha"_a = 1.0);
+             "hops"_a = 1, "alpha"_a = 1.0, "norm"_a = "none");
     nb::class_<ModelSettings>(module, "ModelSettings")
         .def("__init__", &new_model_settings, "layers"_a, "activation"_a, "dropout"_a);
     nb::class_<TrainingSettings>(module, "TrainingSettings")

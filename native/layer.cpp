@@ -28,16 +28,17 @@ void Parameter::clear() {
     for (Matrix *matrix : {&value, &gradient, &first_moment, &second_moment}) matrix->fill_zero();
 }
 
-Layer::Layer(const LayerShape &shape, std::vector<int> input_row, int num_vectors)
+Layer::Layer(const LayerShape &shape, std::vector<int> input_row, int num_vectors, int norm_vectors)
     : shape(shape), input_row(std::move(input_row)), weight(shape.inputs, shape.linear_blocks()),
-      vectors(num_vectors, Parameter(1, shape.blocks)), bias(1, shape.blocks) {}
+      vectors(num_vectors, Parameter(1, shape.blocks)), bias(1, shape.blocks),
+      norm(norm_vectors, Parameter(1, shape.blocks)) {}
 
 int64_t Layer::num_weights() const {
     return static_cast<int64_t>(shape.units()) * num_inputs() * shape.tall_parts * shape.wide_parts;
 }
 
 int64_t Layer::num_parameters() const {
-    return num_weights() + static_cast<int64_t>(shape.units()) * (static_cast<int64_t>(vectors.size()) + 1);
+    return num_weights() + static_cast<int64_t>(shape.units()) * static_cast<int64_t>(vectors.size() + 1 + norm.size());
 }
 
 }  // namespace bmpaudit

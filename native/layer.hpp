@@ -43,22 +43,24 @@ struct Layer {
     Parameter weight;                // inputs x units of all wide parts
     std::vector<Parameter> vectors;  // 1 x units each: what the kind of layer has beside weight and bias
     Parameter bias;                  // 1 x units
+    std::vector<Parameter> norm;     // 1 x units each: scale and shift of its normalisation, running mean and variance
 
-    Layer(const LayerShape &shape, std::vector<int> input_row, int num_vectors);
+    Layer(const LayerShape &shape, std::vector<int> input_row, int num_vectors, int norm_vectors);
     int num_inputs() const { return static_cast<int>(input_row.size()); }
     int64_t num_weights() const;
     int64_t num_parameters() const;
 };
 
-// Calls visit(parameter) for the weight, the vectors and the bias.
+// Calls visit(parameter) for the weight, the vectors, the bias and the normalisation.
 template <typename AnyLayer, typename Visit> void visit_parameters(AnyLayer &layer, Visit visit) {
     visit(layer.weight);
     for (auto &vector : layer.vectors) visit(vector);
     visit(layer.bias);
+    for (auto &vector : layer.norm) visit(vector);
 }
 
 // Calls visit(parameter, row, lane) for each number in PyTorch Geometric's shapes: each part of the weight (units x
-// inputs), vectors (heads x channels), bias (units).
+// inputs), vectors (heads x channels), bias (units), and those of the normalisation (units).
 template <typename AnyLayer, typename Visit> void visit_numbers(AnyLayer &layer, Visit visit) {
     const LayerShape &shape = layer.shape;
     const int units = shape.units();
@@ -71,11 +73,19 @@ template <typename AnyLayer, typename Visit> void visit_numbers(AnyLayer &layer,
     for (auto &vector : layer.vectors)
         for (int unit = 0; unit < units; ++unit) visit(vector, 0, layer.shape.lane(unit));
     for (int unit = 0; unit < units; ++unit) visit(layer.bias, 0, layer.shape.lane(unit));
+    for (auto &vector : layer.norm)
+        for (int unit = 0; unit < units; ++unit) visit(vector, 0, layer.shape.lane(unit));
 }
 
 // What a kind of layer keeps for itself of a pass.
 struct Kept {
     virtual ~Kept() = default;
+};
+
+// What a normalisation keeps of a pass.
+struct KeptNorm {
+    Matrix normalised;         // before scale and shift
+    Matrix inverse_deviation;  // of each unit, or of each row
 };
 
 // What a layer keeps of its forward pass for the way back.
@@ -88,6 +98,7 @@ struct Pass {
     Matrix output;
     Matrix linear_gradient;
     std::unique_ptr<Kept> kept;
+    KeptNorm norm;  // of the output
 };
 
 }  // namespace bmpaudit

@@ -9,6 +9,7 @@ namespace bmpaudit {
     ENTRY(appnp)                   \
     ENTRY(gat)                     \
     ENTRY(gcn)                     \
+    ENTRY(gin)                     \
     ENTRY(mlp)                     \
     ENTRY(sage)                    \
     ENTRY(sgc)

@@ -50,7 +50,7 @@ Network::Network(const GraphFeatures &features, int num_classes, const ModelSett
     for (int k = 0; k < inputs; ++k) input_row[k] = k;
     for (size_t l = 0; l < model.layers.size(); ++l) {
         const LayerShape shape = model.layers[l].shape(inputs);
-        layers_.emplace_back(shape, input_row, kind(l).num_vectors());
+        layers_.emplace_back(shape, input_row, kind(l).num_vectors(), norm_vectors(model.layers[l].norm));
         inputs = shape.blocks * kLanes;
         input_row.resize(shape.units());
         for (int unit = 0; unit < shape.units(); ++unit) input_row[unit] = shape.lane(unit);
@@ -97,6 +97,9 @@ void Network::initialise(RandomBits &random) {
         uniform(static_cast<int64_t>(units) * layer.vectors.size(), std::sqrt(6.0 / kind(l).vector_fan(layer.shape)));
         if (is_glorot) flat.insert(flat.end(), units, 0.0f);
         else uniform(units, fan_in_bound);
+        // Scale and shift, running mean and variance.
+        for (size_t vector = 0; vector < layer.norm.size(); ++vector)
+            flat.insert(flat.end(), units, vector == 0 || vector == 3 ? 1.0f : 0.0f);
     }
     load(flat.data());
 }
@@ -196,6 +199,7 @@ void Network::forward(const TrainingGraph &graph, RandomBits *dropout, Worker &w
         if (l == 0) sample_.times(layers_[0].weight.value, pass.linear);
         else multiply_input(graph, l, layers_[l], pass);
         propagate(graph, l, layers_[l], pass, dropout);
+        if (has_norm(l)) normalise(model_.layers[l].norm, layers_[l], pass.output, pass.norm);
         if (l + 1 < layers_.size()) activate(pass.output, l + 1, passes_[l + 1], dropout);
     }
 }
@@ -208,15 +212,20 @@ void Network::backward(const TrainingGraph &graph, int epoch, Worker &worker) {
         Layer &layer = layers_[l];
         Pass &pass = passes_[l];
         kind(l).backward(graph, layer, pass, output_gradient_);
+        // A batch's mean takes the bias away again. Rounding would leave a gradient that Adam scales up to whole steps.
+        if (model_.layers[l].norm == Norm::batch) layer.bias.gradient.fill_zero();
         if (l == 0) {
             first_weight_backward(pass.linear_gradient, takes_step);
         } else {
             hidden_weight_backward(graph, l);
+            const Norm norm = model_.layers[l - 1].norm;
+            if (has_norm(l - 1)) normalise_backward(norm, layers_[l - 1], passes_[l - 1].norm, output_gradient_);
             if (takes_step) optimizer_.step(layer.weight);
         }
         if (takes_step) {
             optimizer_.step(layer.bias);
             for (Parameter &vector : layer.vectors) optimizer_.step(vector);
+            for (size_t vector = 0; vector < layer.norm.size() && vector < 2; ++vector) optimizer_.step(layer.norm[vector]);
         }
     }
 }

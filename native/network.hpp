@@ -10,6 +10,7 @@
 #include "graph_view.hpp"
 #include "lanes.hpp"
 #include "layer_kinds.hpp"
+#include "norm.hpp"
 #include "optimizer.hpp"
 #include "random.hpp"
 #include "threads.hpp"
@@ -35,6 +36,7 @@ struct LayerSettings {
     Initialisation initialisation;
     bool drops_input;
     bool drops_attention;
+    Norm norm;  // of the output; none in the last layer
 
     LayerShape shape(int inputs) const {
         return LayerShape(inputs, channels, heads, kind->input_parts().count(), kind->wide_parts());
@@ -92,6 +94,7 @@ class Network {
                 // Features that are not gathered give every query the same product.
                 if (l > 0 || q == 0 || shown.gathered != nullptr) multiply_shown(shown, l, layers_[l]);
                 propagate(shown.graph, l, layers_[l], scoring_[l], nullptr);
+                if (has_norm(l)) normalise_trained(model_.layers[l].norm, layers_[l], scoring_[l].output);
                 activate(scoring_[l].output, l + 1, scoring_[l + 1], nullptr);
             }
             for (size_t which = 0; which < queries[q].last_layers.size(); ++which) {
@@ -126,6 +129,7 @@ class Network {
     void activate(Matrix &output, size_t l, Pass &next, RandomBits *dropout) const;
     Lanes slope_at_input(const Pass &pass, int64_t i, int b) const;
     const LayerKind &kind(size_t l) const { return *model_.layers[l].kind; }
+    bool has_norm(size_t l) const { return model_.layers[l].norm != Norm::none; }
     bool gathers(size_t l) const { return kind(l).input_parts().has_largest; }
     bool drops_input(size_t l) const { return model_.layers[l].drops_input && model_.dropout > 0; }
     bool drops_attention(size_t l) const { return model_.layers[l].drops_attention && model_.dropout > 0; }

@@ -52,6 +52,7 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         ("gcn", "gcn:GCN", "graph convolutional network"),
         ("gat", "gat:GAT", "graph attention network"),
         ("sage", "sage:SAGE", "GraphSAGE: mean or max of the neighbours, and the node itself"),
+        ("gin", "gin:GIN", "graph isomorphism network: sums, and a perceptron with batch normalisation"),
         ("sgc", "sgc:SGC", "simplified graph convolution: several hops, one weight"),
         ("appnp", "appnp:APPNP", "multilayer perceptron whose predictions are propagated"),
         ("mlp", "mlp:MLP", "multilayer perceptron, which sees no edges"),

@@ -48,7 +48,7 @@ def test_a_refused_array_is_named_with_what_it_should_be() -> None:
         snowball(indices=np.array([1, 0, 2, 1, 9, 2], dtype=np.int32))
     with pytest.raises(ValueError, match="optimizer must be one of adam, sgd, got 'lbfgs'"):
         _native.TrainingSettings(1, 0.1, 0.0, "lbfgs")
-    with pytest.raises(ValueError, match="kind must be one of appnp, gat, gcn, mlp, sage, sgc, got 'GCN'"):
+    with pytest.raises(ValueError, match="kind must be one of appnp, gat, gcn, gin, mlp, sage, sgc, got 'GCN'"):
         layer_settings(kind="GCN")
     with pytest.raises(ValueError, match="aggregation must be one of max, mean, got 'sum'"):
         layer_settings(kind="sage", aggregation="sum")

@@ -124,6 +124,8 @@ WRONG: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (
     (layer_settings, {"initialisation": "zeros"}),
     (layer_settings, {"kind": "sage", "aggregation": "median"}),
     (layer_settings, {"kind": "sgc", "hops": 0}),
+    (layer_settings, {"norm": "graph"}),
+    (model_settings, {"layers": [layer_settings(norm="batch")]}),
     (layer_settings, {"kind": "sgc", "hops": LARGE}),
     (layer_settings, {"kind": "appnp", "alpha": 0.0}),
     (layer_settings, {"kind": "appnp", "alpha": 1.5}),

@@ -36,7 +36,7 @@ def sample_flags(graph: Graph, index: int, fraction: float = 0.5) -> np.ndarray:
 
 
 def flat_parameters(module: LayeredModule) -> np.ndarray:
-    return np.concatenate([parameter.detach().numpy().ravel() for parameter in module.ordered_parameters()])
+    return np.concatenate([parameter.detach().numpy().ravel() for parameter in module.ordered_tensors()])
 
 
 def torch_module(graph: Graph, model: NativeModel, parameters: np.ndarray) -> LayeredModule:
@@ -49,8 +49,8 @@ def torch_gradient(graph: Graph, model: NativeModel, parameters: np.ndarray, fla
     module = torch_module(graph, model, parameters)
     sample = graph.to_pyg().subgraph(torch.from_numpy(np.flatnonzero(flags)))
     F.cross_entropy(module(sample.x, sample.edge_index), sample.y).backward()
-    gradients = [parameter.grad for parameter in module.ordered_parameters()]
-    return np.concatenate([gradient.numpy().ravel() for gradient in gradients if gradient is not None])
+    gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in module.ordered_tensors()]
+    return np.concatenate([gradient.numpy().ravel() for gradient in gradients])
 
 
 def torch_trained(

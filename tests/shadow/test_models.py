@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from bmpaudit import InputError
-from bmpaudit.shadow import APPNP, GAT, GCN, MLP, SAGE, SGC, Training
+from bmpaudit.shadow import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC, Training
 
 
 def test_defaults_are_the_papers_settings() -> None:
@@ -35,6 +35,7 @@ def test_specifications_are_values() -> None:
             lambda: SAGE(aggregation="max", dropout_on=("input",)),
             "dropout_on must be hidden for aggregation='max', got dropout_on='input'",
         ),
+        (lambda: GIN(norm="graph"), "norm must be one of none, layer, batch, got norm='graph'"),  # type: ignore[arg-type]
         (lambda: SGC(hops=0), "hops must be a whole number of at least 1, got hops=0"),
         (lambda: SGC(hops=5_000), "hops must be at most 1024, got hops=5000"),
         (lambda: APPNP(hops=-1), "hops must be a whole number of at least 1, got hops=-1"),

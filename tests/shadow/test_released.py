@@ -20,6 +20,7 @@ from bmpaudit.shadow import (
     APPNP,
     GAT,
     GCN,
+    GIN,
     MLP,
     SAGE,
     SGC,
@@ -49,6 +50,9 @@ MODELS: list[NativeModel] = [
     SAGE(aggregation="max", root_weight=False),
     SGC(layers=2),
     APPNP(),
+    GIN(layers=3),
+    GCN(layers=3, norm="batch"),
+    GAT(norm="layer"),
 ]
 NO_EDGES = torch.empty((2, 0), dtype=torch.long)
 

@@ -13,7 +13,7 @@ import torch
 from helpers import flat_parameters, random_graph
 
 from bmpaudit import DataError, InputError
-from bmpaudit.shadow import APPNP, GAT, GCN, MLP, SAGE, SGC
+from bmpaudit.shadow import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC
 from bmpaudit.shadow.models import NativeModel
 from bmpaudit.shadow.models.layered_module import LayeredModule
 from bmpaudit.shadow.weight_files import read_named_arrays, refuse_pickle
@@ -36,7 +36,9 @@ def renamed(weights: dict[str, np.ndarray], old: str, new: str) -> dict[str, np.
 
 
 @pytest.mark.parametrize(
-    "model", [GCN(), GAT(), MLP(), GCN(hidden=3, layers=12), MLP(layers=1), SAGE(), SGC(), APPNP()], ids=str
+    "model",
+    [GCN(), GAT(), MLP(), GCN(hidden=3, layers=12), SAGE(), APPNP(), GIN(layers=3)],
+    ids=str,
 )
 @pytest.mark.parametrize("backwards", [False, True])
 def test_any_order_of_the_file_gives_the_order_of_the_layers(model: NativeModel, backwards: bool) -> None:

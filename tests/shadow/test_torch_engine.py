@@ -17,6 +17,7 @@ from bmpaudit.shadow import (
     APPNP,
     GAT,
     GCN,
+    GIN,
     MLP,
     SAGE,
     SGC,
@@ -39,7 +40,7 @@ def unstable(module: nn.Module, data: Any, seed: int) -> None:  # noqa: ARG001
         next(module.parameters()).fill_(float("nan"))
 
 
-@pytest.mark.parametrize("model", [kind(dropout=0.0) for kind in (GCN, GAT, MLP, SAGE, SGC, APPNP)], ids=str)
+@pytest.mark.parametrize("model", [kind(dropout=0.0) for kind in (GCN, GAT, MLP, SAGE, SGC, APPNP, GIN)], ids=str)
 def test_without_dropout_both_engines_give_the_same_margins_in_every_view(model: NativeModel) -> None:
     graph = random_graph(num_classes=4)
     plan = ShadowPlan(Uniform(0.5), model, Training(epochs=30), seed=2)

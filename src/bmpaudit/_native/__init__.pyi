@@ -57,6 +57,7 @@ class LayerSettings:
         root_weight: bool = False,
         hops: int = 1,
         alpha: float = 1.0,
+        norm: str = "none",
     ) -> None: ...
 
 class ModelSettings:

@@ -4,7 +4,7 @@ from bmpaudit.shadow.batch import ModelState
 from bmpaudit.shadow.cost import Cost, estimate_cost
 from bmpaudit.shadow.importing import import_runs
 from bmpaudit.shadow.margin import label_margin
-from bmpaudit.shadow.models import APPNP, GAT, GCN, MLP, SAGE, SGC, TorchModel, TrainedElsewhere, Training
+from bmpaudit.shadow.models import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC, TorchModel, TrainedElsewhere, Training
 from bmpaudit.shadow.plan import ShadowPlan, View
 from bmpaudit.shadow.pool import train_shadows
 from bmpaudit.shadow.queries import FullEdges, NoEdges
@@ -26,6 +26,7 @@ __all__ = [
     "APPNP",
     "GAT",
     "GCN",
+    "GIN",
     "MLP",
     "SAGE",
     "SGC",

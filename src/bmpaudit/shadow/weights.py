@@ -18,7 +18,8 @@ from bmpaudit.shadow.models.layer_spec import Shape
 # A layer's name, then the parameter's: PyTorch Geometric has lin.weight, before 2.5 lin_src.weight in GATConv, and
 # lin_l and lin_r, for a node's neighbours and itself, in SAGEConv.
 _NAME = re.compile(
-    r"(?:(?P<layer>.*?)\.)??(?:(?P<root>lin_r\.)|(?:lin|lin_src|lin_l)\.)?(?P<parameter>weight|bias|att_src|att_dst)"
+    r"(?:(?P<layer>.*?)\.)??(?:(?P<root>lin_r\.)|(?:lin|lin_src|lin_l)\.)?(?P<parameter>weight|bias|att_src|att_dst|"
+    r"running_mean|running_var)"
 )
 MOST_NAMES_SHOWN = 12
 
@@ -47,6 +48,7 @@ def flat_weights(arrays: Mapping[str, npt.NDArray[Any]], model: NativeModel, gra
             finite; the message says what was expected and what was found.
     """
     expected = layer_shapes(model, graph)
+    arrays = {name: array for name, array in arrays.items() if not _is_beside(name, array)}
     layers: dict[str, dict[str, npt.NDArray[Any]]] = {}
     for name, array in arrays.items():
         match = _NAME.fullmatch(name)
@@ -72,11 +74,16 @@ def flat_weights(arrays: Mapping[str, npt.NDArray[Any]], model: NativeModel, gra
     return flat
 
 
+def _is_beside(name: str, array: npt.NDArray[Any]) -> bool:
+    """Whether an array is no parameter: a counter of batches, or the ε of a GINConv where it is 0."""
+    return name.endswith("num_batches_tracked") or (name.rpartition(".")[2] == "eps" and not array.any())
+
+
 def layer_shapes(model: NativeModel, graph: Graph) -> list[LayerShapes]:
     """What parameters a model on a graph has, layer by layer, in PyTorch's shapes."""
     layers, inputs = [], graph.num_features
     for layer in model.native_layers(graph.num_classes):
-        layers.append(LayerShapes(layer.parameter_shapes(inputs)))
+        layers += [LayerShapes(shapes) for shapes in layer.parameter_shapes(inputs)]
         inputs = layer.units
     return layers
 

@@ -31,7 +31,7 @@ def noisy_last_layer(module: nn.Module, noise_std: float, rng: np.random.Generat
 
 
 @torch.no_grad()
-def add_noise(parameters: list[nn.Parameter], noise_std: float, rng: np.random.Generator) -> None:
+def add_noise(parameters: list[torch.Tensor], noise_std: float, rng: np.random.Generator) -> None:
     """Adds Gaussian noise to parameters, the same as the native engine does."""
     noise = noise_std * box_muller(rng, sum(parameter.numel() for parameter in parameters))
     start = 0
@@ -41,7 +41,7 @@ def add_noise(parameters: list[nn.Parameter], noise_std: float, rng: np.random.G
         start += parameter.numel()
 
 
-def last_layer_parameters(module: nn.Module) -> list[nn.Parameter]:
+def last_layer_parameters(module: nn.Module) -> list[torch.Tensor]:
     """What the noise goes on, in the order in which it is drawn."""
     if isinstance(module, LayeredModule):
         return module.last_layer_parameters()

@@ -17,7 +17,7 @@ from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.last_layer import noisy_last_layer
 from bmpaudit.shadow.engines.scoring import Question, questions_of, score_model, shown_graphs
-from bmpaudit.shadow.models import Training
+from bmpaudit.shadow.models import NativeModel, Training
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.streams import Purpose, stream
 
@@ -69,7 +69,10 @@ class TorchTrainer:
             initial: Initial parameters in the order of the native engine, for a built-in model.
         """
         index, member = int(batch.indices[0]), batch.memberships[0]
-        if not member.any():
+        has_batch_norm = isinstance(self.plan.model, NativeModel) and any(
+            layer.norm == "batch" for layer in self.plan.model.native_layers(self.num_classes)
+        )
+        if member.sum() <= has_batch_norm:  # of one node there is no variance
             batch.fail(0)
             return
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):

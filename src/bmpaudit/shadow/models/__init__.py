@@ -5,6 +5,7 @@ from bmpaudit.shadow.models.base import NativeModel
 from bmpaudit.shadow.models.elsewhere import TrainedElsewhere
 from bmpaudit.shadow.models.gat import GAT
 from bmpaudit.shadow.models.gcn import GCN
+from bmpaudit.shadow.models.gin import GIN
 from bmpaudit.shadow.models.mlp import MLP
 from bmpaudit.shadow.models.sage import SAGE
 from bmpaudit.shadow.models.sgc import SGC
@@ -15,6 +16,7 @@ __all__ = [
     "APPNP",
     "GAT",
     "GCN",
+    "GIN",
     "MLP",
     "SAGE",
     "SGC",

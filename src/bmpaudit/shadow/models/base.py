@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from bmpaudit.checks import check_at_least_one
 from bmpaudit.errors import InputError
-from bmpaudit.shadow.models.layer_spec import LayerSpec
+from bmpaudit.shadow.models.layer_spec import LayerSpec, Norm
 
 DropoutPlace = Literal["input", "attention", "hidden"]
 Activation = Literal["relu", "elu"]
@@ -43,6 +43,9 @@ class NativeModel(ABC):
         dropout: Dropout probability; the native engine rounds it to 32 binary digits.
         dropout_on: Where dropout goes: input, hidden.
         activation: Activation function: relu or elu.
+        norm: Normalisation of the hidden layers before their activation: none, layer (over the units of a node) or
+            batch (over the nodes of the sample; running statistics when asked). By default batch for GIN, none for
+            other models.
     """
 
     hidden: int = 16
@@ -50,6 +53,7 @@ class NativeModel(ABC):
     dropout: float = 0.5
     dropout_on: tuple[DropoutPlace, ...] = ("hidden",)
     activation: Activation = "relu"
+    norm: Norm | None = None
 
     dropout_places: ClassVar[tuple[DropoutPlace, ...]] = ("input", "hidden")
     """Where dropout can go."""
@@ -67,6 +71,8 @@ class NativeModel(ABC):
         for place in self.dropout_on:
             check_choice("dropout_on", place, self.dropout_places)
         check_choice("activation", self.activation, ("relu", "elu"))
+        if self.norm is not None:
+            check_choice("norm", self.norm, get_args(Norm))
 
     @property
     def hidden_heads(self) -> int:
@@ -90,8 +96,19 @@ class NativeModel(ABC):
             place: DropoutPlace = "hidden" if number > 0 else "input"
             layer = self.native_layer(channels, heads)
             drops_input, drops_attention = (each in self.dropout_on for each in (place, "attention"))
-            layers.append(replace(layer, drops_input=drops_input, drops_attention=drops_attention))
+            norm: Norm = "none" if number + 1 == self.layers else self.norm_between
+            layers.append(replace(layer, drops_input=drops_input, drops_attention=drops_attention, norm=norm))
         return layers
+
+    @property
+    def norm_between(self) -> Norm:
+        """Normalisation after each layer but the last."""
+        return self.norm or "none"
+
+    @property
+    def last_layer_names(self) -> tuple[str, ...]:
+        """Those of `parameter_names` on which a noisy release puts noise."""
+        return self.parameter_names
 
     def layer_width(self, number: int, num_classes: int) -> tuple[int, int]:
         """Channels and heads of a layer."""

@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 Shape = tuple[int, ...]
+Norm = Literal["none", "layer", "batch"]
 
 VECTORS = {"gat": ("att_src", "att_dst")}
 """By kind of layer, parameters of one number for each unit, beside weight and bias."""
+
+NORM_NAMES: Mapping[str, tuple[str, ...]] = {
+    "none": (),
+    "layer": ("weight", "bias"),
+    "batch": ("weight", "bias", "running_mean", "running_var"),
+}
+"""By normalisation, what PyTorch calls its parameters and statistics, in the order of C++."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,7 @@ class LayerSpec:
         root_weight: Whether a SAGE layer has a weight of its own for a node's own input.
         hops: Steps along the edges, of SGC and APPNP.
         alpha: What each step of APPNP takes of the first predictions.
+        norm: Normalisation of its output: none, layer or batch.
     """
 
     kind: str
@@ -40,16 +49,20 @@ class LayerSpec:
     root_weight: bool = False
     hops: int = 1
     alpha: float = 1.0
+    norm: Norm = "none"
 
     @property
     def units(self) -> int:
         """Units of all heads."""
         return self.channels * self.heads
 
-    def parameter_shapes(self, inputs: int) -> Mapping[str, Shape]:
-        """Shapes of its parameters by short names, in the order in which C++ has them."""
+    def parameter_shapes(self, inputs: int) -> list[Mapping[str, Shape]]:
+        """Shapes of its parameters, and of those of its normalisation, by short names, in the order of C++."""
         shapes: dict[str, Shape] = {"weight": (self.units, inputs)}
         if self.root_weight:
             shapes["root_weight"] = (self.units, inputs)
         shapes |= dict.fromkeys(VECTORS.get(self.kind, ()), (1, self.heads, self.channels))
-        return shapes | {"bias": (self.units,)}
+        parts: list[Mapping[str, Shape]] = [shapes | {"bias": (self.units,)}]
+        if self.norm != "none":
+            parts.append(dict.fromkeys(NORM_NAMES[self.norm], (self.units,)))
+        return parts
