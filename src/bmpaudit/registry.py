@@ -52,6 +52,7 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         ("gcn", "gcn:GCN", "graph convolutional network"),
         ("gat", "gat:GAT", "graph attention network"),
         ("mlp", "mlp:MLP", "multilayer perceptron, which sees no edges"),
+        ("private-sgc", "private_sgc:PrivateSGC", "logistic regression on k hops with noise: ε-MDP by a proof"),
         ("elsewhere", "elsewhere:TrainedElsewhere", "models trained outside of bmpaudit"),
     ),
     ENGINE: _entries(

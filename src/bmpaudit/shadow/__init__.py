@@ -4,7 +4,7 @@ from bmpaudit.shadow.batch import ModelState
 from bmpaudit.shadow.cost import Cost, estimate_cost
 from bmpaudit.shadow.importing import import_runs
 from bmpaudit.shadow.margin import label_margin
-from bmpaudit.shadow.models import GAT, GCN, MLP, TorchModel, TrainedElsewhere, Training
+from bmpaudit.shadow.models import GAT, GCN, MLP, PrivateSGC, TorchModel, TrainedElsewhere, Training
 from bmpaudit.shadow.plan import ShadowPlan, View
 from bmpaudit.shadow.pool import train_shadows
 from bmpaudit.shadow.queries import FullEdges, NoEdges
@@ -24,6 +24,7 @@ __all__ = [
     "NoEdges",
     "NoisyLastLayer",
     "OutputRelease",
+    "PrivateSGC",
     "ProbabilitiesConvertedWarning",
     "ShadowPlan",
     "ShadowRuns",

@@ -5,7 +5,8 @@ from bmpaudit.shadow.models.elsewhere import TrainedElsewhere
 from bmpaudit.shadow.models.gat import GAT
 from bmpaudit.shadow.models.gcn import GCN
 from bmpaudit.shadow.models.mlp import MLP
+from bmpaudit.shadow.models.private_sgc import PrivateSGC
 from bmpaudit.shadow.models.torch_model import TorchModel, as_model
 from bmpaudit.shadow.models.training import Training
 
-__all__ = ["GAT", "GCN", "MLP", "NativeModel", "TorchModel", "TrainedElsewhere", "Training", "as_model"]
+__all__ = ["GAT", "GCN", "MLP", "NativeModel", "PrivateSGC", "TorchModel", "TrainedElsewhere", "Training", "as_model"]
