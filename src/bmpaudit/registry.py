@@ -56,6 +56,7 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         ("sgc", "sgc:SGC", "simplified graph convolution: several hops, one weight"),
         ("appnp", "appnp:APPNP", "multilayer perceptron whose predictions are propagated"),
         ("mlp", "mlp:MLP", "multilayer perceptron, which sees no edges"),
+        ("private-sgc", "private_sgc:PrivateSGC", "logistic regression on k hops with noise: ε-MDP by a proof"),
         ("elsewhere", "elsewhere:TrainedElsewhere", "models trained outside of bmpaudit"),
     ),
     ENGINE: _entries(

@@ -1,5 +1,16 @@
 """The theory of Bayesian membership privacy; docs/theory.md maps the paper's statements to these names."""
 
+from bmpaudit.privacy.approximate import (
+    ApproximateBMP,
+    ApproximateMP,
+    approximate_bmp_to_mp,
+    approximate_mdp_to_mp,
+    approximate_mp_to_bmp,
+    bmp_delta,
+    hockey_stick,
+    mdp_delta,
+    mp_delta,
+)
 from bmpaudit.privacy.composition import (
     compose_bmdp_with_mdp,
     compose_bmp_with_conditional_mp,
@@ -9,6 +20,7 @@ from bmpaudit.privacy.composition import (
 from bmpaudit.privacy.conversions import bmp_to_mp, bmp_to_positive_pmp, mdp_to_mp, mp_to_bmp, prior_floor
 from bmpaudit.privacy.epsilon import EpsilonPair
 from bmpaudit.privacy.error_bounds import attained_cost_bound, bayes_decision, expected_cost_bound
+from bmpaudit.privacy.guarantee import Guarantee
 from bmpaudit.privacy.levels import PrivacyLevels, privacy_levels
 from bmpaudit.privacy.mechanism import ErrorPair, FiniteMechanism
 from bmpaudit.privacy.membership_law import (
@@ -19,13 +31,20 @@ from bmpaudit.privacy.membership_law import (
 from bmpaudit.privacy.region import Region, implied_epsilon
 
 __all__ = [
+    "ApproximateBMP",
+    "ApproximateMP",
     "EpsilonPair",
     "ErrorPair",
     "FiniteMechanism",
+    "Guarantee",
     "PrivacyLevels",
     "Region",
+    "approximate_bmp_to_mp",
+    "approximate_mdp_to_mp",
+    "approximate_mp_to_bmp",
     "attained_cost_bound",
     "bayes_decision",
+    "bmp_delta",
     "bmp_to_mp",
     "bmp_to_positive_pmp",
     "compose_bmdp_with_mdp",
@@ -34,10 +53,13 @@ __all__ = [
     "compose_mdp",
     "expected_cost_bound",
     "fixed_size_memberships",
+    "hockey_stick",
     "implied_epsilon",
     "independent_memberships",
+    "mdp_delta",
     "mdp_to_mp",
     "membership_distance",
+    "mp_delta",
     "mp_to_bmp",
     "prior_floor",
     "privacy_levels",

@@ -3,6 +3,7 @@
 from bmpaudit.samplers.any_sampler import AnySampler
 from bmpaudit.samplers.bernoulli import Bernoulli
 from bmpaudit.samplers.degree_weighted import DegreeWeighted
+from bmpaudit.samplers.distance import sampler_distance
 from bmpaudit.samplers.draw import count_memberships, draw_memberships
 from bmpaudit.samplers.fit import MembershipFit, check_memberships
 from bmpaudit.samplers.floor import PriorFloor
@@ -28,4 +29,5 @@ __all__ = [
     "count_memberships",
     "draw_memberships",
     "prior_probabilities",
+    "sampler_distance",
 ]

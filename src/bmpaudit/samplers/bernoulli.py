@@ -28,6 +28,10 @@ class Bernoulli(NativeSampler):
     def __post_init__(self) -> None:
         check_fraction(self.train_fraction)
 
+    def membership_distance(self, graph: Graph) -> int:  # noqa: ARG002
+        """1: memberships are independent; see `sampler_distance`."""
+        return 1
+
     def kernel(self, graph: Graph) -> _native.Sampler:
         """The compiled sampler for this graph."""
         return _native.IndependentCoins(graph.num_nodes, self.train_fraction)

@@ -31,6 +31,10 @@ class DegreeWeighted(NativeSampler):
     def __post_init__(self) -> None:
         check_fraction(self.train_fraction)
 
+    def membership_distance(self, graph: Graph) -> int:
+        """Twice the size of a sample, if it is less than all nodes; see `sampler_distance`."""
+        return min(graph.num_nodes, 2 * positive_target_size(self.train_fraction, graph.num_nodes))
+
     def kernel(self, graph: Graph) -> _native.Sampler:
         """The compiled sampler for this graph."""
         size = positive_target_size(self.train_fraction, graph.num_nodes)

@@ -51,6 +51,10 @@ class RandomWalk(NativeSampler):
             return self.num_roots
         return max(1, round(self.train_fraction * graph.num_nodes / (self.walk_length + 1)))
 
+    def membership_distance(self, graph: Graph) -> int:
+        """Twice the largest sample, if it is less than all nodes; see `sampler_distance`."""
+        return min(graph.num_nodes, 2 * self.num_walks(graph) * (self.walk_length + 1))
+
     def kernel(self, graph: Graph) -> _native.Sampler:
         """The compiled sampler for this graph."""
         return _native.RandomWalks(graph.indptr, graph.indices, self.num_walks(graph), self.walk_length)

@@ -41,6 +41,10 @@ class Snowball(NativeSampler):
         check_fraction(self.train_fraction)
         check_at_least_one(fan_out=self.fan_out)
 
+    def membership_distance(self, graph: Graph) -> int:
+        """Twice the target, if it is less than all nodes; see `sampler_distance`."""
+        return min(graph.num_nodes, 2 * positive_target_size(self.train_fraction, graph.num_nodes))
+
     def kernel(self, graph: Graph) -> _native.Sampler:
         """The compiled sampler for this graph."""
         target = positive_target_size(self.train_fraction, graph.num_nodes)

@@ -30,6 +30,10 @@ class Stratified(NativeSampler):
     def __post_init__(self) -> None:
         check_fraction(self.train_fraction)
 
+    def membership_distance(self, graph: Graph) -> int:
+        """2: whoever joins takes the place of another of the class; see `sampler_distance`."""
+        return min(2, graph.num_nodes)
+
     def kernel(self, graph: Graph) -> _native.Sampler:
         """The compiled sampler for this graph."""
         return _native.GroupedSubset(graph.labels.astype(np.int32), self._sizes(graph))

@@ -29,6 +29,10 @@ class Uniform(NativeSampler):
     def __post_init__(self) -> None:
         check_fraction(self.train_fraction)
 
+    def membership_distance(self, graph: Graph) -> int:
+        """2: whoever joins takes the place of another; see `sampler_distance`."""
+        return min(2, graph.num_nodes)
+
     def kernel(self, graph: Graph) -> _native.Sampler:
         """The compiled sampler for this graph."""
         size = positive_target_size(self.train_fraction, graph.num_nodes)

@@ -4,7 +4,19 @@ from bmpaudit.shadow.batch import ModelState
 from bmpaudit.shadow.cost import Cost, estimate_cost
 from bmpaudit.shadow.importing import import_runs
 from bmpaudit.shadow.margin import label_margin
-from bmpaudit.shadow.models import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC, TorchModel, TrainedElsewhere, Training
+from bmpaudit.shadow.models import (
+    APPNP,
+    GAT,
+    GCN,
+    GIN,
+    MLP,
+    SAGE,
+    SGC,
+    PrivateSGC,
+    TorchModel,
+    TrainedElsewhere,
+    Training,
+)
 from bmpaudit.shadow.plan import ShadowPlan, View
 from bmpaudit.shadow.pool import train_shadows
 from bmpaudit.shadow.queries import FullEdges, NoEdges
@@ -39,6 +51,7 @@ __all__ = [
     "NoisyLastLayer",
     "NoisyOutputs",
     "OutputRelease",
+    "PrivateSGC",
     "ProbabilitiesConvertedWarning",
     "Rounded",
     "ShadowPlan",

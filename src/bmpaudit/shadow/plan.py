@@ -133,7 +133,9 @@ class ShadowPlan:
 
     @property
     def own_training(self) -> str | None:
-        """`module:Name` of the function by which a model of the user's own is trained, if it brings one."""
+        """`module:Name` of the function by which a model is trained, if it brings one."""
+        if getattr(type(self.model), "trains_itself", False):
+            return function_name(type(self.model).train)
         if isinstance(self.model, UntrustedPart) or hasattr(self.model, "registry_table"):
             return registry.table_of(MODEL, self.model).get("train")
         return None

@@ -30,7 +30,7 @@ class TorchTrainer:
 
     Attributes:
         plan: What to train; its sampler and queries are not used.
-        data: The whole graph, on the device to train on.
+        data: The whole graph, or what the model trains on of it, on the device to train on.
         edge_indices: What the model is shown under each query, each of shape (2, 2 * num_edges).
         labels: Class of each node, shape (num_nodes,).
         num_classes: Number of classes.
@@ -46,7 +46,9 @@ class TorchTrainer:
     def from_graph(cls, graph: Graph, plan: ShadowPlan, device: torch.device) -> TorchTrainer:
         """Raises `InputError` if a query changes the nodes."""
         shown = [edge_index_of(shown).to(device) for shown in shown_graphs(plan, graph)]
-        return cls(plan, graph.to_pyg().to(device), shown, graph.labels, graph.num_classes)
+        # A model may train on a part of the graph that does not depend on the sample.
+        trained_on = plan.model.training_graph(graph) if hasattr(plan.model, "training_graph") else graph
+        return cls(plan, trained_on.to_pyg().to(device), shown, graph.labels, graph.num_classes)
 
     def for_trial(self) -> TorchTrainer:
         """The same with two epochs of the plan's training, enough to tell whether processes compute alike."""

@@ -7,6 +7,7 @@ from bmpaudit.shadow.models.gat import GAT
 from bmpaudit.shadow.models.gcn import GCN
 from bmpaudit.shadow.models.gin import GIN
 from bmpaudit.shadow.models.mlp import MLP
+from bmpaudit.shadow.models.private_sgc import PrivateSGC
 from bmpaudit.shadow.models.sage import SAGE
 from bmpaudit.shadow.models.sgc import SGC
 from bmpaudit.shadow.models.torch_model import TorchModel, as_model
@@ -21,6 +22,7 @@ __all__ = [
     "SAGE",
     "SGC",
     "NativeModel",
+    "PrivateSGC",
     "TorchModel",
     "TrainedElsewhere",
     "Training",
