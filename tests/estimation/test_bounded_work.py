@@ -1,5 +1,6 @@
 """Extreme counts, priors and strengths: a value that a slow reference confirms or one line, never an endless search."""
 
+import contextlib
 import signal
 import warnings
 
@@ -10,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bmpaudit import InputError
+from bmpaudit.arrays import Floats
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import NormalPrior, estimate, node_leakage
+from bmpaudit.estimation.joint_density import MOST_PAIRS, approximate_joint_density
 from bmpaudit.estimation.likelihood import Likelihood
 from bmpaudit.estimation.quadrature import gauss_legendre
 from bmpaudit.privacy import Region
@@ -249,3 +252,17 @@ def test_an_interrupt_stops_the_slowest_likelihood() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
+
+
+def test_a_joint_density_with_a_ridge_takes_a_bounded_number_of_values() -> None:
+    """No polynomial fits a ridge that lies askew: panels are halved again and again, until there are too many."""
+    num_values = 0
+
+    def ridge(x: Floats, y: Floats) -> Floats:
+        nonlocal num_values
+        num_values += len(x) * len(y)
+        return -30.0 * np.abs(x[:, None] - y[None, :]) - (x**2)[:, None] - (y**2)[None, :]
+
+    with contextlib.suppress(InputError):
+        approximate_joint_density(ridge, (-5.0, -5.0), (5.0, 5.0))
+    assert num_values < 3 * 144 * MOST_PAIRS

@@ -152,7 +152,7 @@ def test_odd_models_train_as_in_pytorch(model: NativeModel, training: Training) 
     kernel = make_kernel(graph, model, training)
     parameters, flags = kernel.initial_parameters(3, 1), sample_flags(graph, 0)
     ours = torch_module(graph, model, kernel.trained_parameters(parameters, flags))
-    # In float64: before a batch's normalisation a bias has no gradient, and Adam makes whole steps of float32's rounding.
+    # In float64: before batch normalisation a bias has no gradient, and Adam makes whole steps of float32's rounding.
     theirs = torch_trained(graph, model, training, parameters, flags, torch.float64)
     assert np.abs(torch_logits(graph, ours) - torch_logits(graph, theirs)).max() < 1e-3
 

@@ -234,7 +234,11 @@ class _Surface:
     def mass(self) -> float:
         """The integral of the density, the highest value of which is 1."""
         (v, v_weight), (t, t_weight) = self.rule(0), self.rule(1)
-        return float(v_weight @ np.exp(self(v[:, None], t[None, :]) - self.highest) @ t_weight)
+        points, _ = legendre_rule(POINTS_PER_PANEL)
+        basis = np.polynomial.legendre.legvander(points, NODES_PER_PANEL - 1)
+        values = np.einsum("gm,pqmn,hn->pgqh", basis, self._series, basis, optimize=True)
+        values = np.minimum(values, self._most[:, None, :, None]).reshape(len(v), len(t))
+        return float(v_weight @ np.exp(values - self.highest) @ t_weight)
 
     def continued(self, x: Floats, y: Floats) -> Floats:
         """The log-density, beyond the panels too: down to the floor as it is, and falling fast elsewhere."""
@@ -263,8 +267,9 @@ class _Surface:
             bases.append(np.polynomial.legendre.legvander(position, NODES_PER_PANEL - 1))
         found = np.empty(int(inside.sum()))
         pair = panels[0] * (len(self._edges[1]) - 1) + panels[1]
-        for number in np.unique(pair).tolist():
-            here = pair == number
+        order = np.argsort(pair, kind="stable")
+        numbers, starts = np.unique(pair[order], return_index=True)
+        for number, here in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
             panel = divmod(number, len(self._edges[1]) - 1)
             between = ((bases[0][here] @ self._series[panel]) * bases[1][here]).sum(axis=1)
             found[here] = np.minimum(between, self._most[panel])

@@ -41,6 +41,7 @@ NEAR_PEAK = 3.0  # nats between a scan's highest point and its neighbours when i
 TOLERANCE = 5e-6  # of marginal quantiles between the two degrees; the higher one is far closer to the truth
 MARGINAL_TOLERANCE = 1e-9  # of the marginals on one panel between the two degrees
 MOST_ROUNDS = 12
+MOST_PAIRS = 10_000  # of panels, each of which takes 144 values
 CUT_OFF = 1e-8  # of the highest density: if the border of the panels has more, they are extended
 
 
@@ -145,6 +146,8 @@ def resolved_grid(
         _, edges = resolved_grid(rough, low, high, peaks=peaks, tolerance=tolerance)
     blocks: Blocks = {}
     for _ in range(MOST_ROUNDS):
+        if len(edges[0]) * len(edges[1]) > MOST_PAIRS:
+            break
         logs = _where_needed(log_density, edges, _needed_panels(search, edges), blocks)
         fine = _on_panels(logs, edges, degree=NODES_PER_PANEL - 1)
         cut_off = {axis: _cut_off_at(fine, axis, edges[axis], low, high) for axis in (0, 1)}
