@@ -219,7 +219,7 @@ ALL_SAMPLERS, ALL_DEFINITIONS = ", ".join(ENTRIES["sampler"]), ", ".join(ENTRIES
         ('[sampler]\nname = ["uniform"]', "sampler.name must be one of uniform, "),
         (
             '[model]\nname = "gin"',
-            "model must be one of gcn, gat, mlp, elsewhere, or module:Name of your own, got 'gin'",
+            f"model must be one of {', '.join(ENTRIES['model'])}, or module:Name of your own, got 'gin'",
         ),
         ("shadows = 100.0", "shadows must be an integer, got 100.0"),
         ("shadows = true", "shadows must be an integer, got True"),
