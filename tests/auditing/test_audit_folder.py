@@ -43,6 +43,7 @@ SUMMARY_KEYS = {
     "headline": list,
     "cautions": list,
     "is_not": list,
+    "guarantee": type(None),
     "graph": dict,
     "plan": dict,
     "shadow_models": dict,

@@ -219,7 +219,7 @@ ALL_SAMPLERS, ALL_DEFINITIONS = ", ".join(ENTRIES["sampler"]), ", ".join(ENTRIES
         ('[sampler]\nname = ["uniform"]', "sampler.name must be one of uniform, "),
         (
             '[model]\nname = "tree"',
-            "model must be one of gcn, ",
+            f"model must be one of {', '.join(ENTRIES['model'])}, or module:Name of your own, got 'tree'",
         ),
         ("shadows = 100.0", "shadows must be an integer, got 100.0"),
         ("shadows = true", "shadows must be an integer, got True"),

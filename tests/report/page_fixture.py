@@ -71,6 +71,7 @@ def page_data(
             "nodes, 99.2 % of them correctly.",
             "floor": "The sampling alone gives odds of at least 2.6 : 1 that some node was in, and of 1 : 4.1 that "
             "some node was not.",
+            "guaranteed": "By the proof of PrivateSGC, ε_R ≤ 5.00.",
             "estimated": "ε_R = 4.8 (4.1 to 6.3), MP ε = 4.6 (3.2 to 15.1): medians and 90 % intervals.",
             "warnings": [f"80 % of the upper tail of ε_R has the prior's shape {SCRIPT_NAME}."],
         },

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from helpers import random_graph
 
-from bmpaudit import Graph
+from bmpaudit import AuditPlan, Graph
+from bmpaudit.auditing.plan_file import format_plan, read_plan
 from bmpaudit.errors import InputError
 from bmpaudit.samplers import Bernoulli, Snowball, Uniform
 from bmpaudit.shadow import PrivateSGC, ShadowPlan
@@ -262,6 +264,14 @@ class TestInPlans:
             InputError, match=r"the native engine cannot train PrivateSGC with ε = 1: it needs engine='torch'"
         ):
             ShadowPlan(Bernoulli(), model=PrivateSGC())
+
+    def test_goes_into_a_plan_file_and_back(self, tmp_path: Path) -> None:
+        plan = AuditPlan(model={"name": "private-sgc", "epsilon": 2.0, "hops": 2}, engine="torch")
+        assert plan.model == PrivateSGC(epsilon=2.0, hops=2)
+        text = format_plan(plan, "cora")
+        assert "[training]" not in text
+        (tmp_path / "plan.toml").write_text(text, encoding="utf-8")
+        assert read_plan(tmp_path / "plan.toml").plan == plan
 
     @pytest.mark.parametrize(
         ("settings", "message"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bmpaudit.attack import PermutationTest
+from bmpaudit.auditing.guaranteed import Guaranteed
 from bmpaudit.auditing.headline import HeadlineRow
 from bmpaudit.auditing.proof_step import ReleaseFindings
 from bmpaudit.proof import Proof, ProvenBound, provable
@@ -40,6 +41,7 @@ class Answer:
         floor: What the sampling alone gives away.
         estimated: The paper's ε; empty where no leakage was found, since it means nothing there.
         warnings: Why not to trust the estimate.
+        guaranteed: What the model guarantees by a proof, and the range that is left; empty if it guarantees nothing.
     """
 
     verdict: str
@@ -48,16 +50,22 @@ class Answer:
     floor: str
     estimated: str
     warnings: tuple[str, ...]
+    guaranteed: str = ""
 
     @property
     def lines(self) -> tuple[tuple[str, str], ...]:
         """What stands below the verdict, each with its name."""
-        names = ("proven", "exposure", "floor", "estimated")
+        names = ("proven", "guaranteed", "exposure", "floor", "estimated")
         return tuple((name, getattr(self, name)) for name in names if getattr(self, name))
 
 
 def make_answer(
-    findings: ReleaseFindings, rows: tuple[HeadlineRow, ...], priors: Priors, test: PermutationTest, method: Method
+    findings: ReleaseFindings,
+    rows: tuple[HeadlineRow, ...],
+    priors: Priors,
+    test: PermutationTest,
+    method: Method,
+    guaranteed: Guaranteed | None = None,
 ) -> Answer:
     """The answer about the main release; `method` is that of the proof."""
     is_found = is_leakage_found(findings, test)
@@ -68,6 +76,7 @@ def make_answer(
         floor=_floor(priors),
         estimated=_estimated(rows) if is_found else "",
         warnings=_warnings(rows) if is_found else (),
+        guaranteed="" if guaranteed is None else guaranteed.sentence(findings.proof),
     )
 
 

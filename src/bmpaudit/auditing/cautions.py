@@ -17,7 +17,10 @@ CALIBRATED = 0.02  # expected calibration error up to which stated certainties a
 
 def cautions(audit: Audit) -> tuple[str, ...]:
     """One sentence each."""
-    counts, messages = audit.attacks.main_counts, []
+    counts = audit.attacks.main_counts
+    messages: list[str] = []
+    if audit.guaranteed is not None:
+        messages += audit.guaranteed.contradictions(audit.findings)
     if counts.not_auditable:
         fate = "counted as non-members" if counts.is_kept.any() else "left out"
         messages.append(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bmpaudit.auditing.answer import Answer, is_leakage_found, make_answer, stored_answer
 from bmpaudit.auditing.attack_step import Attacks
 from bmpaudit.auditing.estimate_step import Estimates
+from bmpaudit.auditing.guaranteed import Guaranteed, guaranteed
 from bmpaudit.auditing.headline import HeadlineRow, headline, stored_headline
 from bmpaudit.auditing.nodes_table import nodes_table
 from bmpaudit.auditing.plan import AuditPlan
@@ -126,7 +127,12 @@ class Audit:
         if self._summary is not None:
             return stored_answer(self._summary)
         test, method = self.attacks.permutation_test, self.plan.proof_method
-        return make_answer(self.main_findings, self.headline, self.priors, test, method)
+        return make_answer(self.main_findings, self.headline, self.priors, test, method, self.guaranteed)
+
+    @cached_property
+    def guaranteed(self) -> Guaranteed | None:
+        """What the model guarantees by a proof; None if it guarantees nothing, or is code that has not been run."""
+        return guaranteed(self.plan.shadow_plan, self.graph, self.priors)
 
     @property
     def verdict(self) -> str:

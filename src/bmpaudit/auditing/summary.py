@@ -48,6 +48,7 @@ def summarise(audit: Audit) -> dict[str, Any]:
             "next": advice(audit),
             "cautions": [*audit.notes, *cautions(audit)],
             "is_not": IS_NOT,
+            "guarantee": None if audit.guaranteed is None else audit.guaranteed.to_plain(),
             "releases": {release: _release(audit, release) for release in attacks.releases},
             "headline": [asdict(row) for row in audit.headline],
             "graph": {"source": audit.source, "content_hash": graph.content_hash, **graph_sizes(graph)},

@@ -33,8 +33,8 @@ def print_summary(summary: dict[str, Any], report: Path | None = None) -> None:
     lines = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     lines.add_column(no_wrap=True)
     lines.add_column()
-    for name in ("proven", "exposure", "floor", "estimated"):
-        if answer[name]:
+    for name in ("proven", "guaranteed", "exposure", "floor", "estimated"):
+        if answer.get(name):
             lines.add_row(Text(name, style="bold"), Text(answer[name]))
     for warning in answer["warnings"]:
         lines.add_row("", Text(f"! {warning}"))

@@ -16,6 +16,8 @@ function fillEvery(selector, text) {
 function showAnswer() {
   const {answer} = data;
   for (const name of ['proven', 'exposure', 'floor', 'estimated']) fillText(byId(`answer-${name}`), answer[name]);
+  fillText(byId('answer-guaranteed'), answer.guaranteed ?? '');
+  byId('answer-guaranteed-row').hidden = !answer.guaranteed;
   byId('answer-estimated-row').hidden = !answer.estimated;
   byId('answer-warnings').hidden = !answer.warnings.length;
   byId('answer-warnings').replaceChildren(
