@@ -45,11 +45,13 @@ void new_model_settings(ModelSettings *self, const std::vector<LayerSettings> &l
 }
 
 void new_training_settings(TrainingSettings *self, int epochs, double learning_rate, double weight_decay,
-                           const std::string &optimizer) {
+                           const std::string &optimizer, const std::string &schedule, double label_smoothing) {
     check_at_least("epochs", epochs, 0);
     check_not_negative("learning_rate", learning_rate);
     check_not_negative("weight_decay", weight_decay);
-    new (self) TrainingSettings{epochs, learning_rate, weight_decay, is_adam(optimizer)};
+    check_interval("label_smoothing", label_smoothing, 0, 1, false);
+    new (self) TrainingSettings{epochs,          learning_rate, weight_decay, is_adam(optimizer), schedule_of(schedule),
+                                label_smoothing};
 }
 
 // The arrays of a graph: copies of those whose values are used as indices, so that a later change does no harm.
@@ -246,7 +248,8 @@ void bind_shadow(nb::module_ &module) {
     nb::class_<ModelSettings>(module, "ModelSettings")
         .def("__init__", &new_model_settings, "layers"_a, "activation"_a, "dropout"_a);
     nb::class_<TrainingSettings>(module, "TrainingSettings")
-        .def("__init__", &new_training_settings, "epochs"_a, "learning_rate"_a, "weight_decay"_a, "optimizer"_a);
+        .def("__init__", &new_training_settings, "epochs"_a, "learning_rate"_a, "weight_decay"_a, "optimizer"_a,
+             "schedule"_a = "constant", "label_smoothing"_a = 0.0);
 
     nb::class_<EngineWithArrays>(module, "ShadowEngine", "Trains shadow models on one graph, of which it keeps a copy.")
         .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int32_t, nb::handle, int,

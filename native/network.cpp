@@ -42,7 +42,8 @@ void ShownGraph::show(const Adjacency &edges, const GraphFeatures &features, con
 }
 
 Network::Network(const GraphFeatures &features, int num_classes, const ModelSettings &model, const TrainingSettings &training)
-    : features_(features), num_classes_(num_classes), model_(model), epochs_(training.epochs), optimizer_(training),
+    : features_(features), num_classes_(num_classes), model_(model), epochs_(training.epochs),
+      label_smoothing_(training.label_smoothing), optimizer_(training),
       passes_(model.layers.size()), scoring_(model.layers.size()),
       sample_(features, model.feature_layout(features.num_features())) {
     int inputs = features.num_features();
@@ -186,7 +187,7 @@ void Network::train(const TrainingGraph &graph, const int32_t *labels, RandomBit
     begin(graph, labels);
     for (int epoch = 1; epoch <= epochs_; ++epoch) {
         forward(graph, &random, worker);
-        cross_entropy_gradient(passes_.back().output, num_classes_, labels_, output_gradient_);
+        cross_entropy_gradient(passes_.back().output, num_classes_, labels_, label_smoothing_, output_gradient_);
         backward(graph, epoch, worker);
     }
 }
@@ -278,7 +279,7 @@ void Network::gradient_without_dropout(const TrainingGraph &graph, const int32_t
     PhiloxBits unused(0, 0, 0);
     begin(graph, labels);
     forward(graph, &unused, worker);
-    cross_entropy_gradient(passes_.back().output, num_classes_, labels_, output_gradient_);
+    cross_entropy_gradient(passes_.back().output, num_classes_, labels_, label_smoothing_, output_gradient_);
     backward(graph, 0, worker);
 }
 

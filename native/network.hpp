@@ -138,6 +138,7 @@ class Network {
     int num_classes_;
     ModelSettings model_;
     int epochs_;
+    double label_smoothing_;
     Optimizer optimizer_;
     std::vector<Layer> layers_;
     std::vector<Pass> passes_, scoring_;

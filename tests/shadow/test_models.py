@@ -46,6 +46,8 @@ def test_specifications_are_values() -> None:
         (lambda: Training(learning_rate=-1.0), "learning_rate must be positive, got learning_rate=-1.0"),
         (lambda: Training(learning_rate=float("nan")), "learning_rate must be positive, got learning_rate=nan"),
         (lambda: Training(weight_decay=-1e-4), "weight_decay must be at least 0, got weight_decay=-0.0001"),
+        (lambda: Training(schedule="warm"), "schedule must be one of constant, cosine, step, got schedule='warm'"),  # type: ignore[arg-type]
+        (lambda: Training(label_smoothing=1.0), r"label_smoothing must be in \[0, 1\), got label_smoothing=1.0"),
         (lambda: Training(optimizer="adamw"), "optimizer must be one of adam, sgd, got optimizer='adamw'"),  # type: ignore[arg-type]
     ],
 )

@@ -13,7 +13,7 @@ import torch
 from helpers import flat_parameters, random_graph
 
 from bmpaudit import DataError, InputError
-from bmpaudit.shadow import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC
+from bmpaudit.shadow import APPNP, GAT, GCN, GIN, MLP, SAGE
 from bmpaudit.shadow.models import NativeModel
 from bmpaudit.shadow.models.layered_module import LayeredModule
 from bmpaudit.shadow.weight_files import read_named_arrays, refuse_pickle
