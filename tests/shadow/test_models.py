@@ -36,6 +36,7 @@ def test_specifications_are_values() -> None:
             "dropout_on must be hidden for aggregation='max', got dropout_on='input'",
         ),
         (lambda: GIN(norm="graph"), "norm must be one of none, layer, batch, got norm='graph'"),  # type: ignore[arg-type]
+        (lambda: GCN(residual=True), "residual needs layers of at least 3, two of them hidden, got layers=2"),
         (lambda: SGC(hops=0), "hops must be a whole number of at least 1, got hops=0"),
         (lambda: SGC(hops=5_000), "hops must be at most 1024, got hops=5000"),
         (lambda: APPNP(hops=-1), "hops must be a whole number of at least 1, got hops=-1"),

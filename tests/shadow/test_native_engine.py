@@ -95,6 +95,11 @@ ODD_MODELS: list[NativeModel] = [
     GAT(hidden=5, heads=3, dropout=0.0, norm="layer"),
     GAT(hidden=5, heads=3, layers=3, dropout=0.0, norm="batch"),
     SAGE(dropout=0.0, aggregation="max", activation="elu", norm="layer"),
+    GCN(layers=4, dropout=0.0, residual=True),
+    GCN(hidden=21, layers=5, dropout=0.0, activation="elu", norm="layer", residual=True),
+    GAT(hidden=5, heads=3, layers=3, dropout=0.0, residual=True),
+    SAGE(layers=4, dropout=0.0, aggregation="max", activation="elu", residual=True),
+    GIN(hidden=9, layers=3, dropout=0.0, activation="elu", norm="layer", residual=True),
 ]
 
 
@@ -251,6 +256,7 @@ def per_model(batch: ShadowBatch) -> dict[str, np.ndarray]:
         ("demo", APPNP()),
         ("demo", GIN()),
         ("demo", GCN(norm="layer")),
+        ("demo", GCN(layers=4, residual=True)),
     ],
 )
 def test_with_dropout_the_engines_agree_in_distribution(graph_name: str, model: NativeModel) -> None:

@@ -58,6 +58,7 @@ class LayerSettings:
         hops: int = 1,
         alpha: float = 1.0,
         norm: str = "none",
+        residual: int = 0,
     ) -> None: ...
 
 class ModelSettings:
