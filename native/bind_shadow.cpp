@@ -24,14 +24,15 @@ template <typename T> std::vector<T> copy_of(const Vector<T> &array) { return {a
 void new_layer_settings(LayerSettings *self, const std::string &kind, int channels, int heads,
                         const std::string &initialisation, bool drops_input, bool drops_attention,
                         const std::string &aggregation, bool root_weight, int hops, double alpha,
-                        const std::string &norm) {
+                        const std::string &norm, int residual) {
     check_range("channels", channels, 1, kMostUnits);
     check_range("heads", heads, 1, kMostUnits);
     check_range("channels * heads", static_cast<int64_t>(channels) * heads, int64_t{1}, int64_t{kMostUnits});
     check_range("hops", hops, 1, kMostHops);
+    check_range("residual", residual, 0, kMostLayers);
     if (!(alpha > 0 && alpha <= 1)) refuse(PyExc_ValueError, "alpha must be in (0, 1], got ", alpha);
     new (self) LayerSettings{make_layer_kind(kind, {aggregation, root_weight, hops, alpha}), channels, heads,
-                             initialisation_of(initialisation), drops_input, drops_attention, norm_of(norm)};
+                             initialisation_of(initialisation), drops_input, drops_attention, norm_of(norm), residual};
 }
 
 void new_model_settings(ModelSettings *self, const std::vector<LayerSettings> &layers, const std::string &activation,
@@ -41,15 +42,24 @@ void new_model_settings(ModelSettings *self, const std::vector<LayerSettings> &l
     if (layers.front().drops_input && layers.front().kind->input_parts().has_largest)
         refuse(PyExc_ValueError, "features cannot be dropped before their largest are taken");
     if (layers.back().norm != Norm::none) refuse(PyExc_ValueError, "norm must be none in the last layer");
+    for (size_t l = 0; l < layers.size(); ++l) {
+        if (layers[l].residual == 0) continue;
+        const int64_t before = static_cast<int64_t>(l) - layers[l].residual;  // the layer whose output goes in again
+        if (before < 0 || l + 1 == layers.size() || layers[before].channels != layers[l].channels ||
+            layers[before].heads != layers[l].heads)
+            refuse(PyExc_ValueError, "residual must be 0 in layer ", l, ", which has no input of its own width so far back");
+    }
     new (self) ModelSettings{layers, activation_of(activation), dropout};
 }
 
 void new_training_settings(TrainingSettings *self, int epochs, double learning_rate, double weight_decay,
-                           const std::string &optimizer) {
+                           const std::string &optimizer, const std::string &schedule, double label_smoothing) {
     check_at_least("epochs", epochs, 0);
     check_not_negative("learning_rate", learning_rate);
     check_not_negative("weight_decay", weight_decay);
-    new (self) TrainingSettings{epochs, learning_rate, weight_decay, is_adam(optimizer)};
+    check_interval("label_smoothing", label_smoothing, 0, 1, false);
+    new (self) TrainingSettings{epochs,          learning_rate, weight_decay, is_adam(optimizer), schedule_of(schedule),
+                                label_smoothing};
 }
 
 // The arrays of a graph: copies of those whose values are used as indices, so that a later change does no harm.
@@ -242,11 +252,13 @@ void bind_shadow(nb::module_ &module) {
     nb::class_<LayerSettings>(module, "LayerSettings")
         .def("__init__", &new_layer_settings, "kind"_a, "channels"_a, "heads"_a = 1, "initialisation"_a = "glorot",
              "drops_input"_a = false, "drops_attention"_a = false, "aggregation"_a = "mean", "root_weight"_a = false,
-             "hops"_a = 1, "alpha"_a = 1.0, "norm"_a = "none");
+             "hops"_a = 1, "alpha"_a = 1.0, "norm"_a = "none",
+             "residual"_a = 0);
     nb::class_<ModelSettings>(module, "ModelSettings")
         .def("__init__", &new_model_settings, "layers"_a, "activation"_a, "dropout"_a);
     nb::class_<TrainingSettings>(module, "TrainingSettings")
-        .def("__init__", &new_training_settings, "epochs"_a, "learning_rate"_a, "weight_decay"_a, "optimizer"_a);
+        .def("__init__", &new_training_settings, "epochs"_a, "learning_rate"_a, "weight_decay"_a, "optimizer"_a,
+             "schedule"_a = "constant", "label_smoothing"_a = 0.0);
 
     nb::class_<EngineWithArrays>(module, "ShadowEngine", "Trains shadow models on one graph, of which it keeps a copy.")
         .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int32_t, nb::handle, int,

@@ -6,11 +6,14 @@ namespace bmpaudit {
 
 // Sixteen rows at a time, transposed: largest values and sums then run over vectors, one a class, instead of over the
 // lanes of each row, and lanes beyond the classes take no time.
-void cross_entropy_gradient(const Matrix &logits, int num_classes, const std::vector<int32_t> &labels, Matrix &gradient) {
+void cross_entropy_gradient(const Matrix &logits, int num_classes, const std::vector<int32_t> &labels, double smoothing,
+                            Matrix &gradient) {
     const int64_t num_rows = logits.rows();
     const int blocks = logits.blocks();
     gradient.reshape(num_rows, blocks);
     const float share = 1.0f / static_cast<float>(num_rows);
+    const float of_label = share * static_cast<float>(1.0 - smoothing);
+    const float of_each = share * static_cast<float>(smoothing / num_classes);
     std::vector<Lanes> classes(static_cast<size_t>(blocks) * kLanes);  // beyond num_classes: zeros
     Lanes tile[kLanes];
     for (int64_t from = 0; from < num_rows; from += kLanes) {
@@ -31,7 +34,12 @@ void cross_entropy_gradient(const Matrix &logits, int num_classes, const std::ve
             transpose(tile);
             for (int64_t i = 0; i < count; ++i) gradient.row(from + i)[b] = tile[i];
         }
-        for (int64_t i = 0; i < count; ++i) gradient.floats(from + i)[labels[from + i]] -= share;
+        for (int64_t i = 0; i < count; ++i) {
+            float *row = gradient.floats(from + i);
+            row[labels[from + i]] -= of_label;
+            if (smoothing > 0)
+                for (int c = 0; c < num_classes; ++c) row[c] -= of_each;
+        }
     }
 }
 

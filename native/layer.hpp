@@ -93,7 +93,12 @@ struct Pass {
     Matrix input;        // after dropout; layers beyond the first
     float input_scale;   // of the inputs that dropout kept
     Matrix gathered;     // what is multiplied with the weight, where that is not the input itself
-    Matrix input_slope;  // derivative of activation and dropout at the input; of relu, the scale where the input is not 0
+    // Derivative of activation and dropout at the input; without one, of relu: the scale where the input is not 0.
+    Matrix input_slope;
+    bool has_slope = false;
+    Matrix input_kept;         // after a residual connection, in training: 0 or the scale, by dropout
+    Matrix residual_gradient;  // of the input, from a residual connection that begins there
+    bool has_residual_gradient = false;
     Matrix linear;       // input, or what was gathered, times weight
     Matrix output;
     Matrix linear_gradient;

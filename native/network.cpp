@@ -42,7 +42,8 @@ void ShownGraph::show(const Adjacency &edges, const GraphFeatures &features, con
 }
 
 Network::Network(const GraphFeatures &features, int num_classes, const ModelSettings &model, const TrainingSettings &training)
-    : features_(features), num_classes_(num_classes), model_(model), epochs_(training.epochs), optimizer_(training),
+    : features_(features), num_classes_(num_classes), model_(model), epochs_(training.epochs),
+      label_smoothing_(training.label_smoothing), optimizer_(training),
       passes_(model.layers.size()), scoring_(model.layers.size()),
       sample_(features, model.feature_layout(features.num_features())) {
     int inputs = features.num_features();
@@ -147,7 +148,12 @@ void Network::multiply_shown(const ShownGraph &shown, size_t l, const Layer &lay
     else features_.times(layer.weight.value, pass.linear);
 }
 
-void Network::activate(Matrix &output, size_t l, Pass &next, RandomBits *dropout) const {
+void Network::activate(size_t l, std::vector<Pass> &passes, RandomBits *dropout) const {
+    Matrix &output = passes[l - 1].output;
+    Pass &next = passes[l];
+    const size_t from = residual_from(l - 1);
+    const bool keeps_slope = dropout != nullptr && (from > 0 || model_.activation != Activation::relu);
+    next.has_slope = keeps_slope;
     const bool drops_here = dropout != nullptr && drops_input(l);
     PhiloxBits unused(0, 0, 0);
     CoinFlips keep(drops_here ? *dropout : unused, 1.0 - model_.dropout);
@@ -156,15 +162,29 @@ void Network::activate(Matrix &output, size_t l, Pass &next, RandomBits *dropout
     const int64_t size = next.input.rows() * next.input.blocks();
     Lanes *input = next.input.row(0);
     const auto kept = [&] { return drops_here ? only(keep.next_sixteen(), splat(scale)) : splat(1.0f); };
-    if (model_.activation == Activation::relu) {
+    const bool is_relu = model_.activation == Activation::relu;
+    if (is_relu && from == 0) {
         for (int64_t at = 0; at < size; ++at) {
             const Lanes z = input[at];
             input[at] = select(z > 0.0f, z, select(z == z, Lanes{}, z)) * kept();
         }
         return;
     }
-    if (dropout != nullptr) next.input_slope.reshape(next.input.rows(), next.input.blocks());
+    if (keeps_slope) next.input_slope.reshape(next.input.rows(), next.input.blocks());
     Lanes *slope = next.input_slope.row(0);
+    if (from > 0) {
+        next.input_kept.reshape(next.input.rows(), next.input.blocks());
+        const Lanes *residual = passes[from].input.row(0);
+        Lanes *factors = next.input_kept.row(0);
+        for (int64_t at = 0; at < size; ++at) {
+            const Lanes z = input[at], power = is_relu ? Lanes{} : exp_lanes(z), factor = kept();
+            const Lanes below = is_relu ? select(z == z, Lanes{}, z) : power - 1.0f;
+            input[at] = (select(z > 0.0f, z, below) + residual[at]) * factor;
+            if (keeps_slope) slope[at] = select(z > 0.0f, splat(1.0f), power) * factor;
+            factors[at] = factor;
+        }
+        return;
+    }
     for (int64_t at = 0; at < size; ++at) {
         const Lanes z = input[at], power = exp_lanes(z), factor = kept();
         input[at] = select(z > 0.0f, z, power - 1.0f) * factor;
@@ -173,7 +193,7 @@ void Network::activate(Matrix &output, size_t l, Pass &next, RandomBits *dropout
 }
 
 Lanes Network::slope_at_input(const Pass &pass, int64_t i, int b) const {
-    if (model_.activation != Activation::relu) return pass.input_slope.row(i)[b];
+    if (pass.has_slope) return pass.input_slope.row(i)[b];
     return select(pass.input.row(i)[b] > 0.0f, splat(pass.input_scale), Lanes{});
 }
 
@@ -186,7 +206,7 @@ void Network::train(const TrainingGraph &graph, const int32_t *labels, RandomBit
     begin(graph, labels);
     for (int epoch = 1; epoch <= epochs_; ++epoch) {
         forward(graph, &random, worker);
-        cross_entropy_gradient(passes_.back().output, num_classes_, labels_, output_gradient_);
+        cross_entropy_gradient(passes_.back().output, num_classes_, labels_, label_smoothing_, output_gradient_);
         backward(graph, epoch, worker);
     }
 }
@@ -200,7 +220,7 @@ void Network::forward(const TrainingGraph &graph, RandomBits *dropout, Worker &w
         else multiply_input(graph, l, layers_[l], pass);
         propagate(graph, l, layers_[l], pass, dropout);
         if (has_norm(l)) normalise(model_.layers[l].norm, layers_[l], pass.output, pass.norm);
-        if (l + 1 < layers_.size()) activate(pass.output, l + 1, passes_[l + 1], dropout);
+        if (l + 1 < layers_.size()) activate(l + 1, passes_, dropout);
     }
 }
 
@@ -244,7 +264,7 @@ void Network::hidden_weight_backward(const TrainingGraph &graph, size_t l) {
     // The gradient of the input, with the weights as they were in the forward pass.
     for (int k = 0; k < inputs; ++k)
         for (int lane = 0; lane < used; ++lane) transposed_.floats(lane)[k] = layer.weight.value.floats(k)[lane];
-    if (!gathers(l)) {
+    if (!gathers(l) && residual_from(l - 1) == 0 && !pass.has_residual_gradient) {
         output_gradient_.reshape(num_rows, transposed_.blocks());
         const RowPointers to(output_gradient_, 0);
         for_rows_times_weight(num_rows, used, gradient_row, transposed_, [&](int64_t i, int b, const Lanes &sum) {
@@ -252,10 +272,29 @@ void Network::hidden_weight_backward(const TrainingGraph &graph, size_t l) {
         });
         return;
     }
-    rows_times_weight(num_rows, used, gradient_row, transposed_, gathered_gradient_);
-    scatter_largest(graph, pass.input, kind(l).input_parts(), pass.gathered, gathered_gradient_, output_gradient_);
-    for (int64_t i = 0; i < num_rows; ++i)
-        for (int b = 0; b < output_gradient_.blocks(); ++b) output_gradient_.row(i)[b] *= slope_at_input(pass, i, b);
+    if (gathers(l)) {
+        rows_times_weight(num_rows, used, gradient_row, transposed_, gathered_gradient_);
+        scatter_largest(graph, pass.input, kind(l).input_parts(), pass.gathered, gathered_gradient_, output_gradient_);
+    } else {
+        rows_times_weight(num_rows, used, gradient_row, transposed_, output_gradient_);
+    }
+    backward_through_input(l);
+}
+
+void Network::backward_through_input(size_t l) {
+    Pass &pass = passes_[l];
+    const size_t from = residual_from(l - 1);
+    if (from > 0) passes_[from].residual_gradient.reshape(output_gradient_.rows(), output_gradient_.blocks());
+    for (int64_t i = 0; i < output_gradient_.rows(); ++i) {
+        for (int b = 0; b < output_gradient_.blocks(); ++b) {
+            Lanes &gradient = output_gradient_.row(i)[b];
+            if (pass.has_residual_gradient) gradient += pass.residual_gradient.row(i)[b];
+            if (from > 0) passes_[from].residual_gradient.row(i)[b] = gradient * pass.input_kept.row(i)[b];
+            gradient *= slope_at_input(pass, i, b);
+        }
+    }
+    pass.has_residual_gradient = false;
+    if (from > 0) passes_[from].has_residual_gradient = true;
 }
 
 void Network::first_weight_backward(const Matrix &gradient, bool takes_step) {
@@ -278,7 +317,7 @@ void Network::gradient_without_dropout(const TrainingGraph &graph, const int32_t
     PhiloxBits unused(0, 0, 0);
     begin(graph, labels);
     forward(graph, &unused, worker);
-    cross_entropy_gradient(passes_.back().output, num_classes_, labels_, output_gradient_);
+    cross_entropy_gradient(passes_.back().output, num_classes_, labels_, label_smoothing_, output_gradient_);
     backward(graph, 0, worker);
 }
 

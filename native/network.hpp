@@ -37,6 +37,7 @@ struct LayerSettings {
     bool drops_input;
     bool drops_attention;
     Norm norm;  // of the output; none in the last layer
+    int residual;  // 1: adds its own input to its activated output; 2: that of the layer before; 0: nothing
 
     LayerShape shape(int inputs) const {
         return LayerShape(inputs, channels, heads, kind->input_parts().count(), kind->wide_parts());
@@ -95,7 +96,7 @@ class Network {
                 if (l > 0 || q == 0 || shown.gathered != nullptr) multiply_shown(shown, l, layers_[l]);
                 propagate(shown.graph, l, layers_[l], scoring_[l], nullptr);
                 if (has_norm(l)) normalise_trained(model_.layers[l].norm, layers_[l], scoring_[l].output);
-                activate(scoring_[l].output, l + 1, scoring_[l + 1], nullptr);
+                activate(l + 1, scoring_, nullptr);
             }
             for (size_t which = 0; which < queries[q].last_layers.size(); ++which) {
                 worker.checkpoint();
@@ -125,10 +126,15 @@ class Network {
     void multiply_shown(const ShownGraph &shown, size_t l, const Layer &layer);
     const Matrix &multiplied(size_t l, const Pass &pass) const { return gathers(l) ? pass.gathered : pass.input; }
     void propagate(const TrainingGraph &graph, size_t l, const Layer &layer, Pass &pass, RandomBits *dropout) const;
-    // From the output of a layer, which it uses up, to the input of the next, number l.
-    void activate(Matrix &output, size_t l, Pass &next, RandomBits *dropout) const;
+    // The input of layer l from the output of the layer before, which it uses up.
+    void activate(size_t l, std::vector<Pass> &passes, RandomBits *dropout) const;
+    // From the gradient of the input of layer l, in output_gradient_, to that of the output of the layer before, where
+    // there are residual connections.
+    void backward_through_input(size_t l);
     Lanes slope_at_input(const Pass &pass, int64_t i, int b) const;
     const LayerKind &kind(size_t l) const { return *model_.layers[l].kind; }
+    // The layer to whose input the residual connection of layer l goes back, or 0.
+    size_t residual_from(size_t l) const { return model_.layers[l].residual == 0 ? 0 : l + 1 - model_.layers[l].residual; }
     bool has_norm(size_t l) const { return model_.layers[l].norm != Norm::none; }
     bool gathers(size_t l) const { return kind(l).input_parts().has_largest; }
     bool drops_input(size_t l) const { return model_.layers[l].drops_input && model_.dropout > 0; }
@@ -138,6 +144,7 @@ class Network {
     int num_classes_;
     ModelSettings model_;
     int epochs_;
+    double label_smoothing_;
     Optimizer optimizer_;
     std::vector<Layer> layers_;
     std::vector<Pass> passes_, scoring_;

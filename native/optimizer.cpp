@@ -11,10 +11,26 @@ bool is_adam(const std::string &name) {
     return chosen("optimizer", name, optimizers);
 }
 
+Schedule schedule_of(const std::string &name) {
+    static const Choices<Schedule> schedules = {
+        {"constant", Schedule::constant}, {"cosine", Schedule::cosine}, {"step", Schedule::step}};
+    return chosen("schedule", name, schedules);
+}
+
+double Optimizer::learning_rate(int epoch) const {
+    const int64_t done = epoch - 1, all = training_.epochs;
+    const double rate = training_.learning_rate;
+    if (training_.schedule == Schedule::cosine)
+        return rate * (1.0 + std::cos(3.141592653589793 * static_cast<double>(done) / static_cast<double>(all))) / 2.0;
+    if (training_.schedule == Schedule::step) return rate * (done < all / 2 ? 1.0 : done < 3 * all / 4 ? 0.1 : 0.01);
+    return rate;
+}
+
 void Optimizer::begin_step(int epoch) {
-    step_size_ = static_cast<float>(training_.learning_rate);
+    const double rate = learning_rate(epoch);
+    step_size_ = static_cast<float>(rate);
     if (!training_.uses_adam) return;
-    step_size_ = static_cast<float>(training_.learning_rate / (1.0 - std::pow(kBeta1, epoch)));
+    step_size_ = static_cast<float>(rate / (1.0 - std::pow(kBeta1, epoch)));
     inverse_root_correction_ = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(kBeta2, epoch)));
 }
 

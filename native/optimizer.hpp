@@ -7,11 +7,20 @@
 
 namespace bmpaudit {
 
+// How the learning rate goes on: as it is; down to 0 by half a cosine; or a tenth of it after half of the epochs and a
+// hundredth after three quarters.
+enum class Schedule { constant, cosine, step };
+
+// A schedule by its name; std::invalid_argument if there is none.
+Schedule schedule_of(const std::string &name);
+
 struct TrainingSettings {
     int epochs;
     double learning_rate;
     double weight_decay;
     bool uses_adam;  // else plain gradient descent
+    Schedule schedule;
+    double label_smoothing;  // share of each label that all classes get in equal parts
 };
 
 // Whether the optimiser of this name is Adam; std::invalid_argument if there is no such optimiser.
@@ -52,6 +61,8 @@ class Optimizer {
     LaneStep lane_step(Parameter &parameter) const;
 
   private:
+    double learning_rate(int epoch) const;
+
     static constexpr double kBeta1 = 0.9, kBeta2 = 0.999;
     static constexpr float kEpsilon = 1e-8f;
 

@@ -36,6 +36,7 @@ def test_specifications_are_values() -> None:
             "dropout_on must be hidden for aggregation='max', got dropout_on='input'",
         ),
         (lambda: GIN(norm="graph"), "norm must be one of none, layer, batch, got norm='graph'"),  # type: ignore[arg-type]
+        (lambda: GCN(residual=True), "residual needs layers of at least 3, two of them hidden, got layers=2"),
         (lambda: SGC(hops=0), "hops must be a whole number of at least 1, got hops=0"),
         (lambda: SGC(hops=5_000), "hops must be at most 1024, got hops=5000"),
         (lambda: APPNP(hops=-1), "hops must be a whole number of at least 1, got hops=-1"),
@@ -46,6 +47,8 @@ def test_specifications_are_values() -> None:
         (lambda: Training(learning_rate=-1.0), "learning_rate must be positive, got learning_rate=-1.0"),
         (lambda: Training(learning_rate=float("nan")), "learning_rate must be positive, got learning_rate=nan"),
         (lambda: Training(weight_decay=-1e-4), "weight_decay must be at least 0, got weight_decay=-0.0001"),
+        (lambda: Training(schedule="warm"), "schedule must be one of constant, cosine, step, got schedule='warm'"),  # type: ignore[arg-type]
+        (lambda: Training(label_smoothing=1.0), r"label_smoothing must be in \[0, 1\), got label_smoothing=1.0"),
         (lambda: Training(optimizer="adamw"), "optimizer must be one of adam, sgd, got optimizer='adamw'"),  # type: ignore[arg-type]
     ],
 )

@@ -58,13 +58,22 @@ class LayerSettings:
         hops: int = 1,
         alpha: float = 1.0,
         norm: str = "none",
+        residual: int = 0,
     ) -> None: ...
 
 class ModelSettings:
     def __init__(self, layers: list[LayerSettings], activation: str, dropout: float) -> None: ...
 
 class TrainingSettings:
-    def __init__(self, epochs: int, learning_rate: float, weight_decay: float, optimizer: str) -> None: ...
+    def __init__(
+        self,
+        epochs: int,
+        learning_rate: float,
+        weight_decay: float,
+        optimizer: str,
+        schedule: str = "constant",
+        label_smoothing: float = 0.0,
+    ) -> None: ...
 
 class ShadowEngine:
     """Trains shadow models on one graph, of which it keeps a copy."""

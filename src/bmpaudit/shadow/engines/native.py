@@ -127,6 +127,11 @@ def make_kernel(graph: Graph, model: NativeModel, training: Training) -> _native
             model.dropout,
         ),
         training=_native.TrainingSettings(
-            training.epochs, training.learning_rate, training.weight_decay, training.optimizer
+            training.epochs,
+            training.learning_rate,
+            training.weight_decay,
+            training.optimizer,
+            training.schedule or "constant",
+            training.label_smoothing or 0.0,
         ),
     )

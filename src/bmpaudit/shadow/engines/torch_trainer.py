@@ -140,8 +140,20 @@ def train_full_batch(module: nn.Module, sample: Data, training: Training) -> Non
     optimizer = optimizers[training.optimizer](
         module.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay
     )
+    schedule = learning_rates(optimizer, training)
     module.train()
     for _ in range(training.epochs):
         optimizer.zero_grad()
-        F.cross_entropy(module(sample.x, sample.edge_index), sample.y).backward()
+        logits = module(sample.x, sample.edge_index)
+        F.cross_entropy(logits, sample.y, label_smoothing=training.label_smoothing or 0.0).backward()
         optimizer.step()
+        schedule.step()
+
+
+def learning_rates(optimizer: torch.optim.Optimizer, training: Training) -> torch.optim.lr_scheduler.LRScheduler:
+    """The schedule of a training."""
+    schedulers, epochs = torch.optim.lr_scheduler, training.epochs
+    if training.schedule == "cosine":
+        return schedulers.CosineAnnealingLR(optimizer, epochs)
+    milestones = [epochs // 2, 3 * epochs // 4] if training.schedule == "step" else []
+    return schedulers.MultiStepLR(optimizer, milestones, 0.1)

@@ -15,6 +15,7 @@ Activation = Literal["relu", "elu"]
 
 MAX_UNITS = 65_536
 MAX_HOPS = 1_024
+MIN_RESIDUAL_LAYERS = 3
 
 
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -46,6 +47,8 @@ class NativeModel(ABC):
         norm: Normalisation of the hidden layers before their activation: none, layer (over the units of a node) or
             batch (over the nodes of the sample; running statistics when asked). By default batch for GIN, none for
             other models.
+        residual: Whether a hidden layer's input is added to its output, after activation and before dropout, as in
+            PyTorch Geometric's `DeepGCNLayer` with `block="res"`; for all but the first. Off by default.
     """
 
     hidden: int = 16
@@ -54,6 +57,7 @@ class NativeModel(ABC):
     dropout_on: tuple[DropoutPlace, ...] = ("hidden",)
     activation: Activation = "relu"
     norm: Norm | None = None
+    residual: bool | None = None
 
     dropout_places: ClassVar[tuple[DropoutPlace, ...]] = ("input", "hidden")
     """Where dropout can go."""
@@ -73,6 +77,10 @@ class NativeModel(ABC):
         check_choice("activation", self.activation, ("relu", "elu"))
         if self.norm is not None:
             check_choice("norm", self.norm, get_args(Norm))
+        if self.residual and self.layers < MIN_RESIDUAL_LAYERS:
+            raise InputError(
+                f"residual needs layers of at least {MIN_RESIDUAL_LAYERS}, two of them hidden, got layers={self.layers}"
+            )
 
     @property
     def hidden_heads(self) -> int:
@@ -97,7 +105,9 @@ class NativeModel(ABC):
             layer = self.native_layer(channels, heads)
             drops_input, drops_attention = (each in self.dropout_on for each in (place, "attention"))
             norm: Norm = "none" if number + 1 == self.layers else self.norm_between
-            layers.append(replace(layer, drops_input=drops_input, drops_attention=drops_attention, norm=norm))
+            is_residual = bool(self.residual) and 0 < number < self.layers - 1
+            layer = replace(layer, norm=norm, residual=int(is_residual))
+            layers.append(replace(layer, drops_input=drops_input, drops_attention=drops_attention))
         return layers
 
     @property

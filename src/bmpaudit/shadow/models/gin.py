@@ -47,8 +47,8 @@ class GIN(NativeModel):
         """See `NativeModel.native_layers`."""
         layers = []
         for second in super().native_layers(num_classes):
-            first = replace(second, kind="gin", channels=self.hidden, norm=self.norm_within)
-            layers += [first, replace(second, drops_input=False)]
+            first = replace(second, kind="gin", channels=self.hidden, norm=self.norm_within, residual=0)
+            layers += [first, replace(second, drops_input=False, residual=2 * second.residual)]
         return layers
 
     def torch_layer(self, inputs: int, units: int, heads: int) -> Any:  # noqa: ARG002

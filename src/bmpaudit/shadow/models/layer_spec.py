@@ -37,6 +37,8 @@ class LayerSpec:
         hops: Steps along the edges, of SGC and APPNP.
         alpha: What each step of APPNP takes of the first predictions.
         norm: Normalisation of its output: none, layer or batch.
+        residual: What is added to its activated output: 1 for its own input, 2 for that of the layer before, 0 for
+            nothing.
     """
 
     kind: str
@@ -50,6 +52,7 @@ class LayerSpec:
     hops: int = 1
     alpha: float = 1.0
     norm: Norm = "none"
+    residual: int = 0
 
     @property
     def units(self) -> int:

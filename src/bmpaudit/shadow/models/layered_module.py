@@ -30,11 +30,15 @@ class LayeredModule(nn.Module):
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
         """Logits, shape (num_nodes, num_classes)."""
         activation = F.relu if self.model.activation == "relu" else F.elu
+        entering = x
         for number, layer in enumerate(self.layers):
             if number > 0:
                 x = activation(self.norms[number - 1](x))
+                if self.model.residual and number > 1:
+                    x = x + entering
             if ("hidden" if number > 0 else "input") in self.model.dropout_on:
                 x = F.dropout(x, self.model.dropout, self.training)
+            entering = x
             x = layer(x, edge_index) if self.model.uses_edges else layer(x)
         return x if self.propagation is None else self.propagation(x, edge_index)
 
