@@ -49,13 +49,14 @@ def flat_weights(arrays: Mapping[str, npt.NDArray[Any]], model: NativeModel, gra
     """
     expected = layer_shapes(model, graph)
     arrays = {name: array for name, array in arrays.items() if not _is_beside(name, array)}
+    known = {parameter for layer in expected for parameter in layer.shapes}
     layers: dict[str, dict[str, npt.NDArray[Any]]] = {}
     for name, array in arrays.items():
         match = _NAME.fullmatch(name)
-        if match is None:
+        parameter = "" if match is None else f"root_{match['parameter']}" if match["root"] else match["parameter"]
+        if match is None or parameter not in known:
             raise _misfit(arrays, expected, model, f"{name} is not one of them")
         parts = layers.setdefault(match["layer"] or "", {})
-        parameter = f"root_{match['parameter']}" if match["root"] else match["parameter"]
         if parameter in parts:
             raise _misfit(arrays, expected, model, f"{match['layer']} has {parameter} twice")
         parts[parameter] = array
