@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from bmpaudit.errors import DataError, one_line
+from bmpaudit.graph.features import check_sparse
 from bmpaudit.reading.damage import opened
 
 
@@ -47,8 +48,7 @@ class _PickledCsr:
     def matrix(self) -> scipy.sparse.csr_array:
         data, indices, indptr = (self.state[part].array for part in ("data", "indices", "indptr"))
         matrix = scipy.sparse.csr_array((data, indices, indptr), shape=self.state["_shape"])
-        # Indices come from the file: one that points outside would make compiled code read foreign memory.
-        matrix.check_format(full_check=True)
+        check_sparse("the matrix", matrix)
         return matrix
 
 
