@@ -234,3 +234,11 @@ def test_a_schema_is_checked(tmp_path: Path) -> None:
             assert refusal(read_json, path, schema=schema, remedy="; mend it").endswith(f"{message}; mend it")
         else:
             assert read_json(path, schema) == json.loads(content)
+
+
+def test_text_that_is_none_is_noticed_when_a_parquet_table_is_read(tmp_path: Path) -> None:
+    texts = pa.array([b"good", b"\xff\xfe"]).cast(pa.binary())
+    as_text = pa.Array.from_buffers(pa.string(), 2, texts.buffers())
+    path = tmp_path / "names.parquet"
+    pyarrow.parquet.write_table(pa.table({"name": as_text}), path)
+    assert "Invalid UTF8 sequence" in refusal(read_table, path)
