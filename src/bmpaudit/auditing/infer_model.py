@@ -22,6 +22,7 @@ from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.stored import read_priors, read_runs, stored_subject
 from bmpaudit.auditing.subject import Subject
+from bmpaudit.auditing.variant import attack_on
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.errors import InputError
 from bmpaudit.registry import ATTACK, RELEASE, UntrustedPart
@@ -72,7 +73,7 @@ def infer(
     members = None if truth is None else known_members(truth, graph)
 
     shadows = Evidence.of_runs(runs, release, list(released.statistics), graph)
-    calibration = calibrate(plan.attack, shadows, priors.prob, num_threads)
+    calibration = calibrate(attack_on(plan, release), shadows, priors.prob, num_threads)
     posterior = attack_released(calibration, shadows, released.statistics, priors.prob, num_threads)
     shift = _prior_shift(declared, priors.prob, posterior)
     log_odds = np.where(posterior.is_attacked, posterior.log_odds.calibrated + shift, log_prior_odds(declared))

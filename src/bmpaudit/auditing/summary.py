@@ -16,6 +16,7 @@ from bmpaudit.auditing.headline import driving_nodes, floor_of
 from bmpaudit.auditing.node_ranking import ranked_nodes
 from bmpaudit.auditing.plan_file import plan_table
 from bmpaudit.auditing.stamps import fingerprint, models_hash
+from bmpaudit.auditing.variant import attack_on
 from bmpaudit.plain import plain
 from bmpaudit.registry import ATTACK
 
@@ -85,7 +86,7 @@ def _release(audit: Audit, release: str) -> dict[str, Any]:
     findings, variant = audit.findings[release], audit.attacks.strongest(release)
     figures = audit.attacks.performance[variant.name]
     return {
-        "attack": registry.label(ATTACK, audit.plan.attack),
+        "attack": registry.label(ATTACK, attack_on(audit.plan, release)),
         "queries": list(findings.queries),
         "variant": variant.name,
         "auc": figures.auc,
