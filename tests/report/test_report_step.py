@@ -8,6 +8,7 @@ import pytest
 from small_graph import small_graph
 
 from bmpaudit import Audit, AuditPlan, Pipeline, Runtime, Subject, Workspace, audit
+from bmpaudit.auditing import pipeline as pipeline_module
 from bmpaudit.auditing.plots import AuditPlots
 from bmpaudit.auditing.report_step import num_parts, report_files
 from bmpaudit.errors import InputError
@@ -32,6 +33,7 @@ def audited() -> Audit:
 
 def few_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AuditPlots, "names", lambda _: ["permutation_test", "posteriors"])
+    monkeypatch.setattr(pipeline_module, "pictures_of_attacks", lambda *_: {})
 
 
 def test_progress_moves_with_every_part(audited: Audit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
