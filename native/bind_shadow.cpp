@@ -129,7 +129,8 @@ class EngineWithArrays {
              const std::vector<std::pair<nb::object, nb::object>> &queries,
              const std::vector<std::pair<int64_t, double>> &views, int num_threads, nb::handle statistics_object,
              nb::handle logits_object, nb::handle state_object, nb::handle train_accuracy_object,
-             nb::handle held_out_accuracy_object, nb::handle progress) const {
+             nb::handle held_out_accuracy_object, nb::handle view_train_accuracy_object,
+             nb::handle view_held_out_accuracy_object, nb::handle progress) const {
         const auto num_nodes = static_cast<size_t>(engine.num_nodes());
         const auto member = array_of<const uint8_t, 2>(member_object, "member");
         const size_t num_models = member.shape(0);
@@ -166,11 +167,16 @@ class EngineWithArrays {
         check_shape(state, "state", {num_models});
         check_shape(train_accuracy, "train_accuracy", {num_models});
         check_shape(held_out_accuracy, "held_out_accuracy", {num_models});
+        const auto view_train_accuracy = array_of<float, 2>(view_train_accuracy_object, "view_train_accuracy");
+        const auto view_held_out_accuracy = array_of<float, 2>(view_held_out_accuracy_object, "view_held_out_accuracy");
+        check_shape(view_train_accuracy, "view_train_accuracy", {views.size(), num_models});
+        check_shape(view_held_out_accuracy, "view_held_out_accuracy", {views.size(), num_models});
         check_memory("training on so many threads",
                      bytes_each_model_ * num_workers(static_cast<int64_t>(num_models), num_threads));
 
         const ShadowResults results{statistics.data(), logits_object.is_none() ? nullptr : logits.data(), state.data(),
-                                    train_accuracy.data(), held_out_accuracy.data()};
+                                    train_accuracy.data(), held_out_accuracy.data(), view_train_accuracy.data(),
+                                    view_held_out_accuracy.data()};
         interruptible(progress, [&](const Poll &poll) { engine.run(batch, results, num_threads, poll); });
     }
 
@@ -266,7 +272,8 @@ void bind_shadow(nb::module_ &module) {
              "indptr"_a, "indices"_a, "x_indptr"_a.none(), "x_indices"_a.none(), "x_values"_a.none(), "x_dense"_a.none(),
              "num_features"_a, "labels"_a, "num_classes"_a, "model"_a, "training"_a)
         .def("run", &EngineWithArrays::run, "member"_a, "indices"_a, "seed"_a, "queries"_a, "views"_a, "num_threads"_a,
-             "statistics"_a, "logits"_a.none(), "state"_a, "train_accuracy"_a, "held_out_accuracy"_a, "progress"_a.none(),
+             "statistics"_a, "logits"_a.none(), "state"_a, "train_accuracy"_a, "held_out_accuracy"_a,
+             "view_train_accuracy"_a, "view_held_out_accuracy"_a, "progress"_a.none(),
              "Fills the output arrays; an exception of a signal or of `progress` stops the work and is raised at the end.")
         .def_prop_ro("num_parameters", [](const EngineWithArrays &self) { return self.engine.num_parameters(); })
         .def(

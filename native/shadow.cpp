@@ -87,11 +87,12 @@ class ShadowEngine::Trainer {
             if (std::find(lasts.begin(), lasts.end(), last_layer(view)) == lasts.end()) lasts.push_back(last_layer(view));
         }
         network_.score(queries, worker, [&](size_t q, size_t which, const Matrix &logits) {
-            if (q == 0 && which == 0) keep_accuracy(results, model, member, logits);
+            if (q == 0 && which == 0)
+                keep_accuracy(results.train_accuracy[model], results.held_out_accuracy[model], member, logits);
             for (size_t v = 0; v < batch.views.size(); ++v) {
                 const View &view = batch.views[v];
                 if (graphs_[view.query] == queries[q].shown && last_layer(view) == queries[q].last_layers[which])
-                    keep_view(results, static_cast<int64_t>(v) * batch.num_models + model, logits);
+                    keep_view(results, static_cast<int64_t>(v) * batch.num_models + model, member, logits);
             }
         });
     }
@@ -132,9 +133,14 @@ class ShadowEngine::Trainer {
                 std::fill_n(results.logits + at * engine_.num_classes_, engine_.num_classes_, nothing);
         });
         results.train_accuracy[model] = results.held_out_accuracy[model] = nothing;
+        for (size_t v = 0; v < batch.views.size(); ++v) {
+            const int64_t slot = static_cast<int64_t>(v) * batch.num_models + model;
+            results.view_train_accuracy[slot] = results.view_held_out_accuracy[slot] = nothing;
+        }
     }
 
-    void keep_view(const ShadowResults &results, int64_t slot, const Matrix &logits) const {
+    void keep_view(const ShadowResults &results, int64_t slot, const uint8_t *member, const Matrix &logits) const {
+        keep_accuracy(results.view_train_accuracy[slot], results.view_held_out_accuracy[slot], member, logits);
         const int32_t num_nodes = engine_.num_nodes();
         const int num_classes = engine_.num_classes_;
         float *statistics = results.statistics + slot * num_nodes;
@@ -146,7 +152,8 @@ class ShadowEngine::Trainer {
             std::copy_n(logits.floats(node), num_classes, kept + static_cast<int64_t>(node) * num_classes);
     }
 
-    void keep_accuracy(const ShadowResults &results, int64_t model, const uint8_t *member, const Matrix &logits) const {
+    // On the sample and on all other nodes.
+    void keep_accuracy(float &train, float &held_out, const uint8_t *member, const Matrix &logits) const {
         int64_t right[2] = {0, 0}, total[2] = {0, 0};
         for (int32_t node = 0; node < engine_.num_nodes(); ++node) {
             const int side = member[node] != 0;
@@ -154,8 +161,8 @@ class ShadowEngine::Trainer {
             right[side] += predicted_class(logits.floats(node), engine_.num_classes_) == engine_.labels_[node];
         }
         const float undefined = std::numeric_limits<float>::quiet_NaN();
-        results.train_accuracy[model] = total[1] > 0 ? static_cast<float>(right[1]) / total[1] : undefined;
-        results.held_out_accuracy[model] = total[0] > 0 ? static_cast<float>(right[0]) / total[0] : undefined;
+        train = total[1] > 0 ? static_cast<float>(right[1]) / total[1] : undefined;
+        held_out = total[0] > 0 ? static_cast<float>(right[0]) / total[0] : undefined;
     }
 
     const ShadowEngine &engine_;

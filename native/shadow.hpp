@@ -28,6 +28,8 @@ struct ShadowResults {
     uint8_t *state;            // models
     float *train_accuracy;     // models; asked with all edges and without noise, as the next
     float *held_out_accuracy;  // models
+    float *view_train_accuracy;     // views x models: of each view's own answers, as the next
+    float *view_held_out_accuracy;  // views x models
 };
 
 struct ShadowBatch {

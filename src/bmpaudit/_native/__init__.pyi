@@ -105,6 +105,8 @@ class ShadowEngine:
         state: npt.NDArray[np.uint8],
         train_accuracy: npt.NDArray[np.float32],
         held_out_accuracy: npt.NDArray[np.float32],
+        view_train_accuracy: npt.NDArray[np.float32],
+        view_held_out_accuracy: npt.NDArray[np.float32],
         progress: Callable[[int], object] | None,
     ) -> None: ...
     @property

@@ -23,7 +23,7 @@ from bmpaudit.shadow.queries import FullEdges, NoEdges
 from bmpaudit.shadow.releases import Clean, NoisyLastLayer
 from bmpaudit.streams import check_seed
 
-FORMAT = 2
+FORMAT = 3
 TRAINED_ELSEWHERE = "trained elsewhere"
 
 

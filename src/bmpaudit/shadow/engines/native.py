@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import ClassVar
 
 import numpy as np
@@ -50,23 +50,22 @@ class NativeEngine:
         for start in range(0, len(batch.indices), MODELS_AT_ONCE):
             rows = slice(start, start + MODELS_AT_ONCE)
             self._fill_by_logits(batch, rows, list(dict.fromkeys(questions)), num_threads, progress)
+            progress(min(rows.stop, len(batch.indices)))
 
     def _fill_by_logits(
         self, batch: ShadowBatch, rows: slice, questions: list[Question], num_threads: int, progress: Progress
     ) -> None:
-        indices = batch.indices[rows]
-        shape = (len(questions), len(indices), self.graph.num_nodes)
+        shape = (len(questions), len(batch.indices[rows]), self.graph.num_nodes)
         margins = np.full(shape, np.nan, dtype=np.float32)
         logits = np.full((*shape, self.graph.num_classes), np.nan, dtype=np.float32)
-        state = np.zeros(len(indices), dtype=np.uint8)
-        answers = ShadowBatch(
-            indices=indices,
-            memberships=batch.memberships[rows],
+        state = np.zeros(shape[1], dtype=np.uint8)
+        answers = replace(
+            batch.part(rows),
             statistics=margins,
             logits=logits,
             state=state,
-            train_accuracy=batch.train_accuracy[rows],
-            held_out_accuracy=batch.held_out_accuracy[rows],
+            view_train_accuracy=np.full(shape[:2], np.nan, dtype=np.float32),
+            view_held_out_accuracy=np.full(shape[:2], np.nan, dtype=np.float32),
         )
         try:
             self._ask(answers, questions, num_threads, lambda done: progress(rows.start + done))
@@ -98,6 +97,8 @@ class NativeEngine:
             state=batch.state,
             train_accuracy=batch.train_accuracy,
             held_out_accuracy=batch.held_out_accuracy,
+            view_train_accuracy=batch.view_train_accuracy,
+            view_held_out_accuracy=batch.view_held_out_accuracy,
             progress=progress,
         )
 

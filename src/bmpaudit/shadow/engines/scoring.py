@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bmpaudit.arrays import Floats32, Ints
+from bmpaudit.arrays import Flags, Floats32, Ints
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
@@ -57,6 +57,11 @@ def shown_graphs(plan: ShadowPlan, graph: Graph) -> list[Graph]:
     return shown
 
 
+def share(flags: Flags) -> np.float32:
+    """How many of some flags are true, as C++ divides; NaN if there are none."""
+    return np.float32(flags.sum()) / np.float32(len(flags)) if len(flags) else np.float32(np.nan)
+
+
 def score_model(
     plan: ShadowPlan,
     labels: Ints,
@@ -65,7 +70,7 @@ def score_model(
     logits: Mapping[Question, Floats32],
     margins: Mapping[Question, Floats32],
 ) -> None:
-    """Fills in the statistics of a model that was trained, or marks it as failed if one is not finite.
+    """Fills in the statistics and accuracies of a model's views, or marks it as failed if one is not finite.
 
     Args:
         plan: The plan.
@@ -98,6 +103,9 @@ def score_model(
                         f"got shape {statistics.shape}"
                     )
             batch.statistics[number, row] = statistics
+            right, member = outputs.argmax(axis=1) == labels, batch.memberships[row]
+            batch.view_train_accuracy[number, row] = share(right[member])
+            batch.view_held_out_accuracy[number, row] = share(right[~member])
             if batch.logits is not None:
                 batch.logits[number, row] = outputs
     if np.isfinite(batch.statistics[:, row]).all():

@@ -16,7 +16,7 @@ from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.last_layer import noisy_last_layer
-from bmpaudit.shadow.engines.scoring import Question, questions_of, score_model, shown_graphs
+from bmpaudit.shadow.engines.scoring import Question, questions_of, score_model, share, shown_graphs
 from bmpaudit.shadow.models import NativeModel, Training
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.streams import Purpose, stream
@@ -109,7 +109,7 @@ class TorchTrainer:
         right = logits.argmax(axis=1) == self.labels
         member = batch.memberships[0]
         for accuracy, chosen in ((batch.train_accuracy, member), (batch.held_out_accuracy, ~member)):
-            accuracy[0] = right[chosen].mean() if chosen.any() else np.nan
+            accuracy[0] = share(right[chosen])
 
     @torch.no_grad()
     def _answers(self, module: nn.Module, index: int) -> dict[Question, Floats32]:
