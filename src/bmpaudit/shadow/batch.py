@@ -59,13 +59,13 @@ class ShadowBatch:
         return cls(
             indices=indices,
             memberships=memberships,
-            statistics=_nothing(views, models, nodes),
-            logits=_nothing(views, models, nodes, graph.num_classes) if keep_logits else None,
+            statistics=nothing(views, models, nodes),
+            logits=nothing(views, models, nodes, graph.num_classes) if keep_logits else None,
             state=np.zeros(models, dtype=np.uint8),
-            train_accuracy=_nothing(models),
-            held_out_accuracy=_nothing(models),
-            view_train_accuracy=_nothing(views, models),
-            view_held_out_accuracy=_nothing(views, models),
+            train_accuracy=nothing(models),
+            held_out_accuracy=nothing(models),
+            view_train_accuracy=nothing(views, models),
+            view_held_out_accuracy=nothing(views, models),
         )
 
     @classmethod
@@ -82,13 +82,11 @@ class ShadowBatch:
     @classmethod
     def joined(cls, batches: Sequence[ShadowBatch]) -> ShadowBatch:
         """The models of several batches, one after the other."""
-        arrays = {name: [getattr(batch, name) for batch in batches] for name in _names()}
-        return cls(
-            **{
-                name: None if parts[0] is None else np.concatenate(parts, axis=_model_axis(name))
-                for name, parts in arrays.items()
-            }
-        )
+        joined: dict[str, Any] = {}
+        for name in _names():
+            parts = [getattr(batch, name) for batch in batches]
+            joined[name] = None if parts[0] is None else np.concatenate(parts, axis=_model_axis(name))
+        return cls(**joined)
 
     @property
     def is_done(self) -> Flags:
@@ -97,7 +95,7 @@ class ShadowBatch:
 
     def part(self, rows: slice | Ints | Flags) -> ShadowBatch:
         """Some of the models; with a slice the arrays are shared."""
-        arrays = {name: getattr(self, name) for name in _names()}
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in _names()}
         return ShadowBatch(
             **{name: None if array is None else _rows(name, array, rows) for name, array in arrays.items()}
         )
@@ -124,5 +122,6 @@ def _rows(name: str, array: Any, rows: slice | Ints | Flags) -> Any:
     return array[:, rows] if _model_axis(name) else array[rows]
 
 
-def _nothing(*shape: int) -> Floats32:
+def nothing(*shape: int) -> Floats32:
+    """NaN, where nothing is known yet."""
     return np.full(shape, np.nan, dtype=np.float32)
