@@ -129,7 +129,9 @@ class EngineWithArrays {
              const std::vector<std::pair<nb::object, nb::object>> &queries,
              const std::vector<std::pair<int64_t, double>> &views, int num_threads, nb::handle statistics_object,
              nb::handle logits_object, nb::handle state_object, nb::handle train_accuracy_object,
-             nb::handle held_out_accuracy_object, nb::handle progress) const {
+             nb::handle held_out_accuracy_object, nb::handle view_train_accuracy_object,
+             nb::handle view_held_out_accuracy_object, nb::handle progress, nb::handle weights_object,
+             nb::handle embeddings_object) const {
         const auto num_nodes = static_cast<size_t>(engine.num_nodes());
         const auto member = array_of<const uint8_t, 2>(member_object, "member");
         const size_t num_models = member.shape(0);
@@ -166,11 +168,30 @@ class EngineWithArrays {
         check_shape(state, "state", {num_models});
         check_shape(train_accuracy, "train_accuracy", {num_models});
         check_shape(held_out_accuracy, "held_out_accuracy", {num_models});
+        const auto view_train_accuracy = array_of<float, 2>(view_train_accuracy_object, "view_train_accuracy");
+        const auto view_held_out_accuracy = array_of<float, 2>(view_held_out_accuracy_object, "view_held_out_accuracy");
+        check_shape(view_train_accuracy, "view_train_accuracy", {views.size(), num_models});
+        check_shape(view_held_out_accuracy, "view_held_out_accuracy", {views.size(), num_models});
+        Array<float, 2> weights;
+        if (!weights_object.is_none()) {
+            weights = array_of<float, 2>(weights_object, "weights");
+            check_shape(weights, "weights", {num_models, static_cast<size_t>(engine.num_parameters())});
+        }
+        Array<float, 4> embeddings;
+        if (!embeddings_object.is_none()) {
+            if (engine.num_hidden() == 0) refuse(PyExc_ValueError, "a model without a hidden layer has no embeddings");
+            embeddings = array_of<float, 4>(embeddings_object, "embeddings");
+            check_shape(embeddings, "embeddings",
+                        {queries.size(), num_models, num_nodes, static_cast<size_t>(engine.num_hidden())});
+        }
         check_memory("training on so many threads",
                      bytes_each_model_ * num_workers(static_cast<int64_t>(num_models), num_threads));
 
         const ShadowResults results{statistics.data(), logits_object.is_none() ? nullptr : logits.data(), state.data(),
-                                    train_accuracy.data(), held_out_accuracy.data()};
+                                    train_accuracy.data(), held_out_accuracy.data(), view_train_accuracy.data(),
+                                    view_held_out_accuracy.data(),
+                                    weights_object.is_none() ? nullptr : weights.data(),
+                                    embeddings_object.is_none() ? nullptr : embeddings.data()};
         interruptible(progress, [&](const Poll &poll) { engine.run(batch, results, num_threads, poll); });
     }
 
@@ -266,8 +287,11 @@ void bind_shadow(nb::module_ &module) {
              "indptr"_a, "indices"_a, "x_indptr"_a.none(), "x_indices"_a.none(), "x_values"_a.none(), "x_dense"_a.none(),
              "num_features"_a, "labels"_a, "num_classes"_a, "model"_a, "training"_a)
         .def("run", &EngineWithArrays::run, "member"_a, "indices"_a, "seed"_a, "queries"_a, "views"_a, "num_threads"_a,
-             "statistics"_a, "logits"_a.none(), "state"_a, "train_accuracy"_a, "held_out_accuracy"_a, "progress"_a.none(),
+             "statistics"_a, "logits"_a.none(), "state"_a, "train_accuracy"_a, "held_out_accuracy"_a,
+             "view_train_accuracy"_a, "view_held_out_accuracy"_a, "progress"_a.none(),
+             "weights"_a.none() = nb::none(), "embeddings"_a.none() = nb::none(),
              "Fills the output arrays; an exception of a signal or of `progress` stops the work and is raised at the end.")
+        .def_prop_ro("num_hidden", [](const EngineWithArrays &self) { return self.engine.num_hidden(); })
         .def_prop_ro("num_parameters", [](const EngineWithArrays &self) { return self.engine.num_parameters(); })
         .def(
             "initial_parameters",

@@ -108,6 +108,8 @@ class Network {
         }
     }
     const Layer &last_layer() const { return layers_.back(); }
+    // Activations of the last hidden layer, of a network that has one, while `score` emits.
+    const Matrix &embeddings() const { return scoring_.back().input; }
     // As many standard normal numbers as the last layer has parameters.
     std::vector<double> draw_noise(RandomBits &random) const;
     Layer noisy_last_layer(const std::vector<double> &noise, double noise_std) const;

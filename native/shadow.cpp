@@ -51,14 +51,21 @@ class ShadowEngine::Trainer {
             results.state[model] = static_cast<uint8_t>(ModelState::failed);
             return;
         }
-        PhiloxBits weights = stream(batch.seed, Purpose::weights, index);
-        PhiloxBits dropout = stream(batch.seed, Purpose::dropout, index);
-        network_.initialise(weights);
-        network_.train(sample_, engine_.labels_, dropout, worker);
+        float *kept = results.weights == nullptr ? nullptr : results.weights + model * network_.num_parameters();
+        const bool is_kept = kept != nullptr && !std::isnan(*kept);
+        if (is_kept) {
+            network_.load(kept);
+        } else {
+            PhiloxBits weights = stream(batch.seed, Purpose::weights, index);
+            PhiloxBits dropout = stream(batch.seed, Purpose::dropout, index);
+            network_.initialise(weights);
+            network_.train(sample_, engine_.labels_, dropout, worker);
+        }
         if (!network_.is_finite()) {
             results.state[model] = static_cast<uint8_t>(ModelState::failed);
             return;
         }
+        if (kept != nullptr && !is_kept) network_.save(kept);
         try {
             score(batch, results, model, member, worker);
         } catch (const Stopped &) {  // a model that is not finished leaves nothing behind
@@ -79,19 +86,27 @@ class ShadowEngine::Trainer {
         };
         // First the whole graph, whose clean answers give the accuracy. Views of the same graph share its passes.
         std::vector<Query> queries = {{&engine_.whole_, {&network_.last_layer()}}};
-        for (const View &view : batch.views) {
-            const ShownGraph *shown = graphs_[view.query];
+        const auto query_of = [&](const ShownGraph *shown) {
             auto query = std::find_if(queries.begin(), queries.end(), [&](const Query &q) { return q.shown == shown; });
-            if (query == queries.end()) query = queries.insert(query, {shown, {}});
-            auto &lasts = query->last_layers;
+            return query == queries.end() ? queries.insert(query, {shown, {}}) : query;
+        };
+        for (const View &view : batch.views) {
+            auto &lasts = query_of(graphs_[view.query])->last_layers;
             if (std::find(lasts.begin(), lasts.end(), last_layer(view)) == lasts.end()) lasts.push_back(last_layer(view));
         }
+        if (results.embeddings != nullptr)
+            for (const ShownGraph *shown : graphs_) {
+                auto &lasts = query_of(shown)->last_layers;
+                if (lasts.empty()) lasts.push_back(&network_.last_layer());
+            }
         network_.score(queries, worker, [&](size_t q, size_t which, const Matrix &logits) {
-            if (q == 0 && which == 0) keep_accuracy(results, model, member, logits);
+            if (q == 0 && which == 0)
+                keep_accuracy(results.train_accuracy[model], results.held_out_accuracy[model], member, logits);
+            if (results.embeddings != nullptr && which == 0) keep_embeddings(batch, results, model, queries[q].shown);
             for (size_t v = 0; v < batch.views.size(); ++v) {
                 const View &view = batch.views[v];
                 if (graphs_[view.query] == queries[q].shown && last_layer(view) == queries[q].last_layers[which])
-                    keep_view(results, static_cast<int64_t>(v) * batch.num_models + model, logits);
+                    keep_view(results, static_cast<int64_t>(v) * batch.num_models + model, member, logits);
             }
         });
     }
@@ -132,9 +147,27 @@ class ShadowEngine::Trainer {
                 std::fill_n(results.logits + at * engine_.num_classes_, engine_.num_classes_, nothing);
         });
         results.train_accuracy[model] = results.held_out_accuracy[model] = nothing;
+        if (results.weights != nullptr)
+            std::fill_n(results.weights + model * network_.num_parameters(), network_.num_parameters(), nothing);
+        for (size_t v = 0; v < batch.views.size(); ++v) {
+            const int64_t slot = static_cast<int64_t>(v) * batch.num_models + model;
+            results.view_train_accuracy[slot] = results.view_held_out_accuracy[slot] = nothing;
+        }
     }
 
-    void keep_view(const ShadowResults &results, int64_t slot, const Matrix &logits) const {
+    void keep_embeddings(const ShadowBatch &batch, const ShadowResults &results, int64_t model,
+                         const ShownGraph *shown) const {
+        const int64_t num_nodes = engine_.num_nodes(), units = engine_.num_hidden();
+        for (size_t q = 0; q < graphs_.size(); ++q) {
+            if (graphs_[q] != shown) continue;
+            float *kept = results.embeddings + (static_cast<int64_t>(q) * batch.num_models + model) * num_nodes * units;
+            for (int64_t node = 0; node < num_nodes; ++node)
+                std::copy_n(network_.embeddings().floats(node), units, kept + node * units);
+        }
+    }
+
+    void keep_view(const ShadowResults &results, int64_t slot, const uint8_t *member, const Matrix &logits) const {
+        keep_accuracy(results.view_train_accuracy[slot], results.view_held_out_accuracy[slot], member, logits);
         const int32_t num_nodes = engine_.num_nodes();
         const int num_classes = engine_.num_classes_;
         float *statistics = results.statistics + slot * num_nodes;
@@ -146,7 +179,8 @@ class ShadowEngine::Trainer {
             std::copy_n(logits.floats(node), num_classes, kept + static_cast<int64_t>(node) * num_classes);
     }
 
-    void keep_accuracy(const ShadowResults &results, int64_t model, const uint8_t *member, const Matrix &logits) const {
+    // On the sample and on all other nodes.
+    void keep_accuracy(float &train, float &held_out, const uint8_t *member, const Matrix &logits) const {
         int64_t right[2] = {0, 0}, total[2] = {0, 0};
         for (int32_t node = 0; node < engine_.num_nodes(); ++node) {
             const int side = member[node] != 0;
@@ -154,8 +188,8 @@ class ShadowEngine::Trainer {
             right[side] += predicted_class(logits.floats(node), engine_.num_classes_) == engine_.labels_[node];
         }
         const float undefined = std::numeric_limits<float>::quiet_NaN();
-        results.train_accuracy[model] = total[1] > 0 ? static_cast<float>(right[1]) / total[1] : undefined;
-        results.held_out_accuracy[model] = total[0] > 0 ? static_cast<float>(right[0]) / total[0] : undefined;
+        train = total[1] > 0 ? static_cast<float>(right[1]) / total[1] : undefined;
+        held_out = total[0] > 0 ? static_cast<float>(right[0]) / total[0] : undefined;
     }
 
     const ShadowEngine &engine_;
@@ -189,6 +223,10 @@ void ShadowEngine::run(const ShadowBatch &batch, const ShadowResults &results, i
         trainer->run(batch, results, model, worker);
         worker.report(1);
     });
+}
+
+int ShadowEngine::num_hidden() const {
+    return model_.layers.size() < 2 ? 0 : model_.layers[model_.layers.size() - 2].shape(1).units();
 }
 
 int64_t ShadowEngine::num_parameters() const { return Network(features_, num_classes_, model_, training_).num_parameters(); }

@@ -28,6 +28,12 @@ struct ShadowResults {
     uint8_t *state;            // models
     float *train_accuracy;     // models; asked with all edges and without noise, as the next
     float *held_out_accuracy;  // models
+    float *view_train_accuracy;     // views x models: of each view's own answers, as the next
+    float *view_held_out_accuracy;  // views x models
+    // models x parameters, or null: a model whose first number is NaN is trained, and its parameters are kept here; any
+    // other has these parameters, and is not trained.
+    float *weights;
+    float *embeddings;  // queries x models x nodes x units of the last hidden layer: its activations; or null
 };
 
 struct ShadowBatch {
@@ -53,6 +59,8 @@ class ShadowEngine {
     int32_t num_nodes() const { return graph_.num_nodes(); }
     int num_classes() const { return num_classes_; }
     int64_t num_parameters() const;
+    // Units of the last hidden layer; 0 if there is none.
+    int num_hidden() const;
     std::vector<float> initial_parameters(uint64_t seed, uint64_t index) const;
     // For checks against other implementations, with dropout 0: from given parameters on one sample.
     std::vector<float> gradient(const float *parameters, const uint8_t *member, const Poll &poll) const;

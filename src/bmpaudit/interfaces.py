@@ -62,7 +62,11 @@ class Engine(Protocol):
 
 @runtime_checkable
 class Release(Protocol):
-    """What the owner gives out of a trained model; a defence of the output lives here. Releases are never fused."""
+    """What the owner gives out of a trained model; a defence of the output lives here. Releases are never fused.
+
+    A release with an attribute `num_models` above 1 takes so many models, trained on the same sample: `outputs` is then
+    given logits of shape (num_models, num_nodes, num_classes).
+    """
 
     @property
     def last_layer_noise(self) -> float:

@@ -72,6 +72,7 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         ("rounded", "rounded:Rounded", "probabilities rounded to a few decimal places"),
         ("temperature", "temperature:Temperature", "logits divided by a temperature"),
         ("top", "top:TopClasses", "probabilities of the likeliest classes only"),
+        ("ensemble", "ensemble:Ensemble", "mean probabilities of several models trained on the same sample"),
         ("label-only", "label_only:LabelOnly", "the predicted class and nothing else"),
     ),
     QUERY: _entries(

@@ -1,8 +1,10 @@
 """Random streams: one independent, counter-based stream for each (seed, purpose, index), and no global state."""
 
 from enum import IntEnum
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from bmpaudit.errors import InputError
 
@@ -50,3 +52,18 @@ def stream(seed: int, index: int, purpose: Purpose = Purpose.SAMPLE) -> np.rando
     key = np.array([check_seed(seed), int(purpose)], dtype=np.uint64)
     counter = np.array([0, 0, index, 0], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=key, counter=counter))
+
+
+Index = TypeVar("Index", int, npt.NDArray[np.int64])
+
+REPEAT = 2**40
+"""Between the streams of a model's repeats; there are far fewer models."""
+
+
+def repeat_index(index: Index, repeat: int) -> Index:
+    """Which stream a repeat of a model has: another model trained on the same sample; the model itself is repeat 0.
+
+    >>> repeat_index(7, 0), repeat_index(7, 1) == 7 + 2**40
+    (7, True)
+    """
+    return index + repeat * REPEAT

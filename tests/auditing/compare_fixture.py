@@ -27,6 +27,7 @@ from bmpaudit.estimation import node_leakage
 from bmpaudit.proof import expose
 from bmpaudit.samplers import Priors, Snowball, Uniform
 from bmpaudit.shadow import ShadowRuns
+from bmpaudit.shadow.runs import ViewAccuracy
 
 RELEASES = ("clean", "noisy")
 VARIANTS = tuple(Variant(release, ("full",), "strong") for release in RELEASES)
@@ -70,9 +71,12 @@ def made_runs(plan: AuditPlan, num_nodes: int, leakage: float, noise_seed: int) 
     rng = np.random.default_rng(noise_seed)
     views = {f"full_{release}": rng.normal(size=memberships.shape) + leakage * memberships for release in RELEASES}
     runs = ShadowRuns.from_arrays(memberships, views, np.zeros(num_nodes, dtype=int))
-    return ShadowRuns(
-        **vars(runs) | {"held_out_accuracy": (0.8 + 0.01 * rng.normal(size=plan.shadows)).astype(np.float32)}
-    )
+    held_out = (0.8 + 0.01 * rng.normal(size=plan.shadows)).astype(np.float32)
+    accuracy = {
+        view: ViewAccuracy(np.ones_like(held_out), held_out if view == "full_clean" else held_out - np.float32(0.1))
+        for view in views
+    }
+    return ShadowRuns(**vars(runs) | {"held_out_accuracy": held_out, "view_accuracy": accuracy})
 
 
 @cache

@@ -111,6 +111,8 @@ def run(**changed: Any) -> Any:
         "state": np.zeros(NUM_MODELS, dtype=np.uint8),
         "train_accuracy": np.zeros(NUM_MODELS, dtype=np.float32),
         "held_out_accuracy": np.zeros(NUM_MODELS, dtype=np.float32),
+        "view_train_accuracy": np.zeros((3, NUM_MODELS), dtype=np.float32),
+        "view_held_out_accuracy": np.zeros((3, NUM_MODELS), dtype=np.float32),
         "progress": None,
     }
     arguments |= changed

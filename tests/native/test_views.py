@@ -50,6 +50,8 @@ def run(queries: list[Query], views: list[tuple[int, float]]) -> dict[str, npt.N
         "state": np.zeros(2, dtype=np.uint8),
         "train_accuracy": np.zeros(2, dtype=np.float32),
         "held_out_accuracy": np.zeros(2, dtype=np.float32),
+        "view_train_accuracy": np.zeros((len(views), 2), dtype=np.float32),
+        "view_held_out_accuracy": np.zeros((len(views), 2), dtype=np.float32),
     }
     engine().run(MEMBER, INDICES, SEED, queries, views, 1, **results, progress=None)
     assert results["state"].tolist() == [1, 1]
@@ -98,7 +100,7 @@ def test_a_view_does_not_depend_on_the_others(view: int) -> None:
     together = run([query(edges) for edges in EDGES_OF], VIEWS)
     number, noise_std = VIEWS[view]
     alone = run([query(EDGES_OF[number])], [(0, noise_std)])
-    for name in ("statistics", "logits"):
+    for name in ("statistics", "logits", "view_train_accuracy", "view_held_out_accuracy"):
         assert alone[name][0].tobytes() == together[name][view].tobytes()
     for name in ("train_accuracy", "held_out_accuracy"):
         assert alone[name].tobytes() == together[name].tobytes()
@@ -110,3 +112,15 @@ def test_accuracy_is_that_of_the_whole_graph() -> None:
         right = reference_logits(EDGES, model, 0.0).argmax(1) == LABELS
         assert results["train_accuracy"][model] == np.float32(right[MEMBER[model] == 1].mean())
         assert results["held_out_accuracy"][model] == np.float32(right[MEMBER[model] == 0].mean())
+
+
+def test_each_view_has_the_accuracy_of_its_own_answers() -> None:
+    results = run([query(edges) for edges in EDGES_OF], VIEWS)
+    seen = set()
+    for view, (number, noise_std) in enumerate(VIEWS):
+        for model in range(2):
+            right = reference_logits(EDGES_OF[number], model, noise_std).argmax(1) == LABELS
+            assert results["view_train_accuracy"][view, model] == np.float32(right[MEMBER[model] == 1].mean())
+            assert results["view_held_out_accuracy"][view, model] == np.float32(right[MEMBER[model] == 0].mean())
+            seen.add(float(right.mean()))
+    assert len(seen) > 2  # the views differ

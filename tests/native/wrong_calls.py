@@ -191,6 +191,8 @@ WRONG: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (
     (run, {"state": np.zeros(1, dtype=np.uint8)}),
     (run, {"train_accuracy": np.zeros(1, dtype=np.float32)}),
     (run, {"held_out_accuracy": np.zeros(0, dtype=np.float32)}),
+    (run, {"view_train_accuracy": np.zeros((3, NUM_MODELS - 1), dtype=np.float32)}),
+    (run, {"view_held_out_accuracy": np.zeros((NUM_MODELS, 3), dtype=np.float32)}),
     (run, {"progress": 3}),
     (gradient, {"parameters": np.zeros(3, dtype=np.float32)}),
     (gradient, {"member": flags(NUM_NODES - 1)}),

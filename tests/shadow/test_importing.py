@@ -125,3 +125,17 @@ def test_models_that_do_not_fit_are_refused_and_leave_no_folder(graph: Graph, ru
         with pytest.raises(InputError, match=message):
             import_runs(graph, plan, imported, tmp_path / "audit")
     assert not (tmp_path / "audit").exists()
+
+
+def test_outputs_from_elsewhere_bring_the_accuracy_of_each_view(graph: Graph, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    logits = rng.normal(size=(12, graph.num_nodes, graph.num_classes))
+    memberships = rng.random((12, graph.num_nodes)) < 0.5
+    margins = rng.normal(size=memberships.shape)
+    outside = ShadowRuns.from_arrays(memberships, {"full_clean": logits, "none_clean": margins}, graph)
+    stored = import_runs(graph, PLAN, outside, tmp_path).view_accuracy
+    right = logits.argmax(axis=2) == graph.labels
+    for model in range(12):
+        assert stored["full_clean"].train[model] == pytest.approx(right[model, memberships[model]].mean())
+        assert stored["full_clean"].held_out[model] == pytest.approx(right[model, ~memberships[model]].mean())
+    assert np.isnan(stored["none_clean"].held_out).all()

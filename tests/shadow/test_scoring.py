@@ -17,6 +17,7 @@ from bmpaudit.shadow import (
     GCN,
     Clean,
     FullEdges,
+    LabelOnly,
     ModelState,
     NoEdges,
     NoisyLastLayer,
@@ -143,6 +144,24 @@ def test_accuracy_is_asked_with_full_edges_whatever_the_queries(engine: Any) -> 
     none = filled(engine, replace(PLAN, queries=(NoEdges(),)), [0, 1])
     assert np.array_equal(full.train_accuracy, none.train_accuracy)
     assert np.array_equal(full.held_out_accuracy, none.held_out_accuracy)
+
+
+@pytest.mark.parametrize("releases", [(Clean(), NoisyLastLayer(2.0)), (Clean(), NoisyLastLayer(2.0), LabelOnly())])
+def test_each_view_has_the_accuracy_of_what_it_gives_out(engine: Any, releases: tuple[Any, ...]) -> None:
+    """By logits that are kept, whichever of its two ways the native engine takes."""
+    plan = replace(PLAN, releases=releases)
+    batch = filled(engine, plan, [0, 1, 2], keep_logits=True)
+    labels = random_graph().labels
+    for number in range(len(plan.views)):
+        for row, member in enumerate(batch.memberships):
+            right = batch.logits[number, row].argmax(axis=1) == labels
+            assert batch.view_train_accuracy[number, row] == pytest.approx(right[member].mean(), abs=1e-6)
+            assert batch.view_held_out_accuracy[number, row] == pytest.approx(right[~member].mean(), abs=1e-6)
+    names = [view.name for view in plan.views]
+    assert batch.view_train_accuracy[names.index("full_clean")].tobytes() == batch.train_accuracy.tobytes()
+    assert batch.view_held_out_accuracy[0].tobytes() == batch.held_out_accuracy.tobytes()
+    noisy = batch.view_train_accuracy[names.index("full_noisy-2.0")]
+    assert noisy.mean() < batch.train_accuracy.mean()
 
 
 @dataclass(frozen=True)

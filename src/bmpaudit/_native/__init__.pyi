@@ -105,8 +105,14 @@ class ShadowEngine:
         state: npt.NDArray[np.uint8],
         train_accuracy: npt.NDArray[np.float32],
         held_out_accuracy: npt.NDArray[np.float32],
+        view_train_accuracy: npt.NDArray[np.float32],
+        view_held_out_accuracy: npt.NDArray[np.float32],
         progress: Callable[[int], object] | None,
+        weights: npt.NDArray[np.float32] | None = None,
+        embeddings: npt.NDArray[np.float32] | None = None,
     ) -> None: ...
+    @property
+    def num_hidden(self) -> int: ...
     @property
     def num_parameters(self) -> int: ...
     def initial_parameters(self, seed: int, index: int) -> npt.NDArray[np.float32]: ...

@@ -10,23 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from bmpaudit import registry
 from bmpaudit.arrays import Ints
 from bmpaudit.auditing.compare_models import ModelFigures
 from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.proof_step import ReleaseFindings
+from bmpaudit.auditing.release_accuracy import release_accuracy
 from bmpaudit.auditing.variant import Variant
 from bmpaudit.errors import InputError
 from bmpaudit.proof import ExposureCurve, NodeExposure
-from bmpaudit.registry import RELEASE
 from bmpaudit.report.compare_words import AUC, HELD_OUT_ACCURACY, TRUE_POSITIVE_RATE, named_with
 from bmpaudit.shadow import ShadowRuns
 from bmpaudit.tables import model_blocks, take_rows
 
 AnyAudit = Audit | str | Path | tuple[Audit, str]
 """An audit or its folder; a release of it is `FOLDER:RELEASE`, or an audit and the release's label."""
-
-AS_TRAINED = "clean"  # the release whose accuracy shadow models have
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +103,10 @@ class ComparedAudit:
         effect = table.members_effect if is_right else table.non_members_effect
         names = [named_with(precision).name for precision in table.precision]
         accuracy = np.full(len(table.index), np.nan)
-        if isinstance(self.runs, ShadowRuns) and self._is_as_trained:
+        if isinstance(self.runs, ShadowRuns):
             rows = np.searchsorted(self.runs.indices, table.index)
-            accuracy = self.runs.held_out_accuracy[rows].astype(np.float64)
+            released = release_accuracy(self.audit.plan, self.runs, self.release)
+            accuracy = released.held_out[rows].astype(np.float64)
         return ModelFigures(
             table.index,
             {
@@ -125,19 +123,9 @@ class ComparedAudit:
         """Why the held-out accuracy of this release is unknown; empty if it is known."""
         if isinstance(self.runs, str):
             return self.runs
-        if not self._is_as_trained:
-            return f"that of {self.label} was measured before the release changed the model or its outputs"
-        if not np.isfinite(self.runs.held_out_accuracy).any():
-            return f"the models of {self.label} were trained elsewhere"
+        if not np.isfinite(release_accuracy(self.audit.plan, self.runs, self.release).held_out).any():
+            return f"the models of {self.label} were trained elsewhere, and only their statistics are known"
         return ""
-
-    @property
-    def _is_as_trained(self) -> bool:
-        return any(
-            registry.name_of(RELEASE, each) == AS_TRAINED
-            for each in self.audit.plan.releases
-            if registry.label(RELEASE, each) == self.release
-        )
 
 
 def same_samples(first: ComparedAudit, other: ComparedAudit) -> Ints:

@@ -8,6 +8,7 @@ import numpy as np
 
 from bmpaudit import registry
 from bmpaudit.auditing.finished_audit import Audit
+from bmpaudit.auditing.release_accuracy import known_mean, release_accuracy
 from bmpaudit.auditing.variant import attack_on
 from bmpaudit.proof import ExposureCurve, Proof
 from bmpaudit.proof.result import SYMBOLS
@@ -19,6 +20,7 @@ def release_data(audit: Audit, release: str) -> dict[str, Any]:
     findings, variant = audit.findings[release], audit.attacks.strongest(release)
     figures, exposure = audit.attacks.performance[variant.name], findings.exposure.exposure
     reliability = findings.exposure.reliability
+    accuracy = release_accuracy(audit.plan, audit.runs, release)
     is_filled = reliability.num_challenges > 0
     return {
         "name": release,
@@ -26,6 +28,8 @@ def release_data(audit: Audit, release: str) -> dict[str, Any]:
         "queries": findings.queries,
         "auc": figures.auc,
         "tpr_at_fpr": {f"{rate:g}": value for rate, value in figures.tpr_at_fpr.items()},
+        "train_accuracy": known_mean(accuracy.train),
+        "held_out_accuracy": known_mean(accuracy.held_out),
         "proof": _bounds(findings.proof),
         "not_proven": findings.not_proven,
         "num_models": exposure.members.num_models,

@@ -6,8 +6,6 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from bmpaudit import registry
 from bmpaudit.auditing.advice import advice
 from bmpaudit.auditing.answer import IS_NOT
@@ -15,6 +13,7 @@ from bmpaudit.auditing.cautions import cautions
 from bmpaudit.auditing.headline import driving_nodes, floor_of
 from bmpaudit.auditing.node_ranking import ranked_nodes
 from bmpaudit.auditing.plan_file import plan_table
+from bmpaudit.auditing.release_accuracy import known_mean, release_accuracy
 from bmpaudit.auditing.stamps import fingerprint, models_hash
 from bmpaudit.auditing.variant import attack_on
 from bmpaudit.plain import plain
@@ -58,8 +57,8 @@ def summarise(audit: Audit) -> dict[str, Any]:
             "shadow_models": {
                 "trained": audit.runs.num_models,
                 "failed": list(audit.runs.failed),
-                "train_accuracy": _mean(audit.runs.train_accuracy),
-                "held_out_accuracy": _mean(audit.runs.held_out_accuracy),
+                "train_accuracy": known_mean(audit.runs.train_accuracy),
+                "held_out_accuracy": known_mean(audit.runs.held_out_accuracy),
             },
             "nodes": {
                 "audited": counts.num_nodes,
@@ -85,12 +84,15 @@ def summarise(audit: Audit) -> dict[str, Any]:
 def _release(audit: Audit, release: str) -> dict[str, Any]:
     findings, variant = audit.findings[release], audit.attacks.strongest(release)
     figures = audit.attacks.performance[variant.name]
+    accuracy = release_accuracy(audit.plan, audit.runs, release)
     return {
         "attack": registry.label(ATTACK, attack_on(audit.plan, release)),
         "queries": list(findings.queries),
         "variant": variant.name,
         "auc": figures.auc,
         "tpr_at_fpr": figures.tpr_at_fpr,
+        "train_accuracy": known_mean(accuracy.train),
+        "held_out_accuracy": known_mean(accuracy.held_out),
         "proof": None if findings.proof is None else findings.proof.to_plain(),
         "not_proven": findings.not_proven,
         "exposure": findings.exposure.to_plain(),
@@ -129,8 +131,3 @@ def _of_parameters(audit: Audit, posterior: Posterior) -> dict[str, dict[str, An
         "symbols": {each.name: each.symbol for each in parameters},
         "floors": {each.name: floor_of(posterior, each.name, audit.priors) for each in parameters},
     }
-
-
-def _mean(values: np.ndarray) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known.mean(dtype=np.float64)) if known.size else None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bmpaudit.auditing.finished_audit import Audit
+from bmpaudit.auditing.release_accuracy import known_mean, release_accuracy
 from bmpaudit.estimation.definitions import Parameter
 from bmpaudit.proof import ExposureCurve, Proof
 from bmpaudit.report.words import confidence, interval, number, percent
@@ -68,7 +69,7 @@ def _release_head(audit: Audit, symbols: tuple[str, ...], write: Callable[[str],
         "release",
         *(f"{symbol} {write(f'proven ({level})')}" for symbol in symbols),
         *(write(f"members named at {percent(precision)} ({level} interval)") for precision in SURE),
-        *(write(name) for name in ("AUC", "TPR at FPR 1 %", "calibration error")),
+        *(write(name) for name in ("AUC", "TPR at FPR 1 %", "held-out accuracy", "calibration error")),
     ]
 
 
@@ -77,6 +78,7 @@ def _release_rows(audit: Audit) -> list[list[str]]:
     for release, findings in audit.findings.items():
         figures = audit.attacks.performance[audit.attacks.strongest(release).name]
         members = findings.exposure.exposure.members
+        held_out = known_mean(release_accuracy(audit.plan, audit.runs, release).held_out)
         rows.append(
             [
                 release,
@@ -84,6 +86,7 @@ def _release_rows(audit: Audit) -> list[list[str]]:
                 *(_named(members, precision) for precision in SURE),
                 number(figures.auc, 3),
                 percent(figures.tpr_at_fpr[0.01], 1),
+                percent(held_out, 1),
                 number(findings.exposure.reliability.expected_calibration_error, 4),
             ]
         )

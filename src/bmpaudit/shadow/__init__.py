@@ -23,6 +23,7 @@ from bmpaudit.shadow.queries import FullEdges, NoEdges
 from bmpaudit.shadow.ranges import train_range
 from bmpaudit.shadow.releases import (
     Clean,
+    Ensemble,
     LabelOnly,
     NoisyLastLayer,
     NoisyOutputs,
@@ -44,6 +45,7 @@ __all__ = [
     "SGC",
     "Clean",
     "Cost",
+    "Ensemble",
     "FullEdges",
     "LabelOnly",
     "ModelState",

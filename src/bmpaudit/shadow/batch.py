@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,8 @@ class ShadowBatch:
         state: `ModelState`, shape (B,).
         train_accuracy: On the sample, asked with full edges, shape (B,).
         held_out_accuracy: On all other nodes, asked with full edges, shape (B,).
+        view_train_accuracy: Of what each view gives out, on the sample, shape (num_views, B).
+        view_held_out_accuracy: Of what each view gives out, on all other nodes, shape (num_views, B).
     """
 
     indices: Ints
@@ -44,21 +47,25 @@ class ShadowBatch:
     state: npt.NDArray[np.uint8]
     train_accuracy: Floats32
     held_out_accuracy: Floats32
+    view_train_accuracy: Floats32
+    view_held_out_accuracy: Floats32
 
     @classmethod
     def empty(
         cls, graph: Graph, plan: ShadowPlan, indices: Ints, memberships: Flags, keep_logits: bool = False
     ) -> ShadowBatch:
         """A batch with nothing trained."""
-        shape = (len(plan.views), len(indices), graph.num_nodes)
+        views, models, nodes = len(plan.views), len(indices), graph.num_nodes
         return cls(
             indices=indices,
             memberships=memberships,
-            statistics=np.full(shape, np.nan, dtype=np.float32),
-            logits=np.full((*shape, graph.num_classes), np.nan, dtype=np.float32) if keep_logits else None,
-            state=np.zeros(len(indices), dtype=np.uint8),
-            train_accuracy=np.full(len(indices), np.nan, dtype=np.float32),
-            held_out_accuracy=np.full(len(indices), np.nan, dtype=np.float32),
+            statistics=nothing(views, models, nodes),
+            logits=nothing(views, models, nodes, graph.num_classes) if keep_logits else None,
+            state=np.zeros(models, dtype=np.uint8),
+            train_accuracy=nothing(models),
+            held_out_accuracy=nothing(models),
+            view_train_accuracy=nothing(views, models),
+            view_held_out_accuracy=nothing(views, models),
         )
 
     @classmethod
@@ -75,16 +82,11 @@ class ShadowBatch:
     @classmethod
     def joined(cls, batches: Sequence[ShadowBatch]) -> ShadowBatch:
         """The models of several batches, one after the other."""
-        logits = [batch.logits for batch in batches if batch.logits is not None]
-        return cls(
-            indices=np.concatenate([batch.indices for batch in batches]),
-            memberships=np.concatenate([batch.memberships for batch in batches]),
-            statistics=np.concatenate([batch.statistics for batch in batches], axis=1),
-            logits=np.concatenate(logits, axis=1) if logits else None,
-            state=np.concatenate([batch.state for batch in batches]),
-            train_accuracy=np.concatenate([batch.train_accuracy for batch in batches]),
-            held_out_accuracy=np.concatenate([batch.held_out_accuracy for batch in batches]),
-        )
+        joined: dict[str, Any] = {}
+        for name in _names():
+            parts = [getattr(batch, name) for batch in batches]
+            joined[name] = None if parts[0] is None else np.concatenate(parts, axis=_model_axis(name))
+        return cls(**joined)
 
     @property
     def is_done(self) -> Flags:
@@ -93,20 +95,33 @@ class ShadowBatch:
 
     def part(self, rows: slice | Ints | Flags) -> ShadowBatch:
         """Some of the models; with a slice the arrays are shared."""
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in _names()}
         return ShadowBatch(
-            indices=self.indices[rows],
-            memberships=self.memberships[rows],
-            statistics=self.statistics[:, rows],
-            logits=None if self.logits is None else self.logits[:, rows],
-            state=self.state[rows],
-            train_accuracy=self.train_accuracy[rows],
-            held_out_accuracy=self.held_out_accuracy[rows],
+            **{name: None if array is None else _rows(name, array, rows) for name, array in arrays.items()}
         )
 
     def fail(self, row: int) -> None:
         """Marks a model as failed and forgets whatever it gave."""
+        for name in _names():
+            array = getattr(self, name)
+            if array is not None and array.dtype == np.float32:
+                _rows(name, array, slice(row, row + 1))[...] = np.nan
         self.state[row] = ModelState.FAILED
-        self.statistics[:, row] = np.nan
-        if self.logits is not None:
-            self.logits[:, row] = np.nan
-        self.train_accuracy[row] = self.held_out_accuracy[row] = np.nan
+
+
+def _names() -> list[str]:
+    return [field.name for field in fields(ShadowBatch)]
+
+
+def _model_axis(name: str) -> int:
+    """Which dimension of an array counts the models; what there is one of for each view comes view by view."""
+    return int(name in ("statistics", "logits", "view_train_accuracy", "view_held_out_accuracy"))
+
+
+def _rows(name: str, array: Any, rows: slice | Ints | Flags) -> Any:
+    return array[:, rows] if _model_axis(name) else array[rows]
+
+
+def nothing(*shape: int) -> Floats32:
+    """NaN, where nothing is known yet."""
+    return np.full(shape, np.nan, dtype=np.float32)

@@ -90,4 +90,6 @@ def _as_batch(plan: ShadowPlan, runs: ShadowRuns, rows: np.ndarray) -> ShadowBat
         state=np.full(len(rows), ModelState.TRAINED, dtype=np.uint8),
         train_accuracy=runs.train_accuracy[rows],
         held_out_accuracy=runs.held_out_accuracy[rows],
+        view_train_accuracy=np.stack([runs.view_accuracy[view.name].train[rows] for view in plan.views]),
+        view_held_out_accuracy=np.stack([runs.view_accuracy[view.name].held_out[rows] for view in plan.views]),
     )

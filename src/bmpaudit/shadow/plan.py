@@ -21,9 +21,10 @@ from bmpaudit.shadow.models import GCN, NativeModel, TrainedElsewhere, Training,
 from bmpaudit.shadow.models.torch_model import function_name, has_own_name
 from bmpaudit.shadow.queries import FullEdges, NoEdges
 from bmpaudit.shadow.releases import Clean, NoisyLastLayer
+from bmpaudit.shadow.releases.base import models_of
 from bmpaudit.streams import check_seed
 
-FORMAT = 2
+FORMAT = 3
 TRAINED_ELSEWHERE = "trained elsewhere"
 
 
@@ -125,6 +126,11 @@ class ShadowPlan:
     def views(self) -> tuple[View, ...]:
         """All combinations of a query and a release, query by query."""
         return tuple(View(query, release) for query in self.queries for release in self.releases)
+
+    @property
+    def num_repeats(self) -> int:
+        """How many models are trained on each sample: as many as a release takes."""
+        return max(map(models_of, self.releases))
 
     @property
     def is_trained_elsewhere(self) -> bool:

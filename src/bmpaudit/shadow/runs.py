@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,18 @@ class ProbabilitiesConvertedWarning(UserWarning):
     """Outputs were recognised as probabilities and converted to log-probabilities."""
 
 
+class ViewAccuracy(NamedTuple):
+    """Accuracy of what is given out of each model, both of shape (J,).
+
+    Attributes:
+        train: On the model's sample.
+        held_out: On all other nodes.
+    """
+
+    train: Floats32
+    held_out: Floats32
+
+
 @dataclass(frozen=True, eq=False)
 class ShadowRuns:
     """Memberships and statistics of J finished shadow models on N nodes.
@@ -38,6 +50,8 @@ class ShadowRuns:
             true label.
         train_accuracy: Of each model on its sample, shape (J,); NaN where unknown.
         held_out_accuracy: Of each model on all other nodes, shape (J,); NaN where unknown.
+        view_accuracy: By view, the accuracy of what is given out: the likeliest class, the first of equals; missing
+            where only statistics are known.
         failed: Numbers of models that failed (no finite parameters, or an empty sample) and are left out.
         notes: What is to be known about the models, such as workers of another build.
         neighbour_means: By release and query, the graph and the mean statistic of each node's neighbours, shape (J, N),
@@ -51,6 +65,7 @@ class ShadowRuns:
     held_out_accuracy: Floats32
     failed: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
+    view_accuracy: Mapping[str, ViewAccuracy] = field(default_factory=dict)
     neighbour_means: dict[str, dict[str, tuple[Graph, FloatTable]]] = field(default_factory=dict, repr=False)
 
     @property
@@ -106,15 +121,19 @@ class ShadowRuns:
         if not views:
             raise InputError("logits_or_statistics must hold at least one view, got none")
         unknown = np.full(len(members), np.nan, dtype=np.float32)
+        tables = {name: np.asarray(values) for name, values in views.items()}
         return cls(
             indices=np.arange(len(members)),
             memberships=members,
             statistics={
-                name: _as_statistics(name, np.asarray(values), members.shape, classes, node_names)
-                for name, values in views.items()
+                name: _as_statistics(name, table, members.shape, classes, node_names) for name, table in tables.items()
             },
             train_accuracy=unknown,
             held_out_accuracy=unknown,
+            view_accuracy={
+                name: ViewAccuracy(unknown, unknown) if table.ndim < 3 else _accuracy(table, members, classes)
+                for name, table in tables.items()
+            },
         )
 
 
@@ -155,6 +174,16 @@ def _as_statistics(
         statistics = label_margin(values, labels)
     _check_finite(view, statistics, node_names)
     return statistics
+
+
+def _accuracy(outputs: npt.NDArray[Any], members: Flags, labels: npt.NDArray[Any]) -> ViewAccuracy:
+    right = outputs.argmax(axis=2) == labels
+    shares = []
+    for chosen in (members, ~members):
+        total = chosen.sum(axis=1)
+        with np.errstate(invalid="ignore"):
+            shares.append(((right & chosen).sum(axis=1) / total).astype(np.float32))
+    return ViewAccuracy(*shares)
 
 
 def _check_finite(view: str, statistics: Floats32, node_names: Sequence[str] | None) -> None:

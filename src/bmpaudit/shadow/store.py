@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,14 @@ from bmpaudit.plain import to_json
 from bmpaudit.reading.damage import damage_in
 from bmpaudit.reading.text import parse_json, read_json
 from bmpaudit.samplers import draw_memberships
-from bmpaudit.shadow.array_group import ArrayGroup, ArrayKind
+from bmpaudit.shadow.array_group import ArrayGroup
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
+from bmpaudit.shadow.columns import array_kinds, columns_of
 from bmpaudit.shadow.differences import difference
 from bmpaudit.shadow.digest import model_digests
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.remote_folder import RemoteFolder, folder_at, reaching
-from bmpaudit.shadow.runs import ShadowRuns
+from bmpaudit.shadow.runs import ShadowRuns, ViewAccuracy
 from bmpaudit.shadow.stored_table import StoredTable, reading
 from bmpaudit.tables import MODELS_PER_CHUNK, FlagTable, fits_in_memory, new_flags
 
@@ -36,11 +37,10 @@ class ShadowStore:
     """One folder of shadow models.
 
     The folder holds `shadows.json` (the plan and the graph's hash) and `shadows/`, a Zarr v3 group with arrays over the
-    dimensions model and node: `memberships`, `statistic_<view>` (NaN where there is none), `logits_<view>` if kept,
-    `train_accuracy`, `held_out_accuracy`, `failed`, `digest`, and `done`. A missing Zarr chunk reads as the fill value
-    without a word, so only `done` says what is there; it is written last, and every file is replaced in one step.
-    `digest` (see `model_digests`) tells whether the numbers of a model are its own. It is checked before models are
-    added, and whenever models are read whose tables fit into memory.
+    dimensions model and node: see `columns_of`, with NaN where there is no number. A missing Zarr chunk reads as the
+    fill value without a word, so only `done` says what is there; it is written last, and every file is replaced in one
+    step. Digests (see `model_digests`) tell whether the numbers of a model are its own. They are checked before models
+    are added, and whenever models are read whose tables fit into memory.
 
     The store takes no lock: whoever writes holds `files.folder_lock`, as `train_shadows` and `import_runs` do, or
     writes for somebody who does.
@@ -83,9 +83,10 @@ class ShadowStore:
         # A folder that keeps logits keeps those of all its models.
         self.keep_logits = keep_logits or any(name.startswith("logits_") for name in self.arrays.names)
         with reaching(self.folder):
-            self.arrays.check(self._array_kinds(), are_all_there=read_only)
+            self.columns = columns_of(graph, plan, keep_logits=self.keep_logits)
+            self.arrays.check(array_kinds(self.columns), are_all_there=read_only)
             if not (read_only or joins):
-                self.arrays.create(self._array_kinds())
+                self.arrays.create(array_kinds(self.columns))
 
     @property
     def num_models(self) -> int:
@@ -131,22 +132,13 @@ class ShadowStore:
             kept[rows] = values
             self.arrays.write(name, chunk, kept)
 
-        statistics = {view.name: batch.statistics[number] for number, view in enumerate(self.plan.views)}
         with reaching(self.folder):
-            put("memberships", batch.memberships)
-            for number, view in enumerate(self.plan.views):
-                put(f"statistic_{view.name}", batch.statistics[number])
-                if batch.logits is not None:
-                    put(f"logits_{view.name}", batch.logits[number])
-            put("train_accuracy", batch.train_accuracy)
-            put("held_out_accuracy", batch.held_out_accuracy)
+            for columns in self.columns:
+                values = columns.values(batch)
+                for name, table in values.items():
+                    put(name, table)
+                put(columns.digest, model_digests(batch.indices, values))
             put("failed", batch.state == ModelState.FAILED)
-            put(
-                "digest",
-                model_digests(
-                    batch.indices, batch.memberships, statistics, batch.train_accuracy, batch.held_out_accuracy
-                ),
-            )
 
     def vouch(self, indices: Ints) -> None:
         """Says that models of one chunk, whose data was written, are there."""
@@ -184,10 +176,11 @@ class ShadowStore:
             done = self.is_done[:num_models]
             failed = np.asarray(self.arrays["failed"][:num_models]) & done
             usable = done & ~failed
-            train_accuracy, held_out_accuracy = (
-                np.asarray(self.arrays[name][:num_models])[usable] for name in ("train_accuracy", "held_out_accuracy")
-            )
-            digests = np.asarray(self.arrays["digest"][:num_models])[usable]
+            numbers = {
+                name: np.asarray(self.arrays[name][:num_models])[usable]
+                for name, kind in array_kinds(self.columns).items()
+                if not kind.extent
+            }
             stored = {view.name: self.arrays[f"statistic_{view.name}"] for view in self.plan.views}
         indices = np.flatnonzero(usable)
         tables = {view: StoredTable(self.folder, array, indices) for view, array in stored.items()}
@@ -195,23 +188,31 @@ class ShadowStore:
             indices=indices,
             memberships=self._memberships(indices),
             statistics={view: table[:] if fits_in_memory(table.nbytes) else table for view, table in tables.items()},
-            train_accuracy=train_accuracy,
-            held_out_accuracy=held_out_accuracy,
+            train_accuracy=numbers["train_accuracy"],
+            held_out_accuracy=numbers["held_out_accuracy"],
+            view_accuracy={
+                view: ViewAccuracy(numbers[f"train_accuracy_{view}"], numbers[f"held_out_accuracy_{view}"])
+                for view in tables
+            },
             failed=tuple(np.flatnonzero(failed).tolist()),
             notes=self.arrays.notes,
         )
         if all(isinstance(table, np.ndarray) for table in runs.statistics.values()):
-            self._check_digests(runs, digests)
+            self._check_digests(runs, numbers)
         return runs
 
-    def _check_digests(self, runs: ShadowRuns, digests: npt.NDArray[np.uint64]) -> None:
+    def _check_digests(self, runs: ShadowRuns, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
         """Raises `DataError` if a file of the store is missing, or has taken the place of another."""
-        found = model_digests(
-            runs.indices, runs.memberships[:], runs.statistics, runs.train_accuracy, runs.held_out_accuracy
-        )
-        if not np.array_equal(found, digests):
-            model = runs.indices[np.argmax(found != digests)]
-            raise DataError(f"{self.folder}: damaged: model {model} is not as it was written: run bmpaudit train")
+        tables = {**numbers, "memberships": runs.memberships[:]}
+        tables |= {f"statistic_{view}": np.asarray(table) for view, table in runs.statistics.items()}
+        for columns in self.columns:
+            if columns.kinds.keys() <= tables.keys():  # logits are not read
+                found = model_digests(runs.indices, {name: tables[name] for name in columns.kinds})
+                if not np.array_equal(found, numbers[columns.digest]):
+                    model = runs.indices[np.argmax(found != numbers[columns.digest])]
+                    raise DataError(
+                        f"{self.folder}: damaged: model {model} is not as it was written: run bmpaudit train"
+                    )
 
     def _memberships(self, indices: Ints) -> FlagTable:
         """Who is in the sample of each of some models; one bit each if they are many."""
@@ -241,40 +242,20 @@ class ShadowStore:
             else:
                 write_text(path, text)
 
-    def _array_kinds(self) -> dict[str, ArrayKind]:
-        num_nodes, num_classes = self.graph.num_nodes, self.graph.num_classes
-        kinds = {"memberships": ArrayKind("bool", (num_nodes,), False)}
-        for view in self.plan.views:
-            kinds[f"statistic_{view.name}"] = ArrayKind("float32", (num_nodes,), np.nan)
-            if self.keep_logits:
-                kinds[f"logits_{view.name}"] = ArrayKind("float32", (num_nodes, num_classes), np.nan)
-        kinds |= dict.fromkeys(("train_accuracy", "held_out_accuracy"), ArrayKind("float32", (), np.nan))
-        kinds["digest"] = ArrayKind("uint64", (), 0)
-        return kinds | dict.fromkeys(("failed", "done"), ArrayKind("bool", (), False))
-
     def problem(self, chunk: slice, num_threads: int | None) -> str | None:
         """What is wrong with the finished models of one chunk, or None."""
         try:
             done = np.asarray(self.arrays["done"][chunk])
             if not done.any():
                 return None
-            values = {name: np.asarray(self.arrays[name][chunk])[done] for name in self.arrays.names}
+            values = {name: np.asarray(self.arrays[name][chunk])[done] for name in array_kinds(self.columns)}
         except Exception as damage:  # a damaged file can raise nearly anything on the way through the codecs
             return f"damaged ({damage})"
-        trained = ~values["failed"]
-        for name in self.arrays.names:
-            # What a release gives out may be infinite.
-            if name.startswith("logits_") and np.isnan(values[name][trained]).all(axis=(1, 2)).any():
-                return f"{name} is missing"
-        digests = model_digests(
-            chunk.start + np.flatnonzero(done),
-            values["memberships"],
-            {view.name: values[f"statistic_{view.name}"] for view in self.plan.views},
-            values["train_accuracy"],
-            values["held_out_accuracy"],
-        )
-        if not np.array_equal(digests, values["digest"]):
-            return "a file is missing, or has taken the place of another"
+        indices = chunk.start + np.flatnonzero(done)
+        for columns in self.columns:
+            found = model_digests(indices, {name: values[name] for name in columns.kinds})
+            if not np.array_equal(found, values[columns.digest]):
+                return "a file is missing, or has taken the place of another"
         drawn = draw_memberships(
             self.graph, self.plan.sampler, len(done), self.plan.seed, first=chunk.start, num_threads=num_threads
         )

@@ -30,6 +30,15 @@ function namedCell(curve, certainty) {
   );
 }
 
+// Of what is given out: what the release costs those who use it.
+function accuracyCell(release) {
+  if (!isNumber(release.held_out_accuracy)) return numberCell(MISSING);
+  return numberCell(
+    formatPercent(release.held_out_accuracy, 1),
+    small(`${formatPercent(release.train_accuracy, 1)} on training nodes`),
+  );
+}
+
 export function show() {
   const rows = data.releases.map((release) =>
     element(
@@ -46,6 +55,7 @@ export function show() {
       ...CERTAINTIES.map((certainty) => namedCell(release.exposure.members, certainty)),
       numberCell(formatFixed(release.auc, 3)),
       numberCell(formatPercent(release.tpr_at_fpr['0.01'], 1)),
+      accuracyCell(release),
       numberCell(formatFixed(release.reliability.expected_calibration_error, 4)),
     ),
   );
@@ -57,6 +67,7 @@ export function show() {
       ...named,
       'AUC',
       'TPR at FPR 1 %',
+      'Held-out accuracy',
       'Calibration error',
     ]),
     element('tbody', {}, ...rows),

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from bmpaudit import _native
+from bmpaudit.arrays import Floats32
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Progress
-from bmpaudit.shadow.batch import ModelState, ShadowBatch
-from bmpaudit.shadow.engines.scoring import Question, is_margin_of_logits, questions_of, score_model, shown_graphs
+from bmpaudit.shadow.batch import ModelState, ShadowBatch, nothing
+from bmpaudit.shadow.engines.scoring import (
+    Question,
+    distinct_questions,
+    is_margin_of_logits,
+    questions_of,
+    score_model,
+    shown_graphs,
+)
 from bmpaudit.shadow.models import NativeModel, Training
 from bmpaudit.shadow.plan import ShadowPlan
+from bmpaudit.streams import repeat_index
 
 MODELS_AT_ONCE = 32
 """Models whose logits are held in memory while releases and statistics in Python are applied to them."""
@@ -43,52 +53,71 @@ class NativeEngine:
 
     def fill(self, batch: ShadowBatch, num_threads: int, progress: Progress) -> None:
         """See `interfaces.Engine`."""
-        questions = questions_of(self.plan)
-        if all(is_margin_of_logits(self.plan, view) for view in self.plan.views):
-            self._ask(batch, questions, num_threads, progress)
+        plan = self.plan
+        if plan.num_repeats == 1 and all(is_margin_of_logits(plan, view) for view in plan.views):
+            self._ask(batch, 0, [question for (question,) in questions_of(plan)], num_threads, progress)
             return
-        for start in range(0, len(batch.indices), MODELS_AT_ONCE):
-            rows = slice(start, start + MODELS_AT_ONCE)
-            self._fill_by_logits(batch, rows, list(dict.fromkeys(questions)), num_threads, progress)
+        size = max(1, MODELS_AT_ONCE // plan.num_repeats)
+        for start in range(0, len(batch.indices), size):
+            rows = slice(start, start + size)
+            self._fill_by_logits(batch, rows, num_threads, progress)
+            progress(min(rows.stop, len(batch.indices)))
 
-    def _fill_by_logits(
-        self, batch: ShadowBatch, rows: slice, questions: list[Question], num_threads: int, progress: Progress
-    ) -> None:
-        indices = batch.indices[rows]
-        shape = (len(questions), len(indices), self.graph.num_nodes)
-        margins = np.full(shape, np.nan, dtype=np.float32)
-        logits = np.full((*shape, self.graph.num_classes), np.nan, dtype=np.float32)
-        state = np.zeros(len(indices), dtype=np.uint8)
-        answers = ShadowBatch(
-            indices=indices,
-            memberships=batch.memberships[rows],
-            statistics=margins,
-            logits=logits,
-            state=state,
-            train_accuracy=batch.train_accuracy[rows],
-            held_out_accuracy=batch.held_out_accuracy[rows],
-        )
+    def _fill_by_logits(self, batch: ShadowBatch, rows: slice, num_threads: int, progress: Progress) -> None:
+        part, repeats = batch.part(rows), self.plan.num_repeats
+        states = np.zeros((repeats, len(part.indices)), dtype=np.uint8)
+        logits: dict[Question, Floats32] = {}
+        margins: dict[Question, Floats32] = {}
         try:
-            self._ask(answers, questions, num_threads, lambda done: progress(rows.start + done))
+            for repeat in range(repeats):
+                questions = [question for question in distinct_questions(self.plan) if question.repeat == repeat]
+                answers = self._answers(part, len(questions), states[repeat], is_first=repeat == 0)
+                logits |= dict(zip(questions, answers.logits, strict=True))  # type: ignore[arg-type]
+                margins |= dict(zip(questions, answers.statistics, strict=True))
+
+                def show(done: int, repeat: int = repeat) -> None:
+                    progress(rows.start + (repeat * len(part.indices) + done) // repeats)
+
+                self._ask(answers, repeat, questions, num_threads, show)
         finally:  # after a stop, the models that were finished are kept
-            for row, state_of_row in enumerate(state.tolist()):
-                if state_of_row == ModelState.TRAINED:
+            for row, of_model in enumerate(states.T):
+                if (of_model == ModelState.FAILED).any():
+                    batch.fail(rows.start + row)
+                elif (of_model == ModelState.TRAINED).all():
                     score_model(
                         self.plan,
                         self.graph.labels,
                         batch,
                         rows.start + row,
-                        {question: logits[number, row] for number, question in enumerate(questions)},
-                        {question: margins[number, row] for number, question in enumerate(questions)},
+                        {question: answer[row] for question, answer in logits.items()},
+                        {question: margin[row] for question, margin in margins.items()},
                     )
-                elif state_of_row == ModelState.FAILED:
-                    batch.fail(rows.start + row)
 
-    def _ask(self, batch: ShadowBatch, questions: list[Question], num_threads: int, progress: Progress) -> None:
-        """Trains the models of a batch and asks them; statistics are label margins of each question's answer."""
+    def _answers(
+        self, part: ShadowBatch, num_questions: int, state: npt.NDArray[np.uint8], *, is_first: bool
+    ) -> ShadowBatch:
+        """Where the answers of one repeat go; the models' own accuracy is that of the first."""
+        shape = (num_questions, len(part.indices))
+        accuracies = {}
+        if not is_first:
+            accuracies = {name: nothing(shape[1]) for name in ("train_accuracy", "held_out_accuracy")}
+        return replace(
+            part,
+            statistics=nothing(*shape, self.graph.num_nodes),
+            logits=nothing(*shape, self.graph.num_nodes, self.graph.num_classes),
+            state=state,
+            view_train_accuracy=nothing(*shape),
+            view_held_out_accuracy=nothing(*shape),
+            **accuracies,
+        )
+
+    def _ask(
+        self, batch: ShadowBatch, repeat: int, questions: list[Question], num_threads: int, progress: Progress
+    ) -> None:
+        """Trains one repeat of the models of a batch and asks it; statistics are label margins of each answer."""
         self.kernel.run(
             member=batch.memberships.view(np.uint8),
-            indices=batch.indices,
+            indices=repeat_index(batch.indices, repeat),
             seed=self.plan.seed,
             queries=[(shown.indptr, shown.indices) for shown in self.shown],
             views=[(question.query, question.noise_std) for question in questions],
@@ -98,6 +127,8 @@ class NativeEngine:
             state=batch.state,
             train_accuracy=batch.train_accuracy,
             held_out_accuracy=batch.held_out_accuracy,
+            view_train_accuracy=batch.view_train_accuracy,
+            view_held_out_accuracy=batch.view_held_out_accuracy,
             progress=progress,
         )
 

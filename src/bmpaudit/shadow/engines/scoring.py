@@ -1,4 +1,4 @@
-"""From the logits of one model to the statistics of its views: what every engine does alike."""
+"""From the answers of one model to the statistics of its views: what every engine does alike."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bmpaudit.arrays import Floats32, Ints
+from bmpaudit.arrays import Flags, Floats32, Ints
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
 from bmpaudit.shadow.margin import label_margin
 from bmpaudit.shadow.plan import ShadowPlan, View
+from bmpaudit.shadow.releases.base import models_of
 from bmpaudit.streams import Purpose, stream
 
 
@@ -22,19 +23,26 @@ class Question(NamedTuple):
     Attributes:
         query: Number of the query in the plan.
         noise_std: Standard deviation of the noise on the last layer.
+        repeat: Which of the models that are trained on the same sample is asked.
     """
 
     query: int
     noise_std: float
+    repeat: int = 0
 
 
-def questions_of(plan: ShadowPlan) -> list[Question]:
-    """The question behind each view, in the order of `plan.views`."""
+def questions_of(plan: ShadowPlan) -> list[tuple[Question, ...]]:
+    """The questions behind each view, one for each model that its release takes, in the order of `plan.views`."""
     return [
-        Question(number, float(release.last_layer_noise))
+        tuple(Question(number, float(release.last_layer_noise), repeat) for repeat in range(models_of(release)))
         for number in range(len(plan.queries))
         for release in plan.releases
     ]
+
+
+def distinct_questions(plan: ShadowPlan) -> list[Question]:
+    """Every question of a plan, once."""
+    return list(dict.fromkeys(question for questions in questions_of(plan) for question in questions))
 
 
 def is_margin_of_logits(plan: ShadowPlan, view: View) -> bool:
@@ -57,39 +65,38 @@ def shown_graphs(plan: ShadowPlan, graph: Graph) -> list[Graph]:
     return shown
 
 
+def share(flags: Flags) -> np.float32:
+    """How many of some flags are true, as C++ divides; NaN if there are none."""
+    return np.float32(flags.sum()) / np.float32(len(flags)) if len(flags) else np.float32(np.nan)
+
+
 def score_model(
     plan: ShadowPlan,
     labels: Ints,
     batch: ShadowBatch,
     row: int,
-    logits: Mapping[Question, Floats32],
+    answers: Mapping[Question, Floats32],
     margins: Mapping[Question, Floats32],
 ) -> None:
-    """Fills in the statistics of a model that was trained, or marks it as failed if one is not finite.
+    """Fills in the statistics and accuracies of a model's views, or marks it as failed if one is not finite.
 
     Args:
         plan: The plan.
         labels: Class of each node, shape (num_nodes,).
         batch: Where the statistics go.
         row: Which model of the batch.
-        logits: Answers to all questions of the plan.
+        answers: Logits, for all questions of the plan.
         margins: Label margins of these logits, where the engine has them already.
     """
     questions, num_releases = questions_of(plan), len(plan.releases)
-    for first, release in enumerate(plan.releases):
+    member = batch.memberships[row]
+    for first in range(num_releases):
         rng = stream(plan.seed, int(batch.indices[row]), Purpose.RELEASE)
         for number in range(first, len(questions), num_releases):
-            view, question = plan.views[number], questions[number]
-            outputs = logits[question]
-            if release.changes_outputs:
-                outputs = np.asarray(release.outputs(outputs.copy(), rng), dtype=np.float32)
-                if outputs.shape != logits[question].shape:
-                    raise InputError(
-                        f"release {view.release_name} must give outputs of shape {logits[question].shape} "
-                        f"(nodes, classes), got {outputs.shape}"
-                    )
-            if is_margin_of_logits(plan, view) and question in margins:
-                statistics = margins[question]
+            view, asked = plan.views[number], questions[number]
+            outputs = _given_out(view, [answers[question] for question in asked], rng)
+            if is_margin_of_logits(plan, view) and asked[0] in margins:
+                statistics = margins[asked[0]]
             else:
                 statistics = np.asarray(plan.statistic(outputs, labels), dtype=np.float32)
                 if statistics.shape != labels.shape:
@@ -98,9 +105,26 @@ def score_model(
                         f"got shape {statistics.shape}"
                     )
             batch.statistics[number, row] = statistics
+            right = outputs.argmax(axis=1) == labels
+            batch.view_train_accuracy[number, row] = share(right[member])
+            batch.view_held_out_accuracy[number, row] = share(right[~member])
             if batch.logits is not None:
                 batch.logits[number, row] = outputs
     if np.isfinite(batch.statistics[:, row]).all():
         batch.state[row] = ModelState.TRAINED
     else:
         batch.fail(row)
+
+
+def _given_out(view: View, logits: list[Floats32], rng: np.random.Generator) -> Floats32:
+    """What the release of a view gives out of the logits of its models."""
+    if not view.release.changes_outputs:
+        return logits[0]
+    takes = logits[0].copy() if len(logits) == 1 else np.stack(logits)
+    outputs = np.asarray(view.release.outputs(takes, rng), dtype=np.float32)
+    if outputs.shape != logits[0].shape:
+        raise InputError(
+            f"release {view.release_name} must give outputs of shape {logits[0].shape} (nodes, classes), "
+            f"got {outputs.shape}"
+        )
+    return outputs

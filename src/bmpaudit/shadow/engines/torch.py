@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
+import numpy as np
 import torch
 
 from bmpaudit.errors import InputError
@@ -22,6 +23,7 @@ from bmpaudit.shadow.engines.torch_trainer import TorchTrainer
 from bmpaudit.shadow.engines.torch_worker import Task, in_one_line
 from bmpaudit.shadow.models import NativeModel
 from bmpaudit.shadow.plan import ShadowPlan
+from bmpaudit.streams import repeat_index
 
 SECONDS_ALONE = 1.0
 """How long to train before other processes are started: they take seconds to start, which a short run does not."""
@@ -102,7 +104,8 @@ class TorchEngine:
     def _task(self, batch: ShadowBatch, row: int) -> Task:
         initial = None
         if self._kernel is not None:
-            initial = self._kernel.initial_parameters(self.plan.seed, int(batch.indices[row]))
+            streams = [repeat_index(int(batch.indices[row]), repeat) for repeat in range(self.plan.num_repeats)]
+            initial = np.stack([self._kernel.initial_parameters(self.plan.seed, stream) for stream in streams])
         return Task(batch.part(slice(row, row + 1)), initial)
 
     def _team_for(self, tasks: list[Task], num_threads: int) -> Team | None:

@@ -11,15 +11,15 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own name for it
 from torch import nn
 from torch_geometric.data import Data
 
-from bmpaudit.arrays import Floats32, Ints
+from bmpaudit.arrays import Flags, Floats32, Ints
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.last_layer import noisy_last_layer
-from bmpaudit.shadow.engines.scoring import Question, questions_of, score_model, shown_graphs
+from bmpaudit.shadow.engines.scoring import Question, distinct_questions, score_model, share, shown_graphs
 from bmpaudit.shadow.models import NativeModel, Training
 from bmpaudit.shadow.plan import ShadowPlan
-from bmpaudit.streams import Purpose, stream
+from bmpaudit.streams import Purpose, repeat_index, stream
 
 TRIAL_EPOCHS = 2
 
@@ -68,7 +68,7 @@ class TorchTrainer:
 
         Args:
             batch: What to train, and where the answers go.
-            initial: Initial parameters in the order of the native engine, for a built-in model.
+            initial: Initial parameters of each repeat in the order of the native engine, for a built-in model.
         """
         index, member = int(batch.indices[0]), batch.memberships[0]
         has_batch_norm = isinstance(self.plan.model, NativeModel) and any(
@@ -77,21 +77,30 @@ class TorchTrainer:
         if member.sum() <= has_batch_norm:  # of one node there is no variance
             batch.fail(0)
             return
+        answers: dict[Question, Floats32] = {}
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            seed = int(stream(self.plan.seed, index, Purpose.DROPOUT).integers(2**63))
-            torch.manual_seed(seed)
-            module = self._new_module(initial)
-            sample = self.data.subgraph(torch.from_numpy(np.flatnonzero(member)).to(self.device))
-            if self.plan.training is None:
-                self.plan.model.train(module, sample, seed)
-            else:
-                train_full_batch(module, sample, self.plan.training)
-            module.eval()
-            if not all(bool(torch.isfinite(parameter).all()) for parameter in module.parameters()):
-                batch.fail(0)
-                return
-            self._keep_accuracy(module, batch)
-            score_model(self.plan, self.labels, batch, 0, self._answers(module, index), {})
+            for repeat in range(self.plan.num_repeats):
+                module = self._trained(
+                    member, repeat_index(index, repeat), None if initial is None else initial[repeat]
+                )
+                if not all(bool(torch.isfinite(parameter).all()) for parameter in module.parameters()):
+                    batch.fail(0)
+                    return
+                if repeat == 0:
+                    self._keep_accuracy(module, batch)
+                answers |= self._answers(module, index, repeat)
+            score_model(self.plan, self.labels, batch, 0, answers, {})
+
+    def _trained(self, member: Flags, stream_index: int, initial: Floats32 | None) -> nn.Module:
+        seed = int(stream(self.plan.seed, stream_index, Purpose.DROPOUT).integers(2**63))
+        torch.manual_seed(seed)
+        module = self._new_module(initial)
+        sample = self.data.subgraph(torch.from_numpy(np.flatnonzero(member)).to(self.device))
+        if self.plan.training is None:
+            self.plan.model.train(module, sample, seed)
+        else:
+            train_full_batch(module, sample, self.plan.training)
+        return module.eval()
 
     def _new_module(self, initial: Floats32 | None) -> nn.Module:
         module: Any = self.plan.model.torch_module(self.data.num_features, self.num_classes)
@@ -109,15 +118,16 @@ class TorchTrainer:
         right = logits.argmax(axis=1) == self.labels
         member = batch.memberships[0]
         for accuracy, chosen in ((batch.train_accuracy, member), (batch.held_out_accuracy, ~member)):
-            accuracy[0] = right[chosen].mean() if chosen.any() else np.nan
+            accuracy[0] = share(right[chosen])
 
     @torch.no_grad()
-    def _answers(self, module: nn.Module, index: int) -> dict[Question, Floats32]:
-        """Logits for every question of the plan; each noise level starts from the trained last layer."""
-        questions = list(dict.fromkeys(questions_of(self.plan)))
+    def _answers(self, module: nn.Module, index: int, repeat: int) -> dict[Question, Floats32]:
+        """Logits for every question to one repeat; each noise level starts from the trained last layer."""
+        questions = [question for question in distinct_questions(self.plan) if question.repeat == repeat]
         answers = {}
         for noise_std in dict.fromkeys(question.noise_std for question in questions):
-            with noisy_last_layer(module, noise_std, stream(self.plan.seed, index, Purpose.NOISE)):
+            rng = stream(self.plan.seed, repeat_index(index, repeat), Purpose.NOISE)
+            with noisy_last_layer(module, noise_std, rng):
                 for question in questions:
                     if question.noise_std == noise_std:
                         answers[question] = self._logits(module, self.edge_indices[question.query])

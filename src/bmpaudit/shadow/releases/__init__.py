@@ -2,6 +2,7 @@
 
 from bmpaudit.shadow.releases.base import OutputRelease
 from bmpaudit.shadow.releases.clean import Clean
+from bmpaudit.shadow.releases.ensemble import Ensemble
 from bmpaudit.shadow.releases.label_only import LabelOnly
 from bmpaudit.shadow.releases.noisy import NoisyLastLayer
 from bmpaudit.shadow.releases.noisy_outputs import NoisyOutputs
@@ -11,6 +12,7 @@ from bmpaudit.shadow.releases.top import TopClasses
 
 __all__ = [
     "Clean",
+    "Ensemble",
     "LabelOnly",
     "NoisyLastLayer",
     "NoisyOutputs",

@@ -7,6 +7,11 @@ import numpy as np
 from bmpaudit.arrays import Floats32
 
 
+def models_of(release: object) -> int:
+    """How many models, trained on the same sample, a release takes."""
+    return int(getattr(release, "num_models", 1))
+
+
 class OutputRelease(ABC):
     """A release that leaves the model as it was trained and changes its outputs: subclass it and write `outputs`.
 

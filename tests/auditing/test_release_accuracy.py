@@ -1,0 +1,24 @@
+"""The accuracy of each release in the answer."""
+
+import numpy as np
+import pytest
+from small_audit import leaky_graph, tiny_plan
+
+from bmpaudit import audit
+from bmpaudit.auditing.release_accuracy import release_accuracy
+from bmpaudit.auditing.tables import markdown_table
+
+
+def test_the_summary_has_the_accuracy_of_each_release() -> None:
+    plan = tiny_plan(releases=("clean", {"name": "noisy", "noise_std": 3.0}, "label-only"), shadows=12)
+    result = audit(leaky_graph(), plan, pictures="none")
+    releases = result.summary["releases"]
+    for name, release in releases.items():
+        accuracy = release_accuracy(result.plan, result.runs, name)
+        assert release["held_out_accuracy"] == pytest.approx(float(np.mean(accuracy.held_out)), abs=1e-6)
+        assert release["train_accuracy"] == pytest.approx(float(np.mean(accuracy.train)), abs=1e-6)
+    models = result.summary["shadow_models"]
+    assert releases["clean"]["held_out_accuracy"] == models["held_out_accuracy"]
+    assert releases["label-only"]["train_accuracy"] == releases["clean"]["train_accuracy"]
+    assert releases["noisy-3.0"]["train_accuracy"] < models["train_accuracy"]
+    assert "held-out accuracy" in markdown_table(result)
