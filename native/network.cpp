@@ -38,7 +38,7 @@ void ShownGraph::show(const Adjacency &edges, const GraphFeatures &features, con
     if (!layout.parts.has_largest) return;
     layout.is_dropped = false;
     gathered = std::make_unique<SampleFeatures>(features, layout);
-    gathered->begin(graph);
+    gathered->begin(graph, Uses::many);
 }
 
 Network::Network(const GraphFeatures &features, int num_classes, const ModelSettings &model, const TrainingSettings &training)
@@ -141,8 +141,6 @@ void Network::restore() {
     auto next = kept_.begin();
     for (Layer &layer : layers_) visit_parameters(layer, [&](Parameter &parameter) { parameter.value = *next++; });
 }
-
-void Network::begin(const TrainingGraph &graph) { sample_.begin(graph); }
 
 void Network::multiply_input(const TrainingGraph &graph, size_t l, const Layer &layer, Pass &pass) const {
     if (gathers(l)) gather_largest(graph, pass.input, kind(l).input_parts(), pass.gathered);
@@ -340,7 +338,7 @@ void Network::first_weight_backward(const Matrix &gradient, bool takes_step) {
 
 void Network::gradient_without_dropout(const TrainingGraph &graph, const std::vector<int32_t> &labels, Worker &worker) {
     PhiloxBits unused(0, 0, 0);
-    begin(graph);
+    begin(graph, Uses::many);
     forward(graph, &unused, worker);
     cross_entropy_gradient(passes_.back().output, num_classes_, labels, label_smoothing_, output_gradient_);
     backward(graph, false, worker);

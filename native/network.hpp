@@ -86,8 +86,8 @@ class Network {
     void save_gradient(float *flat) const;
     void initialise(RandomBits &random);  // Glorot weights, zero biases
 
-    // Takes in the features of a graph, for steps on it or on one with the same nodes.
-    void begin(const TrainingGraph &graph);
+    // Takes in the features of a graph, for one step or many on it, or on one with the same nodes.
+    void begin(const TrainingGraph &graph, Uses uses) { sample_.begin(graph, uses); }
     // `labels` hold one for each node of the graph, -1 for nodes that are not in the loss.
     void step(const TrainingGraph &graph, const std::vector<int32_t> &labels, const StepNumber &number, RandomBits &random,
               Worker &worker);

@@ -33,12 +33,12 @@ bool Training::run(const TrainingGraph &sample, const int32_t *labels, TrainingS
     learnt_ = labels_;
     if (validates()) {
         split(sample, streams.validation);
-        validation_features_.begin(sample);
+        validation_features_.begin(sample, Uses::many);
         lowest_loss_ = std::numeric_limits<double>::infinity();
         epochs_without_ = 0;
     }
     if (drops_edges()) dropped_.begin(sample);
-    if (!is_batched()) network_.begin(sample);
+    if (!is_batched()) network_.begin(sample, Uses::many);
     num_steps_ = 0;
     for (int epoch = 1; epoch <= settings_.epochs; ++epoch) {
         const TrainingGraph &graph = drops_edges() ? dropped_.draw(sample, streams.edges) : sample;
@@ -59,14 +59,14 @@ void Training::split(const TrainingGraph &sample, RandomBits &random) {
 
 bool Training::run_epoch(const TrainingGraph &graph, int epoch, TrainingStreams &streams, Worker &worker) {
     if (!is_batched()) {
-        if (drops_edges() && gathers_features_) network_.begin(graph);
+        if (drops_edges() && gathers_features_) network_.begin(graph, Uses::once);
         network_.step(graph, learnt_, {++num_steps_, epoch}, streams.dropout, worker);
         return true;
     }
     batches_.begin_epoch(learnt_, streams.batches);
     while (batches_.next(graph, learnt_, streams.batches)) {
         if (normalises_batches_ && batches_.graph().size() == 1) return false;  // of one node there is no variance
-        network_.begin(batches_.graph());
+        network_.begin(batches_.graph(), Uses::once);
         network_.step(batches_.graph(), batches_.labels(), {++num_steps_, epoch}, streams.dropout, worker);
     }
     return true;
