@@ -35,7 +35,8 @@ from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines import torch as torch_engine
 from bmpaudit.shadow.engines.reused_memory import reused_memory
 from bmpaudit.shadow.engines.torch import TorchEngine, one_torch_thread
-from bmpaudit.shadow.engines.torch_trainer import TorchTrainer, train_full_batch
+from bmpaudit.shadow.engines.torch_trainer import TorchTrainer
+from bmpaudit.shadow.engines.torch_training import train_on_sample
 
 GRAPHS = ("cora", "pubmed", "amazon_photo")
 MODELS_AT_ONCE = 8
@@ -141,7 +142,7 @@ class TwoLayers(nn.Module):
 def one_by_one(modules: list[TwoLayers], samples: list[Data], epochs: int) -> None:
     """Trains modules as the torch engine does."""
     for module, sample in zip(modules, samples, strict=True):
-        train_full_batch(module, sample, Training(epochs=epochs))
+        train_on_sample(module, sample, Training(epochs=epochs), seed=0, index=0)
 
 
 def all_at_once(modules: list[TwoLayers], samples: list[Data], epochs: int) -> None:

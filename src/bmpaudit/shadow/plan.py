@@ -89,6 +89,8 @@ class ShadowPlan:
             object.__setattr__(self, "training", None)
         elif self.training is None:
             object.__setattr__(self, "training", Training())
+        if self.training is not None and not isinstance(self.model, UntrustedPart):
+            self.training.check_model(self.model)
         if not isinstance(self.sampler, UntrustedPart) and not callable(getattr(self.sampler, "sample", self.sampler)):
             raise InputError(f"sampler must have a method sample or be a function, got {self.sampler!r}")
         for kind, parts, method in ((RELEASE, self.releases, "outputs"), (QUERY, self.queries, "graph")):

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812 - PyTorch's own name for it
 from torch import nn
 from torch_geometric.data import Data
 
@@ -17,7 +16,8 @@ from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.last_layer import noisy_last_layer
 from bmpaudit.shadow.engines.scoring import Question, distinct_questions, score_model, share, shown_graphs
-from bmpaudit.shadow.models import NativeModel, Training
+from bmpaudit.shadow.engines.torch_training import train_on_sample
+from bmpaudit.shadow.models import NativeModel
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.streams import Purpose, repeat_index, stream
 
@@ -83,7 +83,7 @@ class TorchTrainer:
                 module = self._trained(
                     member, repeat_index(index, repeat), None if initial is None else initial[repeat]
                 )
-                if not all(bool(torch.isfinite(parameter).all()) for parameter in module.parameters()):
+                if module is None or not all(bool(torch.isfinite(each).all()) for each in module.parameters()):
                     batch.fail(0)
                     return
                 if repeat == 0:
@@ -91,15 +91,16 @@ class TorchTrainer:
                 answers |= self._answers(module, index, repeat)
             score_model(self.plan, self.labels, batch, 0, answers, {})
 
-    def _trained(self, member: Flags, stream_index: int, initial: Floats32 | None) -> nn.Module:
+    def _trained(self, member: Flags, stream_index: int, initial: Floats32 | None) -> nn.Module | None:
+        """A trained module; None if the sample is too small to train on."""
         seed = int(stream(self.plan.seed, stream_index, Purpose.DROPOUT).integers(2**63))
         torch.manual_seed(seed)
         module = self._new_module(initial)
         sample = self.data.subgraph(torch.from_numpy(np.flatnonzero(member)).to(self.device))
         if self.plan.training is None:
             self.plan.model.train(module, sample, seed)
-        else:
-            train_full_batch(module, sample, self.plan.training)
+        elif not train_on_sample(module, sample, self.plan.training, self.plan.seed, stream_index):
+            return None
         return module.eval()
 
     def _new_module(self, initial: Floats32 | None) -> nn.Module:
@@ -142,28 +143,3 @@ def edge_index_of(graph: Graph) -> torch.Tensor:
     """Both directions of every edge, shape (2, 2 * num_edges), as PyTorch Geometric has them."""
     source = np.repeat(np.arange(graph.num_nodes), graph.degrees)
     return torch.from_numpy(np.stack([source, graph.indices.astype(np.int64)]))
-
-
-def train_full_batch(module: nn.Module, sample: Data, training: Training) -> None:
-    """Full-batch training on one graph."""
-    optimizers: dict[str, Any] = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
-    optimizer = optimizers[training.optimizer](
-        module.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay
-    )
-    schedule = learning_rates(optimizer, training)
-    module.train()
-    for _ in range(training.epochs):
-        optimizer.zero_grad()
-        logits = module(sample.x, sample.edge_index)
-        F.cross_entropy(logits, sample.y, label_smoothing=training.label_smoothing or 0.0).backward()
-        optimizer.step()
-        schedule.step()
-
-
-def learning_rates(optimizer: torch.optim.Optimizer, training: Training) -> torch.optim.lr_scheduler.LRScheduler:
-    """The schedule of a training."""
-    schedulers, epochs = torch.optim.lr_scheduler, training.epochs
-    if training.schedule == "cosine":
-        return schedulers.CosineAnnealingLR(optimizer, epochs)
-    milestones = [epochs // 2, 3 * epochs // 4] if training.schedule == "step" else []
-    return schedulers.MultiStepLR(optimizer, milestones, 0.1)
