@@ -16,8 +16,11 @@ from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.last_layer import noisy_last_layer
+from bmpaudit.shadow.engines.quiet_lightning import quiet_lightning
 from bmpaudit.shadow.engines.scoring import Question, questions_of, score_model, shown_graphs
+from bmpaudit.shadow.engines.seeded import seeded_generators
 from bmpaudit.shadow.models import NativeModel, Training
+from bmpaudit.shadow.models.estimator_table import is_estimator
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.streams import Purpose, stream
 
@@ -64,7 +67,7 @@ class TorchTrainer:
         return self.data.x.device
 
     def fill(self, batch: ShadowBatch, initial: Floats32 | None) -> None:
-        """Trains and scores the only model of a batch; PyTorch's generators are left as they were.
+        """Trains and scores the only model of a batch; global random generators are left as they were.
 
         Args:
             batch: What to train, and where the answers go.
@@ -77,8 +80,9 @@ class TorchTrainer:
         if member.sum() <= has_batch_norm:  # of one node there is no variance
             batch.fail(0)
             return
-        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            seed = int(stream(self.plan.seed, index, Purpose.DROPOUT).integers(2**63))
+        seed = int(stream(self.plan.seed, index, Purpose.DROPOUT).integers(2**63))
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices), seeded_generators(seed), quiet_lightning():
             torch.manual_seed(seed)
             module = self._new_module(initial)
             sample = self.data.subgraph(torch.from_numpy(np.flatnonzero(member)).to(self.device))
@@ -95,6 +99,9 @@ class TorchTrainer:
 
     def _new_module(self, initial: Floats32 | None) -> nn.Module:
         module: Any = self.plan.model.torch_module(self.data.num_features, self.num_classes)
+        if not isinstance(module, nn.Module):
+            hint = "; what makes a scikit-learn classifier takes no arguments" if is_estimator(module) else ""
+            raise InputError(f"{self.plan.model} must make an nn.Module, got {type(module).__name__}{hint}")
         if initial is not None:
             module.load_flat(initial)
         moved: nn.Module = module.to(self.device)
