@@ -38,13 +38,14 @@ FIRST_SURROGATE, LAST_SURROGATE, LAST_CHARACTER = 0xD800, 0xDFFF, 0x10FFFF
 
 
 def archive_names(path: Path) -> list[str]:
-    """The names of all arrays in an `.npz` archive, in the order of the file.
+    """The names of all arrays in an `.npz` archive, in the order of the file, then the whole names of other members.
 
     Raises:
         DataError: if the file is missing or damaged.
     """
     with damage_in(path, ARCHIVE), opened(path) as file, _archive(file) as archive:
-        return list(_members(archive))
+        others = (name for name in archive.namelist() if not name.endswith(SUFFIX))
+        return [*_members(archive), *others]
 
 
 def read_archive(
