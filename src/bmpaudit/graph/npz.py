@@ -17,7 +17,7 @@ SOMETIMES = ("edges", "num_nodes", "x_data", "node_names", "class_names")
 
 def read_npz(path: Path) -> Graph:
     """See `Graph.from_npz`."""
-    names = archive_names(path)
+    names = archive_names(path, all_members=True)
     features = SPARSE if "x" not in names and not set(SPARSE).isdisjoint(names) else DENSE
     # Without edges, an array of another name might be the edges.
     is_whole = "edges" in names or set(names) <= {*ALWAYS, *features, *SOMETIMES}
