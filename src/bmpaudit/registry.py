@@ -63,6 +63,7 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         "shadow.engines",
         ("native", "native:NativeEngine", "built-in models in C++"),
         ("torch", "torch:TorchEngine", "built-in models and any nn.Module in PyTorch Geometric"),
+        ("sklearn", "sklearn:SklearnEngine", "any scikit-learn classifier, which sees no edges"),
     ),
     RELEASE: _entries(
         "shadow.releases",
@@ -107,7 +108,7 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
 }
 """By kind, then by name."""
 
-WRAPPERS = {MODEL: "bmpaudit.shadow.models.torch_model:as_model"}
+WRAPPERS = {MODEL: "bmpaudit.shadow.models.own_model:as_model"}
 """By kind, the function that makes a part of a plain function or class, called with it and the settings."""
 
 
@@ -208,7 +209,7 @@ def build(kind: str, given: Any, *, trust_code: bool = True) -> Any:
     if isinstance(given, str):
         given = {"name": given}
     if not isinstance(given, Mapping):
-        return given
+        return import_target(WRAPPERS[kind], is_built_in=True)(given) if kind in WRAPPERS else given
     settings = dict(given)
     name = settings.pop("name", None)
     if not isinstance(name, str):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bmpaudit.auditing.proof_step import Findings
+from bmpaudit.auditing.table_words import in_words_of
 from bmpaudit.proof import models_to_prove_more
 from bmpaudit.proof.exposure import MIN_MODELS
 from bmpaudit.report.words import count, odds, percent
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 OVERFITTED = 0.05  # by how much training accuracy may exceed held-out accuracy
 HELPS = 0.8  # a release helps if it exposes less than this share of what the main one does
 SAMPLING_SHARE = 0.5  # of the proven log-odds
+_FEWER_EPOCHS = "fewer epochs, more dropout or more weight decay"
+_REGULARISATION = {"sklearn": "a simpler model (shallower trees, larger leaves, more neighbours, a stronger penalty)"}
 
 
 def advice(audit: Audit) -> tuple[str, ...]:
@@ -28,7 +31,7 @@ def advice(audit: Audit) -> tuple[str, ...]:
     if is_found:
         steps.append("See who is at risk: bmpaudit nodes DIR.")
     steps.append("Before you release a model, look at that very model: bmpaudit infer DIR --model FILE.")
-    return tuple(steps)
+    return tuple(in_words_of(audit.graph, step) for step in steps)
 
 
 def _defences(audit: Audit) -> list[str]:
@@ -40,7 +43,8 @@ def _defences(audit: Audit) -> list[str]:
     if train - held_out > OVERFITTED:
         steps.append(
             f"The models fit their training nodes better than others ({percent(train)} against {percent(held_out)} "
-            "accuracy): try fewer epochs, more dropout or more weight decay, and compare the audits (bmpaudit compare)."
+            f"accuracy): try {_REGULARISATION.get(audit.plan.shadow_plan.engine_name, _FEWER_EPOCHS)}, and compare the "
+            "audits (bmpaudit compare)."
         )
     steps += _better_release(audit.findings)
     proof, floor = audit.main_findings.proof, audit.priors.floor.right

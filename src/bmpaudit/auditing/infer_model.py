@@ -50,7 +50,7 @@ def infer(
 
     Args:
         folder_or_audit: An audit folder with shadow models, or a finished audit.
-        model: The released model: a file, arrays by name, or an `nn.Module` (see `read_released`).
+        model: The released model: a file, arrays by name, an `nn.Module` or a fitted classifier (see `read_released`).
         release: Label of the release that the model was given out under; the plan's first if None.
         prior: Declared prior probabilities (see `declared_prior`); the sampler's if None. It shifts the log-odds.
         truth: Who was in, if that is known (see `known_members`).

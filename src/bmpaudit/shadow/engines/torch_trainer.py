@@ -15,9 +15,12 @@ from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.last_layer import noisy_last_layer
+from bmpaudit.shadow.engines.quiet_lightning import quiet_lightning
 from bmpaudit.shadow.engines.scoring import Question, distinct_questions, score_model, share, shown_graphs
+from bmpaudit.shadow.engines.seeded import seeded_generators
 from bmpaudit.shadow.engines.torch_training import train_on_sample
 from bmpaudit.shadow.models import NativeModel
+from bmpaudit.shadow.models.estimator_table import is_estimator
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.streams import Purpose, repeat_index, stream
 
@@ -64,7 +67,7 @@ class TorchTrainer:
         return self.data.x.device
 
     def fill(self, batch: ShadowBatch, initial: Floats32 | None) -> None:
-        """Trains and scores the only model of a batch; PyTorch's generators are left as they were.
+        """Trains and scores the only model of a batch; global random generators are left as they were.
 
         Args:
             batch: What to train, and where the answers go.
@@ -78,7 +81,8 @@ class TorchTrainer:
             batch.fail(0)
             return
         answers: dict[Question, Floats32] = {}
-        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices), quiet_lightning():
             for repeat in range(self.plan.num_repeats):
                 module = self._trained(
                     member, repeat_index(index, repeat), None if initial is None else initial[repeat]
@@ -94,17 +98,21 @@ class TorchTrainer:
     def _trained(self, member: Flags, stream_index: int, initial: Floats32 | None) -> nn.Module | None:
         """A trained module; None if the sample is too small to train on."""
         seed = int(stream(self.plan.seed, stream_index, Purpose.DROPOUT).integers(2**63))
-        torch.manual_seed(seed)
-        module = self._new_module(initial)
-        sample = self.data.subgraph(torch.from_numpy(np.flatnonzero(member)).to(self.device))
-        if self.plan.training is None:
-            self.plan.model.train(module, sample, seed)
-        elif not train_on_sample(module, sample, self.plan.training, self.plan.seed, stream_index):
-            return None
+        with seeded_generators(seed):
+            torch.manual_seed(seed)
+            module = self._new_module(initial)
+            sample = self.data.subgraph(torch.from_numpy(np.flatnonzero(member)).to(self.device))
+            if self.plan.training is None:
+                self.plan.model.train(module, sample, seed)
+            elif not train_on_sample(module, sample, self.plan.training, self.plan.seed, stream_index):
+                return None
         return module.eval()
 
     def _new_module(self, initial: Floats32 | None) -> nn.Module:
         module: Any = self.plan.model.torch_module(self.data.num_features, self.num_classes)
+        if not isinstance(module, nn.Module):
+            hint = "; what makes a scikit-learn classifier takes no arguments" if is_estimator(module) else ""
+            raise InputError(f"{self.plan.model} must make an nn.Module, got {type(module).__name__}{hint}")
         if initial is not None:
             module.load_flat(initial)
         moved: nn.Module = module.to(self.device)
