@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.optimize
 from scipy.special import gammaln, logsumexp, ndtr, xlog1py, xlogy
 
 from bmpaudit.arrays import Floats
@@ -61,11 +62,17 @@ class Steps:
                 f"no noise_multiplier up to {MOST_NOISE:,.0f} gives epsilon={epsilon:g} with delta={delta:g} in "
                 f"{self.num_steps:,} steps: the least it can give is {self.epsilon(high, delta):.2g}"
             )
-        while high / low > 1.0005:
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if self.epsilon(middle, delta) <= epsilon else (middle, high)
-        digits = 2 - math.floor(math.log10(high))
-        return math.ceil(high * 10**digits) / 10**digits
+        # log ε falls nearly linearly in log σ, so that few tries are needed.
+        found = scipy.optimize.brentq(
+            lambda log_noise: math.log(self.epsilon(math.exp(log_noise), delta) / epsilon),
+            *(math.log(low), math.log(high)),
+            xtol=1e-4,
+        )
+        digits = 2 - math.floor(found / math.log(10))
+        noise = math.ceil(math.exp(found) * 10**digits) / 10**digits
+        while self.epsilon(noise, delta) > epsilon:
+            noise = (round(noise * 10**digits) + 1) / 10**digits
+        return noise
 
 
 def step_delta(epsilon: Floats, noise: float, sampling_rate: float, max_degree: int) -> tuple[Floats, Floats]:
