@@ -57,6 +57,8 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         ("appnp", "appnp:APPNP", "multilayer perceptron whose predictions are propagated"),
         ("mlp", "mlp:MLP", "multilayer perceptron, which sees no edges"),
         ("private-sgc", "private_sgc:PrivateSGC", "logistic regression on k hops with noise: ε-MDP by a proof"),
+        ("dp-mlp", "dp_mlp:DPMLP", "perceptron trained by DP-SGD: (ε, δ)-MDP by a proof"),
+        ("dp-gcn", "dp_gcn:DPGCN", "one-hop graph convolution trained by DP-SGD: (ε, δ)-MDP by a proof"),
         ("elsewhere", "elsewhere:TrainedElsewhere", "models trained outside of bmpaudit"),
     ),
     ENGINE: _entries(

@@ -88,7 +88,10 @@ class AuditPlots:
 
     @drawn
     def regions(self, width: Width = "two") -> Picture:
-        """The region that the estimated (ε_L, ε_R) allows the nodes most at risk, with their errors."""
+        """The region that the estimated (ε_L, ε_R) allows the nodes most at risk, with their errors.
+
+        If the model has a guarantee, what it allows any node is outlined.
+        """
         from bmpaudit.report import figures
 
         counts = self._audit.attacks.counts[self._main]
@@ -102,7 +105,9 @@ class AuditPlots:
             f"node {names[counts.node[k]]}": Region(float(counts.prior_odds[k]), left, right) for k in chosen.tolist()
         }
         kept = figures.ErrorRates.from_counts(counts.take(chosen))
-        return Picture("regions", {"regions": regions, "observed": kept, "width": width})
+        guaranteed = self._audit.guaranteed
+        promised = None if guaranteed is None else guaranteed.guarantee.mp
+        return Picture("regions", {"regions": regions, "observed": kept, "guarantee": promised, "width": width})
 
     @drawn
     def prior_against_epsilon(self, width: Width = "one") -> Picture:

@@ -6,6 +6,8 @@ from bmpaudit.shadow.importing import import_runs
 from bmpaudit.shadow.margin import label_margin
 from bmpaudit.shadow.models import (
     APPNP,
+    DPGCN,
+    DPMLP,
     GAT,
     GCN,
     GIN,
@@ -38,6 +40,8 @@ from bmpaudit.shadow.store import ShadowStore
 
 __all__ = [
     "APPNP",
+    "DPGCN",
+    "DPMLP",
     "GAT",
     "GCN",
     "GIN",

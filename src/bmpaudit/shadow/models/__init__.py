@@ -2,6 +2,8 @@
 
 from bmpaudit.shadow.models.appnp import APPNP
 from bmpaudit.shadow.models.base import NativeModel
+from bmpaudit.shadow.models.dp_gcn import DPGCN
+from bmpaudit.shadow.models.dp_mlp import DPMLP
 from bmpaudit.shadow.models.elsewhere import TrainedElsewhere
 from bmpaudit.shadow.models.gat import GAT
 from bmpaudit.shadow.models.gcn import GCN
@@ -17,6 +19,8 @@ from bmpaudit.shadow.models.training import Training
 
 __all__ = [
     "APPNP",
+    "DPGCN",
+    "DPMLP",
     "GAT",
     "GCN",
     "GIN",
