@@ -2,13 +2,14 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <memory>
+#include <utility>
+#include <vector>
 
 #include "beta_law.hpp"
 #include "counts.hpp"
 #include "error_rate_bulk.hpp"
+#include "law_store.hpp"
 #include "log_space.hpp"
 
 namespace bmpaudit {
@@ -51,33 +52,6 @@ struct Sides {
 
   private:
     static double minus_log(const RatePair &x) { return x.u < 0.5 ? -std::log(x.u) : -std::log1p(-x.rest); }
-};
-
-// Laws of rates by (n, count), kept for the nodes that follow on the same thread.
-class LawStore {
-  public:
-    BetaBulk &of(double count, double num_trials) {
-        const auto hash = static_cast<uint64_t>(count) * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(num_trials);
-        Entry &entry = entries_[(hash ^ (hash >> 32)) % kEntries];
-        if (!entry.law || entry.count != count || entry.num_trials != num_trials) {
-            entry.law = std::make_unique<BetaBulk>(count + 1, num_trials - count + 1);
-            entry.count = count;
-            entry.num_trials = num_trials;
-        }
-        return *entry.law;
-    }
-
-  private:
-    static constexpr size_t kEntries = 509;
-    struct Entry {
-        double count = 0, num_trials = 0;
-        std::unique_ptr<BetaBulk> law;
-    };
-    std::array<Entry, kEntries> entries_;
-};
-
-struct LawStores {
-    LawStore alpha, detected;
 };
 
 // The probability of a region, or of a ring between two, divided by its area.
