@@ -19,7 +19,9 @@ class Curve {
     static constexpr int kLevels = 3, kMostNodes = 33;  // 9, 17 or all of the points
     using Sums = std::array<std::array<double, kMostNodes>, kLevels>;
 
-    Curve(const double *left, const double *right, int64_t num_points) {
+    // The polynomials of all nodes together, whose number is given, are to be off by no more than kTolerance.
+    Curve(const double *left, const double *right, int64_t num_points, double num_nodes_in_all)
+        : tolerance_(std::clamp(kTolerance / num_nodes_in_all, kLeastTolerance, kMostTolerance)) {
         bool has_left = false, has_right = false, is_one = true;
         low_ = kInfinity;
         double high = -kInfinity;
@@ -58,11 +60,12 @@ class Curve {
                 if (std::isnan(logs[k])) return false;
             }
             const double tail = largest_of_tail(logs, level);
-            if (tail < kTolerance) {
+            if (tail < tolerance_) {
                 for (int j = 0; j < num_nodes(level); ++j) sums[level][j] += times * logs[j * step];
                 return true;
             }
-            if (tail > kHopeless[level]) return false;
+            // From one level to the next the last coefficients are squared, or there is little hope.
+            if (std::pow(tail, 1 << (num_levels_ - 1 - level)) > kHope * tolerance_) return false;
         }
         return false;
     }
@@ -85,9 +88,8 @@ class Curve {
   private:
     static constexpr double kPi = 3.141592653589793;
     static constexpr double kWorthwhile = 0.7;  // of the points that are asked for
-    static constexpr double kTolerance = 1e-12;  // of the last coefficients of a series
-    // From one level to the next the last coefficients are squared, or there is little hope.
-    static constexpr std::array<double, kLevels> kHopeless{1e-3, 1e-5, 0};
+    static constexpr double kTolerance = 1e-8, kHope = 10;
+    static constexpr double kLeastTolerance = 1e-12, kMostTolerance = 1e-10;  // of the last coefficients of a series
     static constexpr int kTail = 3;
 
     static constexpr int step_of(int level) { return 4 >> level; }
@@ -116,6 +118,7 @@ class Curve {
         return largest;
     }
 
+    const double tolerance_;
     double low_ = 0, length_ = 0;
     int num_levels_ = 0;
     std::array<double, kMostNodes> left_{}, right_{};

@@ -28,7 +28,7 @@ class LawStore {
     }
 
   private:
-    static constexpr size_t kEntries = 1021;  // of about 4 KB each
+    static constexpr size_t kEntries = 2039;  // of about 4 KB each
     struct Entry {
         double count = 0, num_trials = 0;
         std::unique_ptr<BetaBulk> law;
@@ -61,7 +61,7 @@ class BorrowedLaws {
     }
 
   private:
-    static constexpr size_t kMostIdle = 8;
+    static constexpr size_t kMostIdle = 4;
 
     static std::unique_ptr<LawStores> taken() {
         const std::lock_guard<std::mutex> lock(mutex());

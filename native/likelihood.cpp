@@ -147,7 +147,7 @@ void log_likelihood(const WeightedCounts &counts, const double *epsilon_left, co
                     int64_t num_points, const double *cutoff, double strength, int num_threads, const Poll &poll,
                     double *result) {
     const EpsilonSide left(epsilon_left, num_points), right(epsilon_right, num_points);
-    const Curve curve(epsilon_left, epsilon_right, num_points);
+    const Curve curve(epsilon_left, epsilon_right, num_points, counts.num_counted());
     const EpsilonSide curve_left(curve.left(), Curve::kMostNodes), curve_right(curve.right(), Curve::kMostNodes);
     const bool has_curve = strength == 0 && curve.is_worthwhile();
     SumsOfParts sums(counts, strength);
@@ -273,7 +273,7 @@ void grid_log_likelihood(const WeightedCounts &counts, const double *epsilon_lef
                 const Sides region = strength > 0 ? node.region(left, i, right, j) : grid.region(i, j);
                 if (!region.has_area()) collector.add_impossible(point);
                 else if (strength > 0) collector.add(k, point, rates.factor(region, strength), node.times);
-                else collector.add(k, point, rates.checked(grid.inside(i, j, rates), region.area()), node.times);
+                else collector.add(k, point, rates.checked(grid.inside(i, j, rates), region), node.times);
             }
         }
     };

@@ -86,7 +86,7 @@ class NodeRates {
     }
 
     Factor factor(const Sides &region, double strength) const {
-        const Factor whole = checked(inside(region), region.area());
+        const Factor whole = checked(inside(region), region);
         if (strength == 0) return whole;
         const Sides inner = region.inner(strength);
         const double ring = whole.inside - inside(inner);
@@ -95,10 +95,15 @@ class NodeRates {
     }
 
     // Whether the probability is large enough to be known to ten digits: against the errors of the sums or, where the
-    // region is thin, against what the laws leave out.
-    Factor checked(double inside, double area) const {
+    // region is thin, against what the laws leave out. Where one rate is beyond its law's ends, it has next to no density
+    // on the stretch that the other leaves to it, and that is nowhere longer than between two parallel sides.
+    Factor checked(double inside, const Sides &region) const {
+        const double area = region.area();
         if (inside > kSure) return {inside, area, true};
-        const double most = std::min(1.0, area * alpha_.most_dense() * detected_.most_dense());
+        const RatePair &a_inverse = region.a_inverse, &b = region.b;
+        const double upright = std::min(b.rest, a_inverse.rest / a_inverse.u) * alpha_.most_dense();
+        const double level = std::min(a_inverse.rest, b.rest / b.u) * detected_.most_dense();
+        const double most = std::min({1.0, area * alpha_.most_dense() * detected_.most_dense(), upright + level});
         if (inside > kSure * most) return {inside, area, true};
         return {std::max(0.0, inside) + kDoubt * most, area, false};
     }
