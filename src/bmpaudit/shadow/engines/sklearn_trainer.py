@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from bmpaudit.arrays import Floats, Floats32, Ints
+from bmpaudit.arrays import Flags, Floats, Floats32, Ints
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.class_probabilities import class_probabilities, log_votes, table_features
-from bmpaudit.shadow.engines.scoring import questions_of, score_model
+from bmpaudit.shadow.engines.scoring import Question, distinct_questions, score_model
 from bmpaudit.shadow.engines.seeded import seeded_generators
 from bmpaudit.shadow.plan import ShadowPlan
-from bmpaudit.streams import Purpose, stream
+from bmpaudit.streams import Purpose, repeat_index, stream
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,21 @@ class SklearnTrainer:
         if not member.any():
             batch.fail(0)
             return
-        rng = stream(self.plan.seed, index, Purpose.DROPOUT)
+        answers: dict[Question, Floats32] = {}
+        for repeat in range(self.plan.num_repeats):
+            probabilities = self._probabilities(member, repeat_index(index, repeat))
+            if probabilities is None:
+                batch.fail(0)
+                return
+            if repeat == 0:
+                self._keep_accuracy(probabilities, batch)
+            asked = [question for question in distinct_questions(self.plan) if question.repeat == repeat]
+            answers |= dict.fromkeys(asked, log_votes(probabilities))
+        score_model(self.plan, self.labels, batch, 0, answers, {})
+
+    def _probabilities(self, member: Flags, stream_index: int) -> Floats | None:
+        """What a classifier says of each row after learning from the members; None if they are all of one class."""
+        rng = stream(self.plan.seed, stream_index, Purpose.DROPOUT)
         with seeded_generators(int(rng.integers(2**63))):
             estimator = self.plan.model.new_estimator(rng)
             try:
@@ -56,12 +70,8 @@ class SklearnTrainer:
             except ValueError:
                 if len(np.unique(self.labels[member])) > 1:
                     raise
-                batch.fail(0)  # many classifiers cannot learn from one class
-                return
-            probabilities = class_probabilities(estimator, self.features, self.num_classes)
-        self._keep_accuracy(probabilities, batch)
-        answers = dict.fromkeys(questions_of(self.plan), log_votes(probabilities))
-        score_model(self.plan, self.labels, batch, 0, answers, {})
+                return None  # many classifiers cannot learn from one class
+            return class_probabilities(estimator, self.features, self.num_classes)
 
     def _keep_accuracy(self, probabilities: Floats, batch: ShadowBatch) -> None:
         right = probabilities.argmax(axis=1) == self.labels
