@@ -32,11 +32,12 @@ from bmpaudit.build import build_id
 from bmpaudit.checks import thread_count
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import shared_folder_lock
-from bmpaudit.registry import UntrustedPart, untrusted
+from bmpaudit.registry import UntrustedPart, title, untrusted
 from bmpaudit.report.drawing import Drawing
 from bmpaudit.report.picture_formats import DEFAULT_PICTURES, picture_formats
 from bmpaudit.samplers import Priors, check_memberships, draw_memberships, prior_probabilities
 from bmpaudit.shadow import ShadowRuns, ShadowStore, train_shadows
+from bmpaudit.shadow.models import NativeModel
 from bmpaudit.shadow.ranges import check_range, train_range
 from bmpaudit.shadow.store import check_same_plan
 
@@ -255,6 +256,8 @@ class Pipeline:
 
     def _train(self, folder: Path) -> ShadowRuns:
         plan = self.plan
+        if isinstance(plan.model, NativeModel) and plan.model.uses_edges and not self.graph.num_edges:
+            self.runtime.notice(f"the graph has no edges: {title(plan.model)} sees each node by itself")
         with self.runtime.progress("shadow models", plan.shadows) as progress:
             return train_shadows(
                 self.graph,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -103,7 +105,8 @@ class TorchTrainer:
             module = self._new_module(initial)
             sample = self.data.subgraph(torch.from_numpy(np.flatnonzero(member)).to(self.device))
             if self.plan.training is None:
-                self.plan.model.train(module, sample, seed)
+                with redirect_stdout(sys.stderr):  # where progress is; results are on stdout
+                    self.plan.model.train(module, sample, seed % 2**32)  # every library takes such a seed
             elif not train_on_sample(module, sample, self.plan.training, self.plan.seed, stream_index):
                 return None
         return module.eval()

@@ -20,7 +20,8 @@ class TorchModel:
         factory: Called with (num_features, num_classes), returns an `nn.Module` with `forward(x, edge_index)` that
             gives logits.
         train: Called with (module, data, seed), where `data` is the PyTorch Geometric `Data` of the induced training
-            graph; trains the module in place. Without it the plan's `Training` is carried out.
+            graph; trains the module in place. The seed is below 2³², so that any library takes it. Without `train`
+            the plan's `Training` is carried out.
         version: Any text that tells this model from others of the same name.
     """
 
