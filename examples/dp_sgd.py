@@ -118,12 +118,10 @@ def print_broken(sizes: list[int], numbers: list[int], shares: list[float], leng
                     bounds = [] if proof is None else [bound.proven for bound in proof.bounds]
                     proven = ", ".join("nothing" if bound is None else f"{bound:.2f}" for bound in bounds)
                     is_caught = any("is broken" in caution for caution in done.summary["cautions"])
-                    about = f"{kind.__name__}, {num_nodes} nodes, {num_models:,} models, {share:g} of the noise"
                     verdict = "caught" if is_caught else "not caught"
-                    print(
-                        f"{about}, {times_clip:g} times the length: proven ε_R, ε_L, MP ε {proven}; {verdict}",
-                        flush=True,
-                    )
+                    way = f"{share:g} of the noise, {times_clip:g} times the length"
+                    about = f"{kind.__name__}, {num_nodes} nodes, {num_models:,} models, {way}"
+                    print(f"{about}: proven ε_R, ε_L, MP ε {proven}; {verdict}", flush=True)
 
 
 def print_accuracy(names: list[str], num_models: int) -> None:

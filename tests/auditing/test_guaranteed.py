@@ -31,10 +31,10 @@ ISLANDS = Graph.from_edges(np.zeros((0, 2), dtype=np.int64), np.eye(4, dtype=np.
 FULL_BATCH: dict[str, Any] = {
     "epsilon": 1.0,
     "delta": 1e-7,
-    "steps": 20,
+    "steps": 10,
     "sampling_rate": 1.0,
     "clip": 0.01,
-    "step_size": 0.05,
+    "step_size": 0.1,
     "hidden": 64,
 }
 PAIRS = Graph.from_edges([(0, 1), (2, 3)], np.eye(4, dtype=np.float32), [0, 1, 0, 1])
