@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -42,7 +43,9 @@ class Guaranteed:
         Where that is more than the bound may fail with anyhow, the two are not compared.
         """
         cost = self.deltas[bound.parameter] * self.num_nodes * bound.num_challenged
-        return bound.level - cost if cost <= 1 - bound.level else None
+        if cost > 1 - bound.level:
+            return None
+        return bound.level if cost == 0 else math.floor(1_000 * (bound.level - cost)) / 1_000
 
     def sentence(self, proof: Proof | None) -> str:
         """The upper bounds, and beside them the lower ones that the audit proves of the main release."""
