@@ -77,7 +77,7 @@ def _kill_one(commands: Commands, expected: dict[str, bytes], seed: int) -> tupl
     with progress_bar("kills of one audit", FEWEST_OF_ONE) as progress:
         # Soon after each start, and later and later until the next phase is reached.
         while (
-            end := commands.audit("--pictures", "none", number=signal.SIGKILL, at=int(rng.integers(1, latest)))
+            end := commands.audit("--pictures", "none", number=signal.SIGKILL, at=int(rng.integers(1, int(latest))))
         ).code:
             phase = _phase(end.last)
             latest = latest * LATER if phase in kills else SOON
