@@ -90,7 +90,7 @@ def score_model(
     """
     questions, num_releases = questions_of(plan), len(plan.releases)
     member = batch.memberships[row]
-    for first, release in enumerate(plan.releases):
+    for first in range(num_releases):
         rng = stream(plan.seed, int(batch.indices[row]), Purpose.RELEASE)
         for number in range(first, len(questions), num_releases):
             view, asked = plan.views[number], questions[number]

@@ -60,6 +60,11 @@ class TorchEngine:
         self._has_warned = False
         self._seconds = 0.0  # of training in this process
 
+    @property
+    def num_weights(self) -> int:
+        """Numbers in the state of a module, which can be kept."""
+        return self._trainer.num_weights
+
     def fill(self, batch: ShadowBatch, num_threads: int, progress: Progress) -> None:
         """See `interfaces.Engine`; `num_threads` is the number of processes, this one included.
 

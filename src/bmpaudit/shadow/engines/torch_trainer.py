@@ -16,6 +16,7 @@ from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.last_layer import noisy_last_layer
+from bmpaudit.shadow.engines.module_weights import flat_weights, load_weights
 from bmpaudit.shadow.engines.scoring import Question, distinct_questions, score_model, share, shown_graphs
 from bmpaudit.shadow.models import NativeModel, Training
 from bmpaudit.shadow.plan import ShadowPlan
@@ -80,16 +81,28 @@ class TorchTrainer:
         answers: dict[Question, Floats32] = {}
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             for repeat in range(self.plan.num_repeats):
-                module = self._trained(
-                    member, repeat_index(index, repeat), None if initial is None else initial[repeat]
-                )
+                kept = None if batch.weights is None else batch.weights[repeat, 0]
+                if kept is not None and np.isfinite(kept[:1]).all():
+                    module = self._new_module(None).eval()
+                    load_weights(module, kept)
+                else:
+                    start = None if initial is None else initial[repeat]
+                    module = self._trained(member, repeat_index(index, repeat), start)
                 if not all(bool(torch.isfinite(parameter).all()) for parameter in module.parameters()):
                     batch.fail(0)
                     return
+                if kept is not None:
+                    kept[:] = flat_weights(module)
                 if repeat == 0:
                     self._keep_accuracy(module, batch)
                 answers |= self._answers(module, index, repeat)
             score_model(self.plan, self.labels, batch, 0, answers, {})
+
+    @property
+    def num_weights(self) -> int:
+        """Numbers in the state of a module."""
+        with torch.random.fork_rng(devices=[]):
+            return len(flat_weights(self._new_module(None)))
 
     def _trained(self, member: Flags, stream_index: int, initial: Floats32 | None) -> nn.Module:
         seed = int(stream(self.plan.seed, stream_index, Purpose.DROPOUT).integers(2**63))
