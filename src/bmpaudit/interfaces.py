@@ -56,7 +56,9 @@ class Engine(Protocol):
     def fill(self, batch: ShadowBatch, num_threads: int, progress: Progress) -> None:
         """Trains and scores the models of a batch, writing into its arrays.
 
-        Model j depends on (graph, plan, j) and nothing else. If interrupted, finished models stay in the batch.
+        Model j depends on (graph, plan, j) and nothing else. If interrupted, finished models stay in the batch. An
+        engine with an attribute `num_weights`, how many a model has, also fills in `batch.weights`, if they are kept,
+        and asks a model whose weights are there already without training it.
         """
 
 

@@ -201,8 +201,8 @@ ALL_SAMPLERS, ALL_DEFINITIONS = ", ".join(ENTRIES["sampler"]), ", ".join(ENTRIES
     [
         (
             "shadow = 3",
-            "unknown key shadow; allowed here: graph, shadows, seed, engine, permutations, sampler, model, training, "
-            "views, attack, decision, estimation",
+            "unknown key shadow; allowed here: graph, shadows, seed, engine, keep_weights, permutations, sampler, "
+            "model, training, views, attack, decision, estimation",
         ),
         ("level = 0.5", "unknown key level; allowed here: "),
         ('queries = ["full"]', "unknown key queries; allowed here: "),

@@ -23,14 +23,16 @@ def test_an_ensemble_is_the_mean_of_models_of_one_sample(engine: Any) -> None:
     """Against models that are trained one by one, with the streams of each repeat and the same sample."""
     graph = random_graph()
     plan = replace(PLAN, engine=engine[0])
-    batch = fill(engine[1](graph, plan), graph, plan, [0, 5], keep_logits=True)
+    batch: Any = fill(engine[1](graph, plan), graph, plan, [0, 5], keep_logits=True)
     assert batch.is_done.all()
     alone = replace(plan, releases=(Clean(),))
     for row, index in enumerate((0, 5)):
         repeats = []
         for repeat in range(3):
             one = fill(engine[1](graph, alone), graph, alone, [index], keep_logits=True).part(slice(0, 1))
-            again = replace(one, indices=np.array([repeat_index(index, repeat)]), state=np.zeros(1, dtype=np.uint8))
+            again: Any = replace(
+                one, indices=np.array([repeat_index(index, repeat)]), state=np.zeros(1, dtype=np.uint8)
+            )
             engine[1](graph, alone).fill(again, 1, lambda _: None)
             repeats.append(again.logits[:, 0].astype(np.float64))
         assert not np.array_equal(repeats[0], repeats[1])

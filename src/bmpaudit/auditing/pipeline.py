@@ -37,9 +37,10 @@ from bmpaudit.report.drawing import Drawing
 from bmpaudit.report.picture_formats import DEFAULT_PICTURES, picture_formats
 from bmpaudit.samplers import Priors, check_memberships, draw_memberships, prior_probabilities
 from bmpaudit.shadow import ShadowRuns, ShadowStore, train_shadows
+from bmpaudit.shadow.adding import check_plan
+from bmpaudit.shadow.engines.making import num_weights
 from bmpaudit.shadow.models import NativeModel
 from bmpaudit.shadow.ranges import check_range, train_range
-from bmpaudit.shadow.store import check_same_plan
 
 Value = TypeVar("Value")
 
@@ -266,6 +267,7 @@ class Pipeline:
                 folder,
                 num_threads=self.runtime.num_threads,
                 keep_logits=self.keep_logits,
+                keep_weights=plan.keep_weights,
                 executor=self.runtime.executor,
                 store_at=None if self.workspace is None else self.workspace.shadows,
                 progress=progress,
@@ -285,7 +287,9 @@ class Pipeline:
 
         def prepare() -> None:
             with self.prepared():
-                ShadowStore(workspace.shadows, self.graph, plan.shadow_plan, self.keep_logits).extend(plan.shadows)
+                weights = num_weights(self.graph, plan.shadow_plan) if plan.keep_weights else 0
+                store = ShadowStore(workspace.shadows, self.graph, plan.shadow_plan, self.keep_logits, weights)
+                store.extend(plan.shadows)
 
         with shared_folder_lock(workspace.path, prepare):
             self._check_workspace(workspace)
@@ -299,6 +303,7 @@ class Pipeline:
                     stop,
                     num_threads=self.runtime.num_threads,
                     keep_logits=self.keep_logits,
+                    keep_weights=plan.keep_weights,
                     progress=progress,
                     report=self.runtime.notice,
                 )
@@ -391,7 +396,7 @@ class Pipeline:
             )
         self.is_extended = self.plan.shadows > there.shadows and workspace.has("proof")
         if workspace.has_shadows:
-            check_same_plan(workspace.shadows, self.graph, self.plan.shadow_plan)
+            check_plan(workspace.shadows, self.graph, self.plan.shadow_plan)
         if workspace.has("samples"):
             wanted = plan_hash(self.plan, only=("sampler", "seed"))
             if (plan_hash(there, only=("sampler", "seed")), workspace.stamp("samples").graph) != (

@@ -133,6 +133,9 @@ class AuditPlan(pydantic.BaseModel):
     engine: Annotated[
         str | UntrustedPart, PlanKey(kind=ENGINE), Field(description="What trains the models"), BeforeValidator(_engine)
     ] = "native"
+    keep_weights: Annotated[
+        bool, PlanKey(), Field(description="Keep the models' weights, so that releases and queries can be added later")
+    ] = False
     permutations: Annotated[
         int,
         PlanKey(),

@@ -59,13 +59,13 @@ def _source_hash(code: Any) -> str:
 def plan_hash(plan: AuditPlan, *, only: Collection[str] = (), without_sections: Collection[str] = ()) -> str:
     """A hash of the plan's settings: all, only some of its fields, or all but those of sections of a plan file.
 
-    Never of its gate, which changes no answer.
+    Never of its gate, nor of whether weights are kept, which change no answer.
     """
     chosen = {
         name: plain_value(key, getattr(plan, name))
         for name, key in plan_keys().items()
         if (name in only if only else key.section not in without_sections)
-        and name != "gate"
+        and name not in ("gate", "keep_weights")
         and not (name == "training" and plan.shadow_plan.training is None)
     }
     return hashlib.sha256(json.dumps(plain(chosen), sort_keys=True).encode()).hexdigest()

@@ -28,6 +28,7 @@ class ArrayKind(NamedTuple):
     dtype: str
     extent: tuple[int, ...]
     fill: Any
+    dimensions: tuple[str, ...] = ("node", "class")
 
 
 class ArrayGroup:
@@ -66,19 +67,20 @@ class ArrayGroup:
             raise KeyError(f"{name} is not an array")
         return array
 
-    def check(self, kinds: Mapping[str, ArrayKind], *, are_all_there: bool) -> None:
+    def check(self, kinds: Mapping[str, ArrayKind], *, are_all_there: bool, with_room: bool = True) -> None:
         """Checks that arrays are what they are said to be, before anything of their size is read.
 
         Args:
             kinds: What each array must hold.
             are_all_there: Whether none may be missing.
+            with_room: Whether all must have room for as many models as `done`.
 
         Raises:
             DataError: naming the array that is missing or is something else.
         """
         names = self.names
         # A process that was killed while it made the arrays leaves none.
-        num_models = self["done"].shape[0] if "done" in names else 0
+        num_models = self["done"].shape[0] if with_room and "done" in names else 0
         for name, kind in kinds.items():
             if name not in names:
                 if are_all_there:
@@ -100,16 +102,20 @@ class ArrayGroup:
     def _chunks(kind: ArrayKind) -> tuple[int, ...]:
         return (MODELS_PER_CHUNK, *(min(extent, NODES_PER_CHUNK) for extent in kind.extent))
 
-    def create(self, kinds: Mapping[str, ArrayKind]) -> None:
+    def create(self, kinds: Mapping[str, ArrayKind], *, to_finished: bool = False) -> None:
         """Creates the arrays that are missing, in order.
 
+        Args:
+            kinds: What each array holds.
+            to_finished: Whether arrays may be added to finished models.
+
         Raises:
-            InputError: if one is missing though there are finished models.
+            InputError: if one is missing though there are finished models, and may not be added.
         """
         for name, kind in kinds.items():
             if name in self._group:
                 continue
-            if "done" in self._group and np.asarray(self["done"][:]).any():
+            if not to_finished and "done" in self._group and np.asarray(self["done"][:]).any():
                 raise InputError(
                     f"{self.path.parent} holds shadow models without {name}; use a new folder to keep them"
                 )
@@ -122,7 +128,7 @@ class ArrayGroup:
                 fill_value=kind.fill,
                 serializer=BytesCodec(),
                 compressors=[ZstdCodec(level=1), Crc32cCodec()],
-                dimension_names=("model", "node", "class")[: 1 + len(kind.extent)],
+                dimension_names=("model", *kind.dimensions[: len(kind.extent)]),
             )
             uninterrupted(create)
 

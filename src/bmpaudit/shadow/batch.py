@@ -38,6 +38,8 @@ class ShadowBatch:
         held_out_accuracy: On all other nodes, asked with full edges, shape (B,).
         view_train_accuracy: Of what each view gives out, on the sample, shape (num_views, B).
         view_held_out_accuracy: Of what each view gives out, on all other nodes, shape (num_views, B).
+        weights: Parameters of each model and of its repeats, shape (num_repeats, B, num_weights), if they are kept. A
+            model that has its parameters here is asked, and not trained again.
     """
 
     indices: Ints
@@ -49,12 +51,19 @@ class ShadowBatch:
     held_out_accuracy: Floats32
     view_train_accuracy: Floats32
     view_held_out_accuracy: Floats32
+    weights: Floats32 | None = None
 
     @classmethod
     def empty(
-        cls, graph: Graph, plan: ShadowPlan, indices: Ints, memberships: Flags, keep_logits: bool = False
+        cls,
+        graph: Graph,
+        plan: ShadowPlan,
+        indices: Ints,
+        memberships: Flags,
+        keep_logits: bool = False,
+        num_weights: int = 0,
     ) -> ShadowBatch:
-        """A batch with nothing trained."""
+        """A batch with nothing trained; weights are kept if their number is given."""
         views, models, nodes = len(plan.views), len(indices), graph.num_nodes
         return cls(
             indices=indices,
@@ -66,18 +75,26 @@ class ShadowBatch:
             held_out_accuracy=nothing(models),
             view_train_accuracy=nothing(views, models),
             view_held_out_accuracy=nothing(views, models),
+            weights=nothing(plan.num_repeats, models, num_weights) if num_weights else None,
         )
 
     @classmethod
     def drawn(
-        cls, graph: Graph, plan: ShadowPlan, indices: Ints, keep_logits: bool, *, num_threads: int
+        cls,
+        graph: Graph,
+        plan: ShadowPlan,
+        indices: Ints,
+        keep_logits: bool,
+        num_weights: int = 0,
+        *,
+        num_threads: int,
     ) -> ShadowBatch:
         """Models with their samples and nothing trained; `indices` are ascending."""
         first = int(indices[0])
         span = int(indices[-1]) - first + 1
         drawn = draw_memberships(graph, plan.sampler, span, plan.seed, first=first, num_threads=num_threads)
         memberships = np.ascontiguousarray(drawn[indices - first])
-        return cls.empty(graph, plan, indices.astype(np.int64), memberships, keep_logits)
+        return cls.empty(graph, plan, indices.astype(np.int64), memberships, keep_logits, num_weights)
 
     @classmethod
     def joined(cls, batches: Sequence[ShadowBatch]) -> ShadowBatch:
@@ -95,10 +112,11 @@ class ShadowBatch:
 
     def part(self, rows: slice | Ints | Flags) -> ShadowBatch:
         """Some of the models; with a slice the arrays are shared."""
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in _names()}
-        return ShadowBatch(
-            **{name: None if array is None else _rows(name, array, rows) for name, array in arrays.items()}
-        )
+        part: dict[str, Any] = {}
+        for name in _names():
+            array = getattr(self, name)
+            part[name] = None if array is None else _rows(name, array, rows)
+        return ShadowBatch(**part)
 
     def fail(self, row: int) -> None:
         """Marks a model as failed and forgets whatever it gave."""
@@ -114,8 +132,8 @@ def _names() -> list[str]:
 
 
 def _model_axis(name: str) -> int:
-    """Which dimension of an array counts the models; what there is one of for each view comes view by view."""
-    return int(name in ("statistics", "logits", "view_train_accuracy", "view_held_out_accuracy"))
+    """Which dimension of an array counts the models; views and repeats come one by one."""
+    return int(name in ("statistics", "logits", "view_train_accuracy", "view_held_out_accuracy", "weights"))
 
 
 def _rows(name: str, array: Any, rows: slice | Ints | Flags) -> Any:

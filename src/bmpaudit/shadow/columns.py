@@ -25,7 +25,7 @@ class Columns:
     """Arrays that are written together and have one digest for each model.
 
     Attributes:
-        name: What they are about: empty for the models, else a view, or the logits of a view.
+        name: What they are about: empty for the models, else a view, the logits of a view, or the weights of a repeat.
         kinds: The arrays, by name.
         values: From a batch to the values of each array, in the order of its models.
     """
@@ -40,12 +40,14 @@ class Columns:
         return f"digest_{self.name}" if self.name else "digest"
 
 
-def columns_of(graph: Graph, plan: ShadowPlan, *, keep_logits: bool) -> list[Columns]:
-    """Everything that is stored of the models of a plan."""
+def columns_of(graph: Graph, plan: ShadowPlan, *, keep_logits: bool, num_weights: int = 0) -> list[Columns]:
+    """Everything that is stored of the models of a plan; no weights if their number is 0."""
     columns = [_model_columns(graph)]
     columns += [_view_columns(graph, view.name, number) for number, view in enumerate(plan.views)]
     if keep_logits:
         columns += [_logits_columns(graph, view.name, number) for number, view in enumerate(plan.views)]
+    if num_weights:
+        columns += [_weights_columns(num_weights, repeat) for repeat in range(plan.num_repeats)]
     return columns
 
 
@@ -91,3 +93,14 @@ def _logits_columns(graph: Graph, view: str, number: int) -> Columns:
     name = f"logits_{view}"
     kind = ArrayKind("float32", (graph.num_nodes, graph.num_classes), np.nan)
     return Columns(name, {name: kind}, lambda batch: {} if batch.logits is None else {name: batch.logits[number]})
+
+
+def _weights_columns(num_weights: int, repeat: int) -> Columns:
+    name = weights_name(repeat)
+    kind = ArrayKind("float32", (num_weights,), np.nan, ("weight",))
+    return Columns(name, {name: kind}, lambda batch: {} if batch.weights is None else {name: batch.weights[repeat]})
+
+
+def weights_name(repeat: int) -> str:
+    """The array with the weights of one repeat of every model; repeat 0 is the model itself."""
+    return f"weights_{repeat}"

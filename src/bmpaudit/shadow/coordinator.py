@@ -49,7 +49,7 @@ def train_on(
     num_done = int(done.sum())
     with marked(store.folder) as mark, Writer() as writer:
         folder = store.folder if isinstance(store.folder, RemoteFolder) else store.folder.resolve()
-        job = Job(store.graph, store.plan, store.keep_logits, str(folder), mark)
+        job = Job(store.graph, store.plan, store.keep_logits, store.num_weights, str(folder), mark)
         pieces = _pieces(store, done, crew.width)
         for piece, trained in crew.run(train_piece, job, pieces):
             _check_build(store, trained, report)
@@ -76,6 +76,7 @@ def _pieces(store: ShadowStore, done: Flags, width: int) -> deque[Piece]:
     if len(chunks) < wanted:
         size = -(-sum(map(len, chunks)) // wanted)
     numbers = store.graph.num_nodes * len(store.plan.views) * (1 + store.graph.num_classes * store.keep_logits)
+    numbers += store.plan.num_repeats * store.num_weights
     size = min(size, max(1, MOST_BYTES // (4 * numbers)))
     pieces: deque[Piece] = deque()
     for todo in chunks:

@@ -41,6 +41,7 @@ class Job:
         graph: The whole graph.
         plan: What to train.
         keep_logits: Whether to keep what each view gives out.
+        num_weights: How many weights of each model to keep.
         folder: Path or address of the store.
         mark: Name of a file that is in the store for as long as the coordinator is at work; who sees it shares the
             store.
@@ -49,6 +50,7 @@ class Job:
     graph: Graph
     plan: ShadowPlan
     keep_logits: bool
+    num_weights: int
     folder: str
     mark: str
 
@@ -137,7 +139,7 @@ def _train(job: Job, engine: Engine, indices: Ints, most_seconds: float) -> Shad
     parts, start, size, done = [], time.monotonic(), 1, 0
     while done < len(indices):
         some = indices[done : done + size]
-        batch = ShadowBatch.drawn(job.graph, job.plan, some, job.keep_logits, num_threads=1)
+        batch = ShadowBatch.drawn(job.graph, job.plan, some, job.keep_logits, job.num_weights, num_threads=1)
         engine.fill(batch, 1, lambda _: None)
         parts.append(batch)
         done += len(some)

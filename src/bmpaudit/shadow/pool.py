@@ -17,9 +17,9 @@ from bmpaudit.files import folder_lock, naming
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Progress
 from bmpaudit.samplers import draw_memberships
-from bmpaudit.shadow.batch import ShadowBatch
+from bmpaudit.shadow.adding import add_views
 from bmpaudit.shadow.coordinator import train_on
-from bmpaudit.shadow.engines.making import closing, make_engine, threads_for
+from bmpaudit.shadow.engines.making import closing, make_engine, num_weights, threads_for
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.remote_folder import RemoteFolder
 from bmpaudit.shadow.runs import ShadowRuns
@@ -42,6 +42,7 @@ def train_shadows(
     *,
     num_threads: int | None = None,
     keep_logits: bool = False,
+    keep_weights: bool = False,
     executor: Executor | None = None,
     store_at: str | Path | RemoteFolder | None = None,
     progress: Progress = lambda _: None,
@@ -55,11 +56,14 @@ def train_shadows(
 
     Args:
         graph: The whole graph.
-        plan: What to train; a folder made for another plan or graph is refused.
+        plan: What to train; a folder made for another plan or graph is refused. Releases and queries can be added if
+            weights were kept (see `add_views`).
         num_models: J; may be raised later.
         folder: Where to keep them (see `ShadowStore`); its lock is held meanwhile.
         num_threads: Number of threads, with the torch engine of processes; if not given all cores.
         keep_logits: Whether to keep what each view gives out beside the statistics.
+        keep_weights: Whether to keep the weights of the models: releases and queries can then be added without training
+            anything.
         executor: Workers that train the models, on one thread each: any `concurrent.futures.Executor`; this process if
             not given.
         store_at: An address that fsspec knows, such as `s3://bucket/audit`, for the models themselves; the folder if
@@ -79,7 +83,10 @@ def train_shadows(
     plan.check_trusted()
     draw_memberships(graph, plan.sampler, 1, plan.seed, num_threads=1)  # what cannot be sampled leaves no folder behind
     with folder_lock(Path(folder)), naming(Path(folder) / "shadows"):
-        store = ShadowStore(store_at or folder, graph, plan, keep_logits)
+        add_views(store_at or folder, graph, plan, num_threads, progress)
+        store = ShadowStore(
+            store_at or folder, graph, plan, keep_logits, num_weights(graph, plan) if keep_weights else 0
+        )
         store.extend(num_models)
         store.discard_damaged(report, drawing_threads)
         done = store.is_done[:num_models]
@@ -92,7 +99,7 @@ def train_shadows(
             threads = threads_for(engine, num_threads)
             with Writer() as writer, closing(engine):
                 for todo in _pieces(done, threads):
-                    batch = ShadowBatch.drawn(graph, plan, todo, store.keep_logits, num_threads=drawing_threads)
+                    batch = store.new_batch(todo, drawing_threads)
                     try:
                         engine.fill(batch, threads, lambda k, before=num_done: progress(before + k))  # type: ignore[misc]
                     finally:

@@ -13,7 +13,6 @@ from bmpaudit.checks import thread_count
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Engine, Progress
-from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.making import closing, make_engine, threads_for
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.remote_folder import RemoteFolder
@@ -43,6 +42,7 @@ def train_range(
     *,
     num_threads: int | None = None,
     keep_logits: bool = False,
+    keep_weights: bool = False,
     progress: Progress = lambda _: None,
     report: Callable[[str], None] = lambda _: None,
 ) -> Flags:
@@ -61,6 +61,7 @@ def train_range(
         stop: After the last model; what is beyond J is left out.
         num_threads: See `train_shadows`.
         keep_logits: See `train_shadows`.
+        keep_weights: See `train_shadows`.
         progress: Called with the number of models of the range that are done.
         report: Called with a message for damage that was found.
 
@@ -80,6 +81,8 @@ def train_range(
         )
     if store.keep_logits and not any(name.startswith("logits_") for name in store.arrays.names):
         raise InputError(f"{folder} holds shadow models without logits; use a new folder to keep them")
+    if keep_weights and not store.num_weights:
+        raise InputError(f"{folder} holds shadow models without weights; use a new folder to keep them")
     engine: Engine | None = None
     num_done = 0
     with ExitStack() as stack:
@@ -91,7 +94,7 @@ def train_range(
                 if engine is None:
                     engine = make_engine(graph, plan)
                     stack.enter_context(closing(engine))
-                batch = ShadowBatch.drawn(graph, plan, todo, store.keep_logits, num_threads=thread_count(num_threads))
+                batch = store.new_batch(todo, thread_count(num_threads))
                 before = num_done + size - len(todo)
                 engine.fill(batch, threads_for(engine, num_threads), lambda k, before=before: progress(before + k))  # type: ignore[misc]
                 store.write_data(batch, with_others=len(todo) < size)

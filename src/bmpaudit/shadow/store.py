@@ -21,7 +21,7 @@ from bmpaudit.reading.text import parse_json, read_json
 from bmpaudit.samplers import draw_memberships
 from bmpaudit.shadow.array_group import ArrayGroup
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
-from bmpaudit.shadow.columns import array_kinds, columns_of
+from bmpaudit.shadow.columns import array_kinds, columns_of, weights_name
 from bmpaudit.shadow.differences import difference
 from bmpaudit.shadow.digest import model_digests
 from bmpaudit.shadow.plan import ShadowPlan
@@ -50,6 +50,7 @@ class ShadowStore:
         graph: The whole graph.
         plan: The plan; a folder of another plan or graph is refused. Reading runs none of its code.
         keep_logits: Whether new models are stored with what each view gives out.
+        num_weights: How many weights of a model are stored; 0 if none are.
         read_only: Whether to change nothing in the folder, which must hold shadow models then.
         joins: Whether to write to a folder that another process has made ready and may be writing to.
 
@@ -64,6 +65,7 @@ class ShadowStore:
         graph: Graph,
         plan: ShadowPlan,
         keep_logits: bool = False,
+        num_weights: int = 0,
         *,
         read_only: bool = False,
         joins: bool = False,
@@ -80,10 +82,13 @@ class ShadowStore:
         self._check_plan(must_be_there=read_only or joins)
         with reaching(self.folder):
             self.arrays = ArrayGroup(self.folder / "shadows", read_only=read_only)
-        # A folder that keeps logits keeps those of all its models.
+        # A folder that keeps logits or weights keeps those of all its models.
         self.keep_logits = keep_logits or any(name.startswith("logits_") for name in self.arrays.names)
         with reaching(self.folder):
-            self.columns = columns_of(graph, plan, keep_logits=self.keep_logits)
+            self.num_weights = num_weights
+            if weights_name(0) in self.arrays.names:
+                self.num_weights = int(self.arrays[weights_name(0)].shape[1])
+            self.columns = columns_of(graph, plan, keep_logits=self.keep_logits, num_weights=self.num_weights)
             self.arrays.check(array_kinds(self.columns), are_all_there=read_only)
             if not (read_only or joins):
                 self.arrays.create(array_kinds(self.columns))
@@ -106,6 +111,12 @@ class ShadowStore:
         """
         with reaching(self.folder):
             self.arrays.extend(num_models)
+
+    def new_batch(self, indices: Ints, num_threads: int) -> ShadowBatch:
+        """Models to be trained and stored here; `indices` are ascending."""
+        return ShadowBatch.drawn(
+            self.graph, self.plan, indices, self.keep_logits, self.num_weights, num_threads=num_threads
+        )
 
     def write(self, batch: ShadowBatch) -> None:
         """Stores the finished models of a batch whose models lie in one chunk."""
@@ -236,11 +247,7 @@ class ShadowStore:
         elif must_be_there:
             raise DataError(f"{self.folder} has no shadow models")
         else:
-            text = to_json(self.plan.describe(self.graph)) + "\n"
-            if isinstance(path, RemoteFolder):
-                path.write_text(text)
-            else:
-                write_text(path, text)
+            write_description(self.folder, self.graph, self.plan)
 
     def problem(self, chunk: slice, num_threads: int | None) -> str | None:
         """What is wrong with the finished models of one chunk, or None."""
@@ -273,13 +280,29 @@ def check_same_plan(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan)
         InputError: if they are of another plan or graph.
         DataError: if the folder does not say.
     """
+    # Through JSON and back, so that both sides have its types.
+    other = difference(read_description(folder), json.loads(to_json(plan.describe(graph))))
+    if other is not None:
+        raise InputError(f"{folder} holds {other}")
+
+
+def read_description(folder: Path | RemoteFolder) -> dict[str, Any]:
+    """`ShadowPlan.describe` as a folder has it.
+
+    Raises:
+        DataError: if the folder does not say.
+    """
     path, schema = folder / PLAN_FILE, {"type": "object"}
     if isinstance(path, RemoteFolder):
         with damage_in(str(path), "a JSON file"):
-            stored = parse_json(path.read_text(), schema)
+            return dict(parse_json(path.read_text(), schema))
+    return dict(read_json(path, schema))
+
+
+def write_description(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan) -> None:
+    """Writes what the models of a folder are of."""
+    path, text = folder / PLAN_FILE, to_json(plan.describe(graph)) + "\n"
+    if isinstance(path, RemoteFolder):
+        path.write_text(text)
     else:
-        stored = read_json(path, schema)
-    # Through JSON and back, so that both sides have its types.
-    other = difference(stored, json.loads(to_json(plan.describe(graph))))
-    if other is not None:
-        raise InputError(f"{folder} holds {other}")
+        write_text(path, text)

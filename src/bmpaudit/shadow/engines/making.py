@@ -38,6 +38,19 @@ def make_engine(graph: Graph, plan: ShadowPlan) -> Engine:
     return engine(graph, plan)
 
 
+def num_weights(graph: Graph, plan: ShadowPlan) -> int:
+    """How many weights a model of the plan has.
+
+    Raises:
+        InputError: if its engine cannot keep them.
+    """
+    engine = make_engine(graph, plan)
+    with closing(engine):
+        if not hasattr(engine, "num_weights"):
+            raise InputError(f"the engine {plan.engine_name} cannot keep weights")
+        return int(engine.num_weights)
+
+
 def threads_for(engine: Engine, num_threads: int | None) -> int:
     """Number of threads to train on.
 

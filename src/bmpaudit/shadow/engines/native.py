@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,11 @@ class NativeEngine:
         self.plan = plan
         self.shown = shown_graphs(plan, graph)
         self.kernel = make_kernel(graph, plan.model, plan.training)
+
+    @property
+    def num_weights(self) -> int:
+        """Parameters of a model, which can be kept."""
+        return self.kernel.num_parameters
 
     def fill(self, batch: ShadowBatch, num_threads: int, progress: Progress) -> None:
         """See `interfaces.Engine`."""
@@ -98,7 +103,7 @@ class NativeEngine:
     ) -> ShadowBatch:
         """Where the answers of one repeat go; the models' own accuracy is that of the first."""
         shape = (num_questions, len(part.indices))
-        accuracies = {}
+        accuracies: dict[str, Any] = {}
         if not is_first:
             accuracies = {name: nothing(shape[1]) for name in ("train_accuracy", "held_out_accuracy")}
         return replace(
@@ -130,6 +135,7 @@ class NativeEngine:
             view_train_accuracy=batch.view_train_accuracy,
             view_held_out_accuracy=batch.view_held_out_accuracy,
             progress=progress,
+            weights=None if batch.weights is None else batch.weights[repeat],
         )
 
 

@@ -39,6 +39,11 @@ class TorchEngine(ProcessEngine[TorchTrainer]):
         if isinstance(plan.model, NativeModel) and plan.training is not None:
             self._kernel = make_kernel(graph, plan.model, plan.training)
 
+    @property
+    def num_weights(self) -> int:
+        """Numbers in the state of a module, which can be kept."""
+        return self._trainer.num_weights
+
     def _recipe(self) -> TorchRecipe:
         return TorchRecipe(self.plan, self._trainer.num_classes, torch_settings())
 

@@ -17,6 +17,7 @@ from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.last_layer import noisy_last_layer
+from bmpaudit.shadow.engines.module_weights import flat_weights, load_weights
 from bmpaudit.shadow.engines.quiet_lightning import quiet_lightning
 from bmpaudit.shadow.engines.scoring import Question, distinct_questions, score_model, share, shown_graphs
 from bmpaudit.shadow.engines.seeded import seeded_generators
@@ -86,16 +87,29 @@ class TorchTrainer:
         devices = [self.device] if self.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices), quiet_lightning():
             for repeat in range(self.plan.num_repeats):
-                module = self._trained(
-                    member, repeat_index(index, repeat), None if initial is None else initial[repeat]
-                )
+                kept = None if batch.weights is None else batch.weights[repeat, 0]
+                module: nn.Module | None
+                if kept is not None and np.isfinite(kept[:1]).all():
+                    module = self._new_module(None).eval()
+                    load_weights(module, kept)
+                else:
+                    start = None if initial is None else initial[repeat]
+                    module = self._trained(member, repeat_index(index, repeat), start)
                 if module is None or not all(bool(torch.isfinite(each).all()) for each in module.parameters()):
                     batch.fail(0)
                     return
+                if kept is not None:
+                    kept[:] = flat_weights(module)
                 if repeat == 0:
                     self._keep_accuracy(module, batch)
                 answers |= self._answers(module, index, repeat)
             score_model(self.plan, self.labels, batch, 0, answers, {})
+
+    @property
+    def num_weights(self) -> int:
+        """Numbers in the state of a module."""
+        with torch.random.fork_rng(devices=[]):
+            return len(flat_weights(self._new_module(None)))
 
     def _trained(self, member: Flags, stream_index: int, initial: Floats32 | None) -> nn.Module | None:
         """A trained module; None if the sample is too small to train on."""
