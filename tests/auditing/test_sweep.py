@@ -171,3 +171,12 @@ def test_front_against_its_definition() -> None:
             for i in range(12)
         ]
         assert pareto_front(gains, costs).tolist() == [not each for each in beaten]
+
+
+def test_a_release_is_added_to_kept_models(tmp_path: Path) -> None:
+    plan = tiny_plan(keep_weights=True, model=MLP(hidden=4))
+    first = run(tmp_path, plan=plan, grid={"training.epochs": [5]})
+    both = run(tmp_path, plan=plan.replace(releases=("clean", "label-only")), grid={"training.epochs": [5]})
+    assert [point.folder for point in both.points] == 2 * [first.points[0].folder]
+    fresh = run(None, plan=plan.replace(releases=("clean", "label-only")), grid={"training.epochs": [5]})
+    assert [point.auc for point in both.points] == [point.auc for point in fresh.points]

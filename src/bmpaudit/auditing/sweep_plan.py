@@ -44,10 +44,14 @@ class SweptAudit:
 
     @property
     def folder(self) -> str:
-        """Name of its folder: its label, and a hash of everything but the number of models, which can be raised."""
+        """Name of its folder: its label, and a hash of everything but what can be added to an audit.
+
+        Models can always be added, releases if weights are kept.
+        """
         words = re.sub(r"[^a-z0-9.]+", "-", self.label.lower())[:SLUG_LENGTH].strip("-.")
-        digest = plan_hash(self.plan.without_gate.replace(shadows=AuditPlan.model_fields["shadows"].default))
-        return f"{words}-{digest[:HASH_DIGITS]}"
+        addable = ("shadows", "releases") if self.plan.keep_weights else ("shadows",)
+        apart = self.plan.without_gate.replace(**{name: AuditPlan.model_fields[name].default for name in addable})
+        return f"{words}-{plan_hash(apart)[:HASH_DIGITS]}"
 
 
 def read_sweep(path: str | Path, *, trust_code: bool = False) -> tuple[str, list[SweptAudit]]:
