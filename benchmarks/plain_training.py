@@ -63,7 +63,7 @@ def early_stopping(model: nn.Module, sample: Data) -> None:
 
 
 class MiniBatches:
-    """Mini-batches that are at hand: sampling, which `NeighborLoader` does in C++ of its own, costs this side nothing."""
+    """Mini-batches that are at hand: sampling, which `NeighborLoader` does in C++, costs this side nothing."""
 
     def __init__(self) -> None:
         self._batches: list[tuple[torch.Tensor, torch.Tensor, int]] = []

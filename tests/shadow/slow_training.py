@@ -78,7 +78,7 @@ def slowly_trained(
     y = torch.from_numpy(graph.labels[members]).long()
     module = torch_module(graph, model, parameters).double()
     kinds = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
-    optimizer = kinds[training.optimizer](  # type: ignore[operator]
+    optimizer = kinds[training.optimizer](
         module.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay
     )
     split, edge_words, batch_words = (
