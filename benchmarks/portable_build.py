@@ -56,9 +56,11 @@ def training(architecture: str, heads: int) -> Callable[[], object]:
     views = [(0, 0.0), (0, 0.25), (1, 0.0), (1, 0.25)]
     statistics = np.zeros((4, 2, NUM_NODES), dtype=np.float32)
     state, accuracy = np.zeros(2, dtype=np.uint8), np.zeros((2, 2), dtype=np.float32)
+    of_views = np.zeros((2, 4, 2), dtype=np.float32)
     numbers = np.arange(2, dtype=np.int64)
     return lambda: engine.run(
-        member, numbers, 1, [graph, no_edges], views, 1, statistics, None, state, accuracy[0], accuracy[1], None
+        *(member, numbers, 1, [graph, no_edges], views, 1),
+        *(statistics, None, state, *accuracy, *of_views, None),
     )
 
 

@@ -76,7 +76,7 @@ class ResponseEngine:
             batch.statistics[:, row] = said + 0.01 * rng.standard_normal(self.num_nodes)
         batch.train_accuracy[:] = batch.held_out_accuracy[:] = 0.5
         batch.state[:] = ModelState.TRAINED
-        for row in np.flatnonzero(~batch.memberships.any(axis=1)):  # one of 4,096 samples
+        for row in np.flatnonzero(~batch.memberships.any(axis=1)).tolist():  # one of 4,096 samples
             batch.fail(row)
         progress(len(batch.indices))
 

@@ -90,9 +90,10 @@ def test_workers_that_do_not_share_the_store_send_models_back(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here they look for the folder in a place where there is none."""
-    monkeypatch.setattr(
-        coordinator, "Job", lambda graph, plan, keep, folder, mark: Job(graph, plan, keep, f"{folder}-elsewhere", mark)
-    )
+    def elsewhere(graph: Graph, plan: ShadowPlan, keep: bool, num_weights: int, folder: str, mark: str) -> Job:
+        return Job(graph, plan, keep, num_weights, f"{folder}-elsewhere", mark)
+
+    monkeypatch.setattr(coordinator, "Job", elsewhere)
     with dask_executor("local:1") as executor:
         train_shadows(GRAPH, PLAN, NUM_MODELS, tmp_path, executor=executor)
     assert stored(tmp_path) == stored(whole)

@@ -139,7 +139,7 @@ def test_a_chunk_that_is_finished_twice_has_the_same_bytes(whole: Path, tmp_path
     """As by a worker that was given up for lost, and comes late."""
     train_shadows(GRAPH, plan(), NUM_MODELS, tmp_path, num_threads=1)
     (tmp_path / "mark").touch()
-    job = Job(GRAPH, plan(), False, str(tmp_path), "mark")
+    job = Job(GRAPH, plan(), False, 0, str(tmp_path), "mark")
     assert train_piece(job, Piece(np.arange(32, 64), completes_chunk=True)).batch is None
     (tmp_path / "mark").unlink()
     assert stored(tmp_path) == stored(whole)

@@ -96,8 +96,10 @@ class Audit:
     @property
     def graph_name(self) -> str:
         """The graph's source without the path to it."""
-        name = Path(self.source).name
-        return name.removesuffix(".npz") or ("graph" if self.graph.num_edges else "table")
+        name = Path(self.source).name.removesuffix(".npz")
+        if name not in ("", "graph"):  # the second is what a folder calls data that came as an object
+            return name
+        return "graph" if self.graph.num_edges else "table"
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -152,8 +152,8 @@ def _draw_guarantee(axes: Axes, guarantee: ApproximateMP) -> None:
     alpha, beta = np.vstack([guarantee.corners, guarantee.corners[:1]]).T
     delta = rf", $\delta = {_power_of_ten(guarantee.delta)}$" if guarantee.delta > 0 else ""
     label = rf"guaranteed: MP $\varepsilon = {_number(guarantee.epsilon)}${delta}"
-    style = {"linestyle": (0, (1, 1.2)), "linewidth": 1.4, "zorder": 2.8, "clip_on": False}
-    axes.plot(alpha, beta, color=GREEN, label=label, **style)
+    dots = (0, (1, 1.2))
+    axes.plot(alpha, beta, color=GREEN, label=label, linestyle=dots, linewidth=1.4, zorder=2.8, clip_on=False)
 
 
 def _power_of_ten(value: float) -> str:
