@@ -160,8 +160,6 @@ class _TemporaryFile:
         with path.open("xb") as file, os.fdopen(os.dup(self.number), "rb") as content:
             content.seek(0)
             shutil.copyfileobj(content, file, 2**24)
-            file.flush()
-            os.fsync(file.fileno())
         os.close(self.number)
         self.path, self._number = path, os.open(path, os.O_RDWR)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bmpaudit import datasets
+from bmpaudit import datasets, tables
 from bmpaudit.attack import Evidence, Gaussian
 from bmpaudit.auditing.infer_attack import attack_released, calibrate
 from bmpaudit.auditing.infer_check import BehaviourCheck, behaviour, compare_with_shadows
@@ -149,3 +149,15 @@ def test_too_few_models_tell_nothing() -> None:
     constant = compare_with_shadows({"a": np.ones(30)}, {"a": 1.0})
     assert (constant.p_value, constant.is_like_shadows) == (1.0, True)
     assert not compare_with_shadows({"a": np.ones(30)}, {"a": 1.5}).is_like_shadows
+
+
+def test_blocks_of_nodes_give_what_all_nodes_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    statistics = np.random.default_rng(3).normal(size=(12, 300)).astype(np.float32)
+    statistics[:, 40:60] = 1.5  # margins that do not vary
+    whole = behaviour({"full": statistics[:-1]}, {"full": statistics[-1]})
+    monkeypatch.setattr(tables, "MAX_BLOCK", 12 * 32)
+    blocks = behaviour({"full": statistics[:-1]}, {"full": statistics[-1]})
+    assert len(list(tables.node_blocks(300, 12))) == 10
+    for one, other in zip(whole.check.standings, blocks.check.standings, strict=True):
+        assert one.value == pytest.approx(other.value, rel=1e-13)
+        assert (one.low, one.high) == pytest.approx((other.low, other.high), rel=1e-13)

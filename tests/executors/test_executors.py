@@ -17,7 +17,7 @@ import pytest
 from cluster_fixture import GRAPH, NUM_MODELS, plan, small_graph, stored
 
 from bmpaudit import InputError, build
-from bmpaudit.executors import Crew, crew_of, worker
+from bmpaudit.executors import Crew, crew_of, pickling, worker
 from bmpaudit.shadow import GCN, ShadowStore, TorchModel, train_shadows
 from bmpaudit.shadow import piece as piece_module
 from bmpaudit.shadow.piece import Job, Piece, train_piece
@@ -49,8 +49,8 @@ class Elsewhere(Executor):
         here, worker._values = worker._values, _elsewhere
         try:
             called, given, named = pickle.loads(message)
-            source = given[2]
-            given = (*given[:2], "/nowhere" if isinstance(source, str) else source, *given[3:])
+            content, parts = given[2]
+            given = (*given[:2], ("/nowhere" if isinstance(content, str) else content, parts), *given[3:])
             future.set_result(pickle.loads(pickle.dumps(called(*given, **named))))
         except Exception as failure:
             future.set_exception(failure)
@@ -87,6 +87,55 @@ def test_what_all_tasks_share_is_sent_once(monkeypatch: pytest.MonkeyPatch, tmp_
     size = len(pickle.dumps(graph))
     assert sum(length > size for length in executor.sent) == 1
     assert len(executor.sent) > 8  # tasks, those that came back, and the one with the graph
+
+
+def contents(value: dict[str, Any], _: int) -> dict[str, Any]:
+    return {name: (part.tobytes(), part.strides, part.flags.writeable) for name, part in value.items()}
+
+
+def test_large_arrays_come_as_they_were_and_are_sent_once(processes: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = np.random.default_rng(0).random((500, 700))
+    value = {
+        "whole": large,
+        "rows": large[100:400],
+        "columns": large[:, ::2],
+        "backwards": large[::-1],
+        "by columns": np.asfortranarray(large),
+        "as bits": (large < 0.5).view(np.uint8),
+        "broadcast": np.broadcast_to(large[:1], (500, 700)),
+        "small": large[0],
+        "few of many": large[:100, :300],
+    }
+    shared: list[int] = []
+    share = Crew.share_part
+
+    def noticed(crew: Crew, array: Any) -> Any:
+        shared.append(array.nbytes)
+        return share(crew, array)
+
+    monkeypatch.setattr(Crew, "share_part", noticed)
+    monkeypatch.setattr(pickling, "SMALLEST_PART", 100_000)
+    for _ in range(2):
+        for _, answer in crew_of(processes).run(contents, value, deque(range(4))):
+            for name, part in value.items():
+                content, strides, _ = answer[name]
+                assert content == part.tobytes(), name
+                assert name in ("few of many", "broadcast") or strides == part.strides, name
+            assert not answer["whole"][2]  # the next value has it too
+    assert shared == [large.nbytes, large.nbytes, large.size]  # in two orders of memory, and as bits
+    files = [file.name for file in crew_of(processes).parts.values()]
+    assert len(files) == 3
+    del large, part, value
+    assert not any(Path(file).exists() for file in files)
+    assert not crew_of(processes).parts
+
+
+def test_an_array_that_was_changed_is_sent_anew(processes: Executor) -> None:
+    value = {"large": np.zeros(200_000)}
+    for number in range(3):
+        value["large"][7] = number
+        answers = list(crew_of(processes).run(contents, value, deque(range(2))))
+        assert [answer["large"][0] for _, answer in answers] == [value["large"].tobytes()] * 2
 
 
 def test_workers_that_share_the_store_write_whole_chunks(

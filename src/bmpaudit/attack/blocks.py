@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
+SMALLEST_SENT = 0.25
+"""Part of a block beyond the first that is worth sending to workers."""
+
 
 class BlockScores(NamedTuple):
     """What some of the models score about the nodes of a block."""
@@ -92,7 +95,8 @@ def map_blocks(
     """Does every block: here one after the other, or on workers of one thread each. The answers are the same.
 
     With an executor, the first block is done here all the same. What an attack works out about the whole graph, such as
-    the means over neighbours, is then there to be sent to the workers; and what fits into one block stays here.
+    the means over neighbours, is then there to be sent to the workers; and what fits into one block, or hardly more,
+    stays here.
 
     Args:
         job: What to do.
@@ -104,7 +108,8 @@ def map_blocks(
         A block and its answer, in the order of the nodes.
     """
     blocks = list(job.blocks())
-    num_here = len(blocks) if executor is None else 1
+    left = blocks[-1].stop - blocks[0].stop
+    num_here = 1 if executor is not None and left > SMALLEST_SENT * blocks[0].stop else len(blocks)
     for block in blocks[:num_here]:
         yield block, job.run(block, num_threads, lambda done, before=block.start: progress(before + done))  # type: ignore[misc]
         progress(block.stop)

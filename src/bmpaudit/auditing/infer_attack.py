@@ -18,6 +18,9 @@ from bmpaudit.proof.scoring import Source, sources_of
 
 RULES = {"strong": Strong()}
 
+MOST_SCORES = 20_000_000
+"""Challenges of shadow models that the calibration looks at; beyond that, nodes are thinned evenly."""
+
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
@@ -25,7 +28,7 @@ class Calibration:
 
     Attributes:
         source: The attack, and the queries that it sees.
-        node: Ids of the K nodes that can be attacked, shape (K,).
+        node: Ids of the K nodes that can be attacked, shape (K,); evenly spaced ones of a large graph.
         log_odds: Posterior log-odds about each model, shape (J, K).
         memberships: The truth, shape (J, K).
         recalibration: The map that was learnt from them.
@@ -46,7 +49,13 @@ class Calibration:
 
 def _calibration(source: Source, models: Evidence, prior_prob: Floats, num_threads: int | None) -> Calibration:
     scores = challenge(
-        source.attack, source.seen(models), prior_prob, RULES, with_scores=True, num_threads=num_threads
+        source.attack,
+        source.seen(models),
+        prior_prob,
+        RULES,
+        with_scores=True,
+        most_scores=MOST_SCORES,
+        num_threads=num_threads,
     ).scores
     if scores is None:
         raise InputError(f"attack {source.name}: no node can be attacked with {models.num_models} models")

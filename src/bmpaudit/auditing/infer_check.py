@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bmpaudit.arrays import Flags, Floats, Floats32
-from bmpaudit.tables import FloatTable
+from bmpaudit.tables import FloatTable, node_blocks
 
 LEVEL = 0.01
 """Share of the models trained as the plan says that may fail the check."""
@@ -178,8 +178,7 @@ def behaviour(shadows: Mapping[str, FloatTable], released: Mapping[str, Floats32
     num_models = len(next(iter(shadows.values())))
     is_little = np.zeros(num_models + 1, dtype=np.bool_)
     for query, statistics in shadows.items():
-        everyone = np.concatenate([np.asarray(statistics), released[query][None]]).astype(np.float64)
-        summary = _quantities(everyone)
+        summary = _quantities(statistics, released[query])
         is_little |= summary[POSITIVE] < np.median(summary[POSITIVE]) / 2
         quantities |= {f"{name} (query {query})": values for name, values in summary.items()}
     check = compare_with_shadows(
@@ -190,26 +189,62 @@ def behaviour(shadows: Mapping[str, FloatTable], released: Mapping[str, Floats32
     return Behaviour(check, is_little)
 
 
-def _quantities(statistics: Floats) -> dict[str, Floats]:
-    """Summaries of each model, shape (J + 1,), which treat all models alike."""
-    mean = statistics.mean(axis=1)
+class _Part(NamedTuple):
+    """Some nodes: their number, and of each model the mean, variance and share of positive margins about them.
+
+    Attributes:
+        num_varying: Number of nodes whose margin varies, whichever model is left out.
+        deviation: Sum over these of squared deviations, shape (J + 1,).
+    """
+
+    num_nodes: int
+    mean: Floats
+    variance: Floats
+    positive: Floats
+    num_varying: int
+    deviation: Floats
+
+
+def _quantities(shadows: FloatTable, released: Floats32) -> dict[str, Floats]:
+    """Summaries of each model, the released one last, shape (J + 1,), which treat all models alike."""
+    num_models, num_nodes = shadows.shape
+    parts = []
+    for block in node_blocks(num_nodes, num_models + 1):
+        margins = np.concatenate([shadows[:, block], released[None, block]]).astype(np.float64)
+        num_varying, deviation = _squared_deviation(margins)
+        parts.append(
+            _Part(
+                margins.shape[1],
+                margins.mean(axis=1),
+                margins.var(axis=1),
+                (margins > 0).mean(axis=1),
+                num_varying,
+                deviation,
+            )
+        )
+    weights = [part.num_nodes / num_nodes for part in parts]
+
+    def weighted(values: Iterable[Floats]) -> Floats:
+        return np.sum([weight * each for weight, each in zip(weights, values, strict=True)], axis=0)
+
+    mean = weighted(part.mean for part in parts)
+    variance = weighted(part.variance + (part.mean - mean) ** 2 for part in parts)
     return {
         "mean margin": mean,
-        "spread of margins": statistics.std(axis=1),
-        POSITIVE: (statistics > 0).mean(axis=1),
-        "squared deviation from the others": _squared_deviation(statistics),
+        "spread of margins": np.sqrt(variance),
+        POSITIVE: weighted(part.positive for part in parts),
+        "squared deviation from the others": np.sum([part.deviation for part in parts], axis=0)
+        / max(sum(part.num_varying for part in parts), 1),
     }
 
 
-def _squared_deviation(statistics: Floats) -> Floats:
-    """Mean over nodes of ((z - mean)/sd)², with mean and standard deviation of all other models."""
+def _squared_deviation(statistics: Floats) -> tuple[int, Floats]:
+    """Sum over nodes of ((z - mean)/sd)², with mean and standard deviation of all other models, and of how many."""
     num_others = len(statistics) - 1
     centred = statistics - statistics.mean(axis=0)  # so that sums of squares lose no digits
     squares = (centred**2).sum(axis=0)
     mean = -centred / num_others
     variance = (squares - centred**2) / num_others - mean**2
     varies: Flags = (variance > 0).all(axis=0)
-    if not varies.any():
-        return np.zeros(len(statistics))
-    result: Floats = ((centred - mean)[:, varies] ** 2 / variance[:, varies]).mean(axis=1)
-    return result
+    total: Floats = ((centred - mean)[:, varies] ** 2 / variance[:, varies]).sum(axis=1)
+    return int(varies.sum()), total

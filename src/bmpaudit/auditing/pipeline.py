@@ -12,8 +12,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
 from bmpaudit import datasets
 from bmpaudit.arrays import Flags
 from bmpaudit.auditing.attack_step import Attacks, attack_files, read_attacks, run_attacks, run_permutation_test
@@ -24,6 +22,7 @@ from bmpaudit.auditing.plan_file import format_plan, read_plan
 from bmpaudit.auditing.proof_step import Findings, proof_files, read_proofs, run_proofs
 from bmpaudit.auditing.report_step import num_parts, report_files
 from bmpaudit.auditing.runtime import Runtime
+from bmpaudit.auditing.samples_file import write_samples
 from bmpaudit.auditing.stamps import attack_hash, code_hashes, models_hash, plan_hash, proof_hash
 from bmpaudit.auditing.stored import OWN_GRAPH, audit_files, priors_files, read_audit, read_priors, read_runs
 from bmpaudit.auditing.subject import Subject
@@ -35,7 +34,7 @@ from bmpaudit.files import shared_folder_lock
 from bmpaudit.registry import UntrustedPart, title, untrusted
 from bmpaudit.report.drawing import Drawing
 from bmpaudit.report.picture_formats import DEFAULT_PICTURES, picture_formats
-from bmpaudit.samplers import Priors, check_memberships, draw_memberships, prior_probabilities
+from bmpaudit.samplers import Priors, check_memberships, prior_probabilities
 from bmpaudit.shadow import ShadowRuns, ShadowStore, train_shadows
 from bmpaudit.shadow.adding import check_plan
 from bmpaudit.shadow.engines.making import num_weights
@@ -184,10 +183,14 @@ class Pipeline:
             raise InputError("samples are written for training elsewhere: a folder is needed")
         stamp = self._stamp(plan_hash(plan, only=("sampler", "seed", "shadows")))
         if not workspace.is_current("samples", stamp):
-            memberships = draw_memberships(
-                self.graph, plan.sampler, plan.shadows, plan.seed, num_threads=self.runtime.num_threads
+            write = partial(
+                write_samples,
+                graph=self.graph,
+                sampler=plan.sampler,
+                num_samples=plan.shadows,
+                seed=plan.seed,
+                num_threads=self.runtime.num_threads,
             )
-            write = partial(np.savez_compressed, memberships=memberships)
             workspace.publish("samples", stamp, {"memberships.npz": write})
         return self.priors
 

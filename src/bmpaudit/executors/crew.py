@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import uuid
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
@@ -12,13 +13,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy.typing as npt
+
 from bmpaudit.errors import InputError, one_line
 from bmpaudit.executors import worker
-from bmpaudit.executors.pickling import dumps
+from bmpaudit.executors.pickling import Packed, dumps, pack
 
 Task = TypeVar("Task")
 
 SECONDS_BETWEEN_CHECKS = 1.0
+_parts_of: weakref.WeakKeyDictionary[Executor, dict[str, Any]] = weakref.WeakKeyDictionary()
+"""By digest, where the workers of an executor find parts of values; each for as long as its array lives here."""
+
 KEPT = "what is finished is kept, and the next run goes on from there"
 
 
@@ -26,7 +32,9 @@ class Crew:
     """The workers of any executor.
 
     The value that all tasks share is written to a temporary file, which each worker process reads once; to a worker on
-    another machine, which cannot read it, it is sent with a task. Threads of this process use the value itself.
+    another machine, which cannot read it, it is sent with a task. Threads of this process use the value itself. Large
+    arrays have files of their own, which stay until the array is gone: what one value after another holds is written,
+    and read by each worker, once.
 
     Args:
         executor: Any executor; it is not shut down.
@@ -34,6 +42,7 @@ class Crew:
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
+        self.parts = _parts_of.setdefault(executor, {})
 
     @property
     def width(self) -> int:
@@ -43,16 +52,27 @@ class Crew:
     @contextmanager
     def shared(self, value: Any) -> Iterator[tuple[str, Any]]:
         """The key of a value and where workers find it, for as long as the block lasts."""
-        key = uuid.uuid4().hex
-        handle, name = tempfile.mkstemp(prefix="bmpaudit-", suffix=".pickle")
-        os.close(handle)
+        key, packed = uuid.uuid4().hex, pack(value)
+        content, parts = _File(packed.content), self.shared_parts(packed)
+        worker.keep(key, value)
         try:
-            Path(name).write_bytes(dumps(value))
-            worker.keep(key, value)
-            yield key, name
+            yield key, (content.name, {digest: file.name for digest, file in parts.items()})
         finally:
             worker.forget(key)
-            Path(name).unlink(missing_ok=True)
+
+    def shared_parts(self, packed: Packed) -> dict[str, Any]:
+        """Where workers find the parts of a value; only those that they have not yet are sent."""
+        shared = {}
+        for digest, array in packed.parts.items():
+            if digest not in self.parts:
+                self.parts[digest] = self.share_part(array)
+                weakref.finalize(array, self.parts.pop, digest, None)
+            shared[digest] = self.parts[digest]
+        return shared
+
+    def share_part(self, array: npt.NDArray[Any]) -> Any:
+        """Puts an array where workers find it, until what is returned is gone."""
+        return _File(array.reshape(-1, order="A").data)
 
     def submit(self, function: Callable[..., Any], key: str, source: Any, arguments: tuple[Any, ...]) -> Future[Any]:
         """Sends out one task."""
@@ -127,7 +147,7 @@ class Crew:
                         # Tasks wait while a worker that cannot read the file gets the value; it is idle, so it is the
                         # one that the executor picks. If not, the next task that it returns has it sent again.
                         tasks.appendleft(pending.pop(future))
-                        loading = loading or self._send(worker.loaded, key, dumps(value))
+                        loading = loading or self._send(worker.loaded, key, (dumps(value), {}))
                     else:
                         yield pending.pop(future), answer
                 if has_lost:
@@ -153,6 +173,21 @@ class Crew:
             if not self.is_loss(failure):
                 raise ChildProcessError(f"a worker has failed: {one_line(failure)}") from failure
             raise self.lost(failure) or _LostError from None
+
+
+class _File:
+    """A temporary file that goes with this object."""
+
+    def __init__(self, content: bytes | memoryview) -> None:
+        handle, self.name = tempfile.mkstemp(prefix="bmpaudit-", suffix=".pickle")
+        weakref.finalize(self, _remove, Path(self.name), os.getpid())
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+
+
+def _remove(path: Path, owner: int) -> None:
+    if os.getpid() == owner:  # and not in a fork of it
+        path.unlink(missing_ok=True)
 
 
 class _LostError(Exception):

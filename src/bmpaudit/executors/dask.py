@@ -12,10 +12,12 @@ from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
 from typing import Any
 
+import numpy.typing as npt
+
 from bmpaudit.errors import InputError, one_line
 from bmpaudit.executors import worker
 from bmpaudit.executors.crew import KEPT, SECONDS_BETWEEN_CHECKS, Crew
-from bmpaudit.executors.pickling import dumps
+from bmpaudit.executors.pickling import pack
 
 LOCAL = "local:"
 CONNECT_SECONDS = 15.0
@@ -33,7 +35,8 @@ MOST_LOSSES = 8
 class DaskCrew(Crew):
     """The workers behind `Client.get_executor()`.
 
-    The shared value is scattered to the workers that are there; later ones get it from them. Tasks of a worker that is
+    The shared value is scattered to the workers that are there, its large arrays once for all values that hold them;
+    later workers get both from them. Tasks of a worker that is
     killed are run by others, and if the value is lost with it, it is scattered anew.
     """
 
@@ -58,9 +61,16 @@ class DaskCrew(Crew):
         while not self._ask(self._client.nthreads):
             self.check()
             time.sleep(SECONDS_BETWEEN_CHECKS / 4)
-        # As bytes: arrays that Dask itself unpacks need not be aligned in memory.
-        content = dumps(value)
-        yield uuid.uuid4().hex, self._ask(lambda: self._client.scatter(content, broadcast=True, hash=False))
+        packed = pack(value)
+        yield uuid.uuid4().hex, (self._scattered(packed.content), self.shared_parts(packed))
+
+    def share_part(self, array: npt.NDArray[Any]) -> Any:
+        """Scatters an array."""
+        return self._scattered(array.tobytes(order="A"))
+
+    def _scattered(self, content: bytes) -> Any:
+        """As bytes: arrays that Dask itself unpacks need not be aligned in memory."""
+        return self._ask(lambda: self._client.scatter(content, broadcast=True, hash=False))
 
     def submit(self, function: Callable[..., Any], key: str, source: Any, arguments: tuple[Any, ...]) -> Future[Any]:
         """Sends out one task, which depends on the scattered value."""
@@ -70,6 +80,7 @@ class DaskCrew(Crew):
         """See `Crew.lost`: a task is cancelled if the scheduler is gone, or every worker that held the value."""
         self.check()
         if isinstance(failure, CancelledError):
+            self.parts.clear()
             self._num_losses += 1
             if self._num_losses <= MOST_LOSSES:
                 return None

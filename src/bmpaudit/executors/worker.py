@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import pickle
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from bmpaudit.executors.pickling import unpack
 
 MOST_KEPT = 2
 """Values that a worker keeps; older ones are of work that is over."""
 
 _values: dict[str, Any] = {}
+_parts: WeakValueDictionary[str, npt.NDArray[np.uint8]] = WeakValueDictionary()  # of the values that are kept
 _lock = threading.Lock()
 
 
@@ -43,13 +49,18 @@ def loaded(_: Any) -> None:
     """What a worker is asked to do only so that it has the value."""
 
 
-def call(function: Callable[..., Any], key: str, source: Any, arguments: tuple[Any, ...]) -> Any:
+def call(
+    function: Callable[..., Any],
+    key: str,
+    source: tuple[str | bytes, dict[str, str | bytes]],
+    arguments: tuple[Any, ...],
+) -> Any:
     """Calls `function` with the shared value and the arguments.
 
     Args:
         function: What to call.
         key: Of the shared value.
-        source: The value's pickle, or the path of a file with it.
+        source: The value as `pack` has packed it, and its parts by digest; each as bytes, or the path of a file.
         arguments: All but the first.
 
     Returns:
@@ -57,14 +68,23 @@ def call(function: Callable[..., Any], key: str, source: Any, arguments: tuple[A
     """
     with _lock:
         if key not in _values:
-            if isinstance(source, bytes):
-                content = source
-            else:
-                try:
-                    content = Path(source).read_bytes()
-                except OSError:
-                    return Missing()
-            # From the process that has submitted the task, as the task itself.
-            _keep(key, pickle.loads(content))  # noqa: S301
+            try:
+                _keep(key, _unpacked(*source))
+            except OSError:
+                return Missing()
         value = _values[key]
     return function(value, *arguments)
+
+
+def _unpacked(content: str | bytes, parts: dict[str, str | bytes]) -> Any:
+    def part(digest: str) -> npt.NDArray[np.uint8]:
+        found = _parts.get(digest)
+        if found is None:
+            place = parts[digest]
+            # Copied: in what has come by a network, numbers need not be aligned.
+            found = np.fromfile(place, np.uint8) if isinstance(place, str) else np.frombuffer(place, np.uint8).copy()
+            found.flags.writeable = False  # other values have it too
+            _parts[digest] = found
+        return found
+
+    return unpack(content if isinstance(content, bytes) else Path(content).read_bytes(), part)

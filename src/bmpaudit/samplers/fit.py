@@ -144,7 +144,7 @@ def _as_flags(memberships: npt.ArrayLike, graph: Graph) -> Flags:
         raise InputError(f"memberships must have shape (num_samples, {graph.num_nodes}), got {rows.shape}")
     if rows.dtype != np.bool_ and not np.isin(rows, (0, 1)).all():
         raise InputError("memberships must be True or False, or 1 or 0")
-    return rows.astype(np.bool_)
+    return rows.astype(np.bool_, copy=False)
 
 
 def _sizes(rows: Flags, references: Flags, name: str) -> FitTest:
