@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from cluster_fixture import GRAPH, dask_processes, kill, meanwhile, plan, stored, wait_until
 
-from bmpaudit import InputError
+from bmpaudit import Graph, InputError
 from bmpaudit.executors.dask import dask_executor
-from bmpaudit.shadow import ShadowStore, coordinator, train_shadows
+from bmpaudit.shadow import ShadowPlan, ShadowStore, coordinator, train_shadows
 from bmpaudit.shadow.piece import Job
 
 NUM_MODELS = 640
@@ -90,6 +90,7 @@ def test_workers_that_do_not_share_the_store_send_models_back(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here they look for the folder in a place where there is none."""
+
     def elsewhere(graph: Graph, plan: ShadowPlan, keep: bool, num_weights: int, folder: str, mark: str) -> Job:
         return Job(graph, plan, keep, num_weights, f"{folder}-elsewhere", mark)
 
