@@ -284,11 +284,22 @@ def label(kind: str, part: Any) -> str:
 def title(part: Any) -> str:
     """What to call a part in a title: what it says of itself, else the name of its class or function."""
     if isinstance(part, UntrustedPart):
-        return part.target.rpartition(":")[2]
+        return title_of_table(table_of(part.kind, part))
     if inspect.isroutine(part) or isinstance(part, type):
         return str(part.__qualname__)
     speaks_for_itself = any("__str__" in vars(cls) for cls in type(part).__mro__[:-1])
     return str(part) if speaks_for_itself else type(part).__qualname__
+
+
+def title_of_table(table: Mapping[str, Any]) -> str:
+    """What to call a part by its name and settings: a pipeline of scikit-learn by its steps, others by their name.
+
+    >>> title_of_table({"name": "sklearn.pipeline:Pipeline", "steps": [["a", {"name": "m:A"}], ["b", {"name": "m:B"}]]})
+    'A + B'
+    """
+    steps = [step[-1] for step in table.get("steps", ()) if isinstance(step, list) and isinstance(step[-1], Mapping)]
+    names = [str(each.get("name", "")) for each in steps] or [str(table["name"])]
+    return " + ".join(name.rpartition(":")[2] for name in names)
 
 
 def field_help(part: type) -> dict[str, str]:

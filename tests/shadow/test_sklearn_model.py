@@ -56,6 +56,7 @@ def test_names_are_public_and_only_settings_that_matter_are_kept() -> None:
     assert model != as_model(RandomForestClassifier(8))
     assert model == as_model(RandomForestClassifier(np.int64(7)))
     assert str(model) == "RandomForestClassifier"
+    assert str(as_model(PIPELINE)) == "StandardScaler + LogisticRegression"
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,9 @@ class Audit:
     @property
     def graph_name(self) -> str:
         """The graph's source without the path to it."""
-        name = Path(self.source).name.removesuffix(".npz")
+        name = Path(self.source).name
+        for suffix in (".npz", ".csv", ".parquet"):
+            name = name.removesuffix(suffix)
         if name not in ("", "graph"):  # the second is what a folder calls data that came as an object
             return name
         return "graph" if self.graph.num_edges else "table"

@@ -197,7 +197,7 @@ def _trend(values: Floats, x: Floats, num_bins: int, log_axis: bool, width: Widt
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.xaxis.set_minor_locator(NullLocator())
         shift = np.log1p(np.array([x.min(), x.max()]))
-        margin = 0.04 * np.ptp(shift)
+        margin = 0.04 * np.ptp(shift) or 0.05  # some room also where all are the same
         ends = np.expm1([shift[0] - margin, shift[1] + margin])
         axes.set_xlim(*(ends if x.min() <= 0 else (x.min() * 0.9, ends[1])))
     else:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bmpaudit import registry
 from bmpaudit.errors import InputError
 from bmpaudit.shadow.models.estimator_table import (
     RANDOM_STATE,
@@ -46,12 +47,12 @@ class SklearnModel:
             )
         if not hasattr(self.estimator, "predict_proba"):
             hint = "SVC(probability=True)" if type(self.estimator).__name__ == "SVC" else "CalibratedClassifierCV"
-            raise InputError(f"model {self} must have a method predict_proba; scikit-learn's {hint} adds one")
+            name = type(self.estimator).__name__
+            raise InputError(f"model {name} must have a method predict_proba; scikit-learn's {hint} adds one")
         self.registry_table()  # what a plan cannot hold is refused now
 
     def __str__(self) -> str:
-        named = type(self.estimator) if self.factory is None else self.factory
-        return function_name(named).rpartition(":")[2].rpartition(".")[2]
+        return registry.title_of_table(self.registry_table())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SklearnModel) and self.registry_table() == other.registry_table()
@@ -63,8 +64,8 @@ class SklearnModel:
         """See `registry.table_of`: name and settings of the classifier, or of the function that makes it."""
         if self.factory is None:
             return estimator_table(self.estimator)
-        settings = {key: plain_setting(f"{self}: {key}", value) for key, value in self.settings.items()}
-        return {"name": function_name(self.factory), **settings}
+        name = function_name(self.factory)
+        return {"name": name, **{key: plain_setting(f"{name}: {key}", each) for key, each in self.settings.items()}}
 
     def own_code(self) -> list[Any]:
         """What the answer depends on that is neither bmpaudit's nor scikit-learn's."""
