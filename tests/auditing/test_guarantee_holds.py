@@ -76,8 +76,8 @@ class ResponseEngine:
             batch.statistics[:, row] = said + 0.01 * rng.standard_normal(self.num_nodes)
         batch.train_accuracy[:] = batch.held_out_accuracy[:] = 0.5
         batch.state[:] = ModelState.TRAINED
-        for row in np.flatnonzero(~batch.memberships.any(axis=1)):  # one of 4,096 samples
-            batch.fail(row)
+        for empty in np.flatnonzero(~batch.memberships.any(axis=1)):  # one of 4,096 samples
+            batch.fail(int(empty))
         progress(len(batch.indices))
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -152,7 +152,7 @@ def _draw_guarantee(axes: Axes, guarantee: ApproximateMP) -> None:
     alpha, beta = np.vstack([guarantee.corners, guarantee.corners[:1]]).T
     delta = rf", $\delta = {_power_of_ten(guarantee.delta)}$" if guarantee.delta > 0 else ""
     label = rf"guaranteed: MP $\varepsilon = {_number(guarantee.epsilon)}${delta}"
-    style = {"linestyle": (0, (1, 1.2)), "linewidth": 1.4, "zorder": 2.8, "clip_on": False}
+    style: dict[str, Any] = {"linestyle": (0, (1, 1.2)), "linewidth": 1.4, "zorder": 2.8, "clip_on": False}
     axes.plot(alpha, beta, color=GREEN, label=label, **style)
 
 
