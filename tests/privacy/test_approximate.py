@@ -12,7 +12,9 @@ from slow_definitions import ExactMechanism, decision_rules, flipped
 from strategies import exact_mechanisms, many_examples, mechanisms, random_channel, seeds
 
 from bmpaudit.privacy import (
+    ApproximateMP,
     FiniteMechanism,
+    Region,
     approximate_bmp_to_mp,
     approximate_mdp_to_mp,
     approximate_mp_to_bmp,
@@ -242,3 +244,40 @@ class TestBadInput:
             approximate_mdp_to_mp(1.0, 2.0)
         with pytest.raises(ValueError, match=r"epsilon must be ≥ 0 and distance ≥ 1, got epsilon=1.0, distance=0"):
             approximate_mdp_to_mp(1.0, 0.1, 0)
+
+
+class TestErrorRates:
+    @pytest.mark.parametrize("epsilon", [0.0, 0.7, 3.0, INF])
+    def test_without_delta_they_are_the_region_of_any_prior(self, epsilon: float) -> None:
+        corners = ApproximateMP(epsilon, 0.0).corners
+        for odds in (0.2, 1.0):
+            region = Region(odds, epsilon - math.log(odds), epsilon + math.log(odds))
+            for corner in region.vertices:
+                assert np.abs(corners - corner).max(axis=1).min() < 1e-12
+
+    @many_examples
+    @given(mechanisms(max_nodes=2), epsilons)
+    def test_every_test_of_every_node_lies_within(self, mechanism: FiniteMechanism, epsilon: float) -> None:
+        delta = min(1.0, mp_delta(mechanism, epsilon))
+        corners = ApproximateMP(epsilon, delta).corners
+        edges = np.roll(corners, -1, axis=0) - corners
+        for node in range(mechanism.num_nodes):
+            for rule in decision_rules(mechanism.table.shape[1]):
+                errors = mechanism.error_pair(node, [float(chosen) for chosen in rule])
+                if math.isnan(errors.alpha) or math.isnan(errors.beta):
+                    continue
+                to_point = np.array([errors.alpha, errors.beta]) - corners
+                # Counter-clockwise around it: no edge has the point on its right.
+                assert (edges[:, 0] * to_point[:, 1] - edges[:, 1] * to_point[:, 0] >= -ROUNDING).all()
+
+
+class TestAnAuditWithDelta:
+    @many_examples
+    @given(mechanisms(max_nodes=3), signed_epsilons)
+    def test_what_guesses_gain_from_a_delta(self, mechanism: FiniteMechanism, epsilon: float) -> None:
+        """Σ_w Pr(w)·max(π(w) - κ, 0) ≤ N·δ/(1 + e^ε) for the likeliest member after each output."""
+        likeliest = np.nan_to_num(mechanism.posterior_prob, nan=0.0).max(axis=0)
+        limit = 1 / (1 + math.exp(-epsilon))
+        gain = float((mechanism.output_prob * np.maximum(likeliest - limit, 0)).sum())
+        delta = bmp_delta(mechanism, INF, epsilon)
+        assert gain <= mechanism.num_nodes * delta / (1 + math.exp(epsilon)) + ROUNDING

@@ -32,13 +32,14 @@ from figure_values import (
 from matplotlib.figure import Figure
 
 from bmpaudit.errors import InputError
-from bmpaudit.privacy import Region
+from bmpaudit.privacy import ApproximateMP, Region
 from bmpaudit.report import figures
 
 ALL: dict[str, Callable[[figures.Width], Figure]] = {
     "regions": lambda width: figures.regions(PANELS, width=width),
     "regions, one left over": lambda width: figures.regions([*PANELS.values(), Region(1.0, 1.0, 1.0)], width=width),
     "region": lambda width: figures.regions({"a name that is really long": Region(0.123, 12.3, 4.567)}, width=width),
+    "regions, with a guarantee": lambda width: figures.regions(PANELS, guarantee=ApproximateMP(2.0, 0.01), width=width),
     "posteriors": lambda width: figures.posteriors(
         {"BMP-R": make_posterior(), "with a name of some length": make_posterior(0.3)},
         floor=0.0,
@@ -160,3 +161,15 @@ def test_texts_of_the_user_are_no_formulas() -> None:
 def test_what_cannot_be_drawn_is_refused(draw: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         draw()
+
+
+@pytest.mark.parametrize("guarantee", [ApproximateMP(2.0, 0.0), ApproximateMP(0.5, 0.02)])
+def test_a_guarantee_is_outlined_in_every_region(guarantee: ApproximateMP) -> None:
+    figure = figures.regions(PANELS, guarantee=guarantee)
+    for axes in figure.axes:
+        outline = axes.get_lines()[-1].get_xydata()
+        np.testing.assert_array_equal(outline, [*guarantee.corners, guarantee.corners[0]])
+    (legend,) = figure.legends
+    (text,) = legend.get_texts()
+    assert text.get_text().startswith("guaranteed: MP")
+    assert ("delta" in text.get_text()) == (guarantee.delta > 0)

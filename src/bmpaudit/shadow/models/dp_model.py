@@ -30,7 +30,7 @@ class DPModel:
     Attributes:
         epsilon: Privacy parameter ε of MDP, which sets the noise; 8 unless `noise_multiplier` is given.
         delta: Privacy parameter δ of MDP.
-        noise_multiplier: Noise σ of a step, relative to the length of a clipped row; instead of `epsilon`.
+        noise_multiplier: Noise σ of a step, relative to the length of a clipped row; by default the least for ε.
         steps: Number T of steps.
         sampling_rate: Probability q that a row of the sample is drawn into the batch of a step.
         clip: Length C that a row's gradient is clipped to.
