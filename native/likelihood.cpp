@@ -2,142 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <tuple>
-#include <utility>
 #include <vector>
 
-#include "beta_law.hpp"
-#include "curve.hpp"
-#include "log_products.hpp"
-#include "node_factor.hpp"
+#include "node_sums.hpp"
 
 namespace bmpaudit {
-
-namespace {
-
-constexpr int64_t kMostParts = 64;
-constexpr int64_t kPointsAtOnce = 64;  // between two looks at whether to stop
-constexpr double kNothing = 1e-15;  // of a probability next to 1
-constexpr double kNotSmall = 0.05;  // a probability that is a sum of others and above this has lost no digits
-
-// One of the nodes, with its odds for either side.
-struct Node {
-    NodeCounts counts;
-    double log_odds, odds, times;
-
-    explicit Node(const CountsTable &table, int64_t k, double times = 1)
-        : counts(table.nodes[k]), log_odds(table.log_prior_odds[k]), odds(std::exp(log_odds)), times(times) {}
-
-    Sides region(const EpsilonSide &left, int64_t i, const EpsilonSide &right, int64_t j) const {
-        return {left.of_node(i, log_odds, 1 / odds), right.of_node(j, -log_odds, odds)};
-    }
-};
-
-// log Pr(R) - log |R|, or of the ring, slowly and far into the tails.
-double log_exact_factor(const Node &node, double epsilon_left, double epsilon_right, double strength) {
-    const ErrorRateLaw law(node.counts);
-    const double log_a = shifted(node.log_odds, epsilon_left), log_b = -shifted(-node.log_odds, epsilon_right);
-    if (strength == 0) return law.log_inside(log_a, log_b) - log_region_area(log_a, log_b);
-    return law.log_inside_ring(log_a, log_b, strength) - log_ring_area(log_a, log_b, strength);
-}
-
-// Collects the nodes of one part.
-class Collector {
-  public:
-    explicit Collector(int64_t num_points) : factors_(num_points), doubtful_(num_points) {}
-
-    void add(int32_t node, int64_t point, const Factor &factor, double times) {
-        if (factor.is_sure) {
-            factors_.multiply(point, factor.value(), times);
-        } else {
-            const auto log_bound = static_cast<float>(std::log(factor.value()));
-            factors_.add(point, times * log_bound);
-            doubtful_[point].push_back({node, log_bound});
-        }
-    }
-    void add_impossible(int64_t point) { factors_.add(point, -kInfinity); }
-    LogProducts &factors() { return factors_; }
-    Curve::Sums &on_curve() { return on_curve_; }
-    PartialSums finished() { return {factors_.finished(), std::move(doubtful_)}; }
-
-  private:
-    LogProducts factors_;
-    Curve::Sums on_curve_{};
-    std::vector<std::vector<Doubtful>> doubtful_;
-};
-
-// The sums over nodes at each point, part by part, and the values they come to.
-class SumsOfParts {
-  public:
-    SumsOfParts(const WeightedCounts &counts, double strength)
-        : counts_(counts), strength_(strength), parts_(std::min(kMostParts, counts.table.num_nodes)),
-          on_curve_(parts_.size()) {}
-
-    // Calls add(k, node, rates, collector, worker) for each node k; false if the work was stopped.
-    template <typename Add> bool collect(int64_t num_points, int num_threads, const Poll &poll, Add add) {
-        const auto num_parts = static_cast<int64_t>(parts_.size()), num_nodes = counts_.table.num_nodes;
-        BorrowedLaws laws(num_workers(num_parts, num_threads));
-        return run_tasks(num_parts, num_threads, poll, [&](int64_t number, Worker &worker) {
-            LawStores &stores = laws.of(worker.number());
-            Collector collector(num_points);
-            for (int64_t k = num_nodes * number / num_parts; k < num_nodes * (number + 1) / num_parts; ++k) {
-                const Node node(counts_.table, k, counts_.times[k]);
-                add(static_cast<int32_t>(k), node, NodeRates(node.counts, stores), collector, worker);
-                collector.factors().end_node();
-                worker.report(1);
-            }
-            on_curve_[number] = collector.on_curve();
-            parts_[number] = collector.finished();
-        });
-    }
-
-    // Puts in what polynomials along a curve stand for.
-    void add_curve(const Curve &curve, const double *epsilon_left, const double *epsilon_right, int64_t num_points) {
-        Curve::Sums sums{};
-        for (const Curve::Sums &part : on_curve_)
-            for (size_t level = 0; level < sums.size(); ++level)
-                for (size_t k = 0; k < sums[level].size(); ++k) sums[level][k] += part[level][k];
-        resolved_.assign(num_points, 0.0);
-        curve.interpolate(sums, epsilon_left, epsilon_right, num_points, resolved_.data());
-    }
-
-    double upper_bound(int64_t point) const {
-        double bound = resolved_.empty() ? 0 : resolved_[point];
-        for (const PartialSums &part : parts_) bound += part.sum[point];
-        return bound;
-    }
-
-    // Puts exact values in the place of bounds, until it is plain that the sum stays below the cutoff: then -∞.
-    double value(int64_t point, double epsilon_left, double epsilon_right, double cutoff, Worker &worker) const {
-        double bound = upper_bound(point);
-        for (const PartialSums &part : parts_)
-            for (const Doubtful &doubtful : part.doubtful[point]) {
-                if (!(bound >= cutoff)) return -kInfinity;
-                worker.checkpoint();
-                const Node node(counts_.table, doubtful.node, counts_.times[doubtful.node]);
-                bound += node.times * (log_exact_factor(node, epsilon_left, epsilon_right, strength_) - doubtful.log_bound);
-            }
-        return bound >= cutoff ? bound : -kInfinity;
-    }
-
-  private:
-    const WeightedCounts counts_;
-    const double strength_;
-    std::vector<PartialSums> parts_;
-    std::vector<Curve::Sums> on_curve_;  // of each part
-    std::vector<double> resolved_;
-};
-
-// Calls set(point, worker) for each point.
-template <typename Set> void for_each_point(int64_t num_points, int num_threads, const Poll &poll, Set set) {
-    run_tasks((num_points + kPointsAtOnce - 1) / kPointsAtOnce, num_threads, poll, [&](int64_t block, Worker &worker) {
-        const int64_t end = std::min(num_points, (block + 1) * kPointsAtOnce);
-        for (int64_t point = block * kPointsAtOnce; point < end; ++point) set(point, worker);
-    });
-}
-
-}  // namespace
 
 int64_t likelihood_bytes_each_point(int64_t num_nodes) {
     return std::min(kMostParts, num_nodes) * static_cast<int64_t>(3 * sizeof(double) + sizeof(std::vector<Doubtful>));
@@ -152,12 +21,7 @@ void log_likelihood(const WeightedCounts &counts, const double *epsilon_left, co
     const bool has_curve = strength == 0 && curve.is_worthwhile();
     SumsOfParts sums(counts, strength);
     const auto add = [&](int32_t k, const Node &node, const NodeRates &rates, Collector &collector, Worker &worker) {
-        const auto on_curve = [&](int64_t i) {
-            const Sides region = node.region(curve_left, i, curve_right, i);
-            if (!region.has_area()) return std::numeric_limits<double>::quiet_NaN();
-            const Factor factor = rates.factor(region, 0);
-            return factor.is_sure ? factor.value() : std::numeric_limits<double>::quiet_NaN();
-        };
+        const auto on_curve = [&](int64_t i) { return sure_factor(rates, node.region(curve_left, i, curve_right, i)); };
         if (has_curve && curve.add(on_curve, node.times, collector.on_curve())) return;
         for (int64_t point = 0; point < num_points; ++point) {
             if (point % kPointsAtOnce == 0) worker.checkpoint();
@@ -196,103 +60,6 @@ void node_log_likelihood(const CountsTable &counts, const double *epsilon_left, 
             worker.report(1);
         }
     });
-}
-
-namespace {
-
-// One node on the values of one axis: what that side alone leaves inside, and how much its two corners hold.
-struct AxisOfNode {
-    std::vector<RatePair> side;
-    std::vector<bool> is_all_inside;
-    std::vector<double> inside, lower_corner, upper_corner;
-    int64_t num_in_question = 0;  // values up to the last that leaves anything outside
-
-    explicit AxisOfNode(int64_t size) : side(size), is_all_inside(size), inside(size), lower_corner(size), upper_corner(size) {}
-
-    template <typename Side, typename IsAll, typename Inside, typename Corner>
-    void fill(Side side_of, IsAll is_all, Inside inside_of, Corner corner_of) {
-        num_in_question = 0;
-        for (size_t i = 0; i < side.size(); ++i) {
-            side[i] = side_of(i);
-            is_all_inside[i] = is_all(side[i]);
-            if (is_all_inside[i]) continue;
-            num_in_question = static_cast<int64_t>(i) + 1;
-            if (!(side[i].rest > 0)) continue;
-            inside[i] = inside_of(side[i]);
-            std::tie(lower_corner[i], upper_corner[i]) = corner_of(side[i]);
-        }
-    }
-};
-
-// One node on a whole grid: the two sides are integrated once for each of their values, and together only where both leave
-// something outside that is not simply the sum of the two.
-class NodeGrid {
-  public:
-    NodeGrid(int64_t num_left, int64_t num_right) : left_(num_left), right_(num_right) {}
-
-    void fill(const Node &node, const NodeRates &rates, const EpsilonSide &left, const EpsilonSide &right) {
-        left_.fill([&](int64_t i) { return left.of_node(i, node.log_odds, 1 / node.odds); },
-                   [&](const RatePair &a_inverse) { return rates.is_all_inside_left(a_inverse); },
-                   [&](const RatePair &a_inverse) { return rates.inside({a_inverse, kZero}); },
-                   [&](const RatePair &a_inverse) { return rates.corner_left(a_inverse); });
-        right_.fill([&](int64_t j) { return right.of_node(j, -node.log_odds, node.odds); },
-                    [&](const RatePair &b) { return rates.is_all_inside_right(b); },
-                    [&](const RatePair &b) { return rates.inside({kZero, b}); },
-                    [&](const RatePair &b) { return rates.corner_right(b); });
-    }
-    const AxisOfNode &left() const { return left_; }
-    const AxisOfNode &right() const { return right_; }
-    Sides region(int64_t i, int64_t j) const { return {left_.side[i], right_.side[j]}; }
-    double inside(int64_t i, int64_t j, const NodeRates &rates) const {
-        if (left_.is_all_inside[i]) return right_.is_all_inside[j] ? 1 : right_.inside[j];
-        if (right_.is_all_inside[j]) return left_.inside[i];
-        const double apart = left_.inside[i] + right_.inside[j] - 1;
-        const double most_in_both = left_.lower_corner[i] * right_.lower_corner[j] + left_.upper_corner[i] * right_.upper_corner[j];
-        return apart > kNotSmall && most_in_both < kNothing ? apart : rates.inside(region(i, j));
-    }
-
-  private:
-    AxisOfNode left_, right_;
-};
-
-}  // namespace
-
-void grid_log_likelihood(const WeightedCounts &counts, const double *epsilon_left, int64_t num_left,
-                         const double *epsilon_right, int64_t num_right, double depth, double strength, int num_threads,
-                         const Poll &poll, double *result) {
-    const EpsilonSide left(epsilon_left, num_left), right(epsilon_right, num_right);
-    const int64_t size = num_left * num_right;
-    SumsOfParts sums(counts, strength);
-    const auto add = [&](int32_t k, const Node &node, const NodeRates &rates, Collector &collector, Worker &worker) {
-        NodeGrid grid(num_left, num_right);
-        if (strength == 0) grid.fill(node, rates, left, right);
-        for (int64_t i = 0; i < num_left; ++i) {
-            worker.checkpoint();
-            for (int64_t j = 0; j < num_right; ++j) {
-                const int64_t point = i * num_right + j;
-                const Sides region = strength > 0 ? node.region(left, i, right, j) : grid.region(i, j);
-                if (!region.has_area()) collector.add_impossible(point);
-                else if (strength > 0) collector.add(k, point, rates.factor(region, strength), node.times);
-                else collector.add(k, point, rates.checked(grid.inside(i, j, rates), region), node.times);
-            }
-        }
-    };
-    if (!sums.collect(size, num_threads, poll, add)) return;
-    const Poll done = [&](int64_t) { return poll(counts.table.num_nodes); };
-    const auto value = [&](int64_t point, double cutoff, Worker &worker) {
-        return sums.value(point, epsilon_left[point / num_right], epsilon_right[point % num_right], cutoff, worker);
-    };
-    // One high value that is known tells what is too low to matter.
-    double cutoff = -kInfinity;
-    if (depth < kInfinity && size > 0) {
-        int64_t highest = 0;
-        for (int64_t point = 1; point < size; ++point)
-            if (sums.upper_bound(point) > sums.upper_bound(highest)) highest = point;
-        const auto find_cutoff = [&](int64_t, Worker &worker) { cutoff = value(highest, -kInfinity, worker) - depth; };
-        if (!run_tasks(1, 1, done, find_cutoff)) return;
-    }
-    for_each_point(size, num_threads, done,
-                   [&](int64_t point, Worker &worker) { result[point] = value(point, cutoff, worker); });
 }
 
 }  // namespace bmpaudit

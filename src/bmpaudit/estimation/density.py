@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Protocol
 
@@ -414,16 +414,34 @@ def exponential(series: Chebyshev, most_halvings: int = MOST_HALVINGS) -> list[C
 
     That of a parabola, which is a normal density, takes several.
     """
-    whole = Chebyshev.interpolate(lambda x: np.exp(series(x)), 2 * FINE_DEGREE, series.domain)
-    if most_halvings == 0 or np.abs(whole.coef[-2:]).max() < EXPONENTIAL_TOLERANCE:
-        return [whole]
+    to_series, at_points = _interpolation(2 * FINE_DEGREE + 1, len(series.coef))
+    whole = to_series @ np.exp(at_points @ series.coef)
     low, high = series.domain
-    parts = [_restricted(series, domain) for domain in ([low, (low + high) / 2], [(low + high) / 2, high])]
+    if most_halvings == 0 or np.abs(whole[-2:]).max() < EXPONENTIAL_TOLERANCE:
+        return [Chebyshev(whole, domain=[low, high])]
+    middle = (low + high) / 2
+    halves = zip(_to_halves(len(series.coef)), ([low, middle], [middle, high]), strict=True)
+    parts = [Chebyshev(to_half @ series.coef, domain=domain) for to_half, domain in halves]
     return [part for each in parts for part in exponential(each, most_halvings - 1)]
 
 
-def _restricted(series: Chebyshev, domain: list[float]) -> Chebyshev:
-    return Chebyshev.interpolate(series, series.degree(), domain)
+@cache
+def _interpolation(num_points: int, size: int) -> tuple[Floats, Floats]:
+    """From values at Chebyshev points to their series, and from a series of some size to values there."""
+    points = np.polynomial.chebyshev.chebpts1(num_points)
+    vandermonde = np.polynomial.chebyshev.chebvander(points, num_points - 1)
+    to_series = vandermonde.T * np.where(np.arange(num_points) == 0, 1, 2)[:, None] / num_points
+    return to_series, np.polynomial.chebyshev.chebvander(points, size - 1)
+
+
+@cache
+def _to_halves(size: int) -> tuple[Floats, Floats]:
+    """From a series to those of the same polynomial on the lower and on the upper half of its panel."""
+    points, (to_series, _) = np.polynomial.chebyshev.chebpts1(size), _interpolation(size, size)
+    lower, upper = (
+        to_series @ np.polynomial.chebyshev.chebvander((points + centre) / 2, size - 1) for centre in (-1, 1)
+    )
+    return lower, upper
 
 
 def _normalised(panels: list[_Panel], peak: float) -> PiecewiseDensity:

@@ -10,7 +10,12 @@ from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
 from bmpaudit.estimation.definitions.curve import epsilons_of
 from bmpaudit.estimation.density import ELSEWHERE, PiecewiseDensity, approximate_density
-from bmpaudit.estimation.floor_coordinates import floor_coordinates, floor_tolerance, joint_density_at_floor
+from bmpaudit.estimation.floor_coordinates import (
+    JointLogDensity,
+    floor_coordinates,
+    floor_tolerance,
+    joint_density_at_floor,
+)
 from bmpaudit.estimation.joint_density import DEEPEST, JointDensity, approximate_joint_density, find_peak
 from bmpaudit.estimation.likelihood import STRONGEST, Likelihood
 from bmpaudit.estimation.prior import LogDensity, StrengthPrior, upper_end
@@ -66,36 +71,36 @@ def exact_joint_density(
 ) -> JointDensity:
     """The posterior density of (ε_L, ε_R), with independent priors."""
     low_left, low_right = support_lows(definition, likelihood.log_prior_odds, prior).values()
-    steps = Steps(progress)
+    steps, all_rows = Steps(progress), likelihood.rows.condensed()
 
-    def on_grid(left: Floats, right: Floats, rows: Rows | None = None) -> Floats:
+    def on_grid(left: Floats, right: Floats, rows: Rows = all_rows) -> Floats:
         step = steps.step(*_share(likelihood, len(left) * len(right) // GRID_POINTS, rows))
         values = likelihood.on_grid(left, right, strength, rows=rows, progress=step)
         return values + prior(left)[:, None] + prior(right)[None, :]
 
-    def at_points(left: Floats, right: Floats, rows: Rows | None = None) -> Floats:
+    def at_points(left: Floats, right: Floats, rows: Rows = all_rows) -> Floats:
         step = steps.step(*_share(likelihood, left.size // GRID_POINTS, rows))
         return likelihood(left, right, strength, rows=rows, progress=step) + prior(left) + prior(right)
 
-    high, sketch = _upper_end(prior, max(low_left, low_right), strength > 0), likelihood.rows.sketch()
+    high, sketch = _upper_end(prior, max(low_left, low_right), strength > 0), all_rows.sketch()
     lows, highs = (_just_above(low_left, high), _just_above(low_right, high)), (high, high)
-    is_small = sketch is likelihood.rows
+    is_small = sketch is all_rows
     peak = find_peak(partial(on_grid, rows=sketch), lows, highs)
     if not is_small:
         # Of two peaks far apart, a sketch cannot tell which is higher.
         elsewhere = on_grid(lows[0] + (high - lows[0]) * ELSEWHERE, lows[1] + (high - lows[1]) * ELSEWHERE)
         if elsewhere.max() > on_grid(peak[:1], peak[1:])[0, 0]:
-            is_small, sketch = True, likelihood.rows
+            is_small, sketch = True, all_rows
             peak = find_peak(on_grid, lows, highs)
     coordinates = floor_coordinates(partial(at_points, rows=sketch), peak, (low_left, low_right))
     if coordinates is not None:
-        rough_points = None if is_small else partial(at_points, rows=sketch)
+        rough = JointLogDensity(partial(at_points, rows=sketch), partial(on_grid, rows=sketch))
         return joint_density_at_floor(
-            at_points,
+            JointLogDensity(at_points, on_grid),
             coordinates,
             (low_left, low_right),
             highs,
-            rough_points,
+            None if is_small else rough,
             floor_tolerance(peak, (low_left, low_right)),
         )
     return approximate_joint_density(on_grid, lows, highs, None if is_small else partial(on_grid, rows=sketch), peak)

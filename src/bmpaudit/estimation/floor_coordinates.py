@@ -7,6 +7,7 @@ the two floors, and on where it is thickest, p/q. In (ε_L, ε_R) such a posteri
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Protocol
 
@@ -139,12 +140,39 @@ def floor_tolerance(peak: Floats, low: Ends) -> float:
     return TOLERANCE / min(1.0, WIDEST * float((peak - np.array(low)).max()))
 
 
+@dataclass(frozen=True)
+class JointLogDensity:
+    """A log-density of (ε_L, ε_R).
+
+    Attributes:
+        at_points: At pairs.
+        on_grid: On all pairs of two lists, much faster.
+    """
+
+    at_points: PointFunction
+    on_grid: GridFunction
+
+    def in_coordinates(self, coordinates: FloorCoordinates, low: Ends) -> GridFunction:
+        """The log-density in coordinates, on all pairs of two lists of them."""
+
+        def log_density(x: Floats, y: Floats) -> Floats:
+            pairs = np.broadcast_arrays(x[:, None], y[None, :])
+            if isinstance(coordinates, LogCoordinates):
+                values = self.on_grid(low[0] + np.exp(x), low[1] + np.exp(y))
+            else:
+                log_p, log_q = coordinates.distances(*pairs)
+                values = self.at_points(low[0] + np.exp(log_p), low[1] + np.exp(log_q))
+            return values + coordinates.log_jacobian(*pairs)
+
+        return log_density
+
+
 def joint_density_at_floor(
-    log_density: PointFunction,
+    log_density: JointLogDensity,
     coordinates: FloorCoordinates,
     low: Ends,
     high: Ends,
-    rough: PointFunction | None = None,
+    rough: JointLogDensity | None = None,
     tolerance: float = TOLERANCE,
 ) -> JointDensity:
     """As `approximate_joint_density`, in coordinates of a density that reaches down to the floor.
@@ -152,18 +180,9 @@ def joint_density_at_floor(
     Raises:
         InputError: if the density cannot be resolved.
     """
-
-    def in_coordinates(of_epsilons: PointFunction) -> GridFunction:
-        def on_grid(x: Floats, y: Floats) -> Floats:
-            pairs = np.broadcast_arrays(x[:, None], y[None, :])
-            log_p, log_q = coordinates.distances(*pairs)
-            return of_epsilons(low[0] + np.exp(log_p), low[1] + np.exp(log_q)) + coordinates.log_jacobian(*pairs)
-
-        return on_grid
-
-    search = None if rough is None else in_coordinates(rough)
+    search = None if rough is None else rough.in_coordinates(coordinates, low)
     ends = coordinates.ends(max(high[0] - low[0], high[1] - low[1]))
-    exact = in_coordinates(log_density)
+    exact = log_density.in_coordinates(coordinates, low)
     # A cone has one peak.
     peaks = _peaks(exact if search is None else search, *ends) if isinstance(coordinates, LogCoordinates) else []
     surface = _Surface(*resolved_grid(exact, *ends, search, peaks, tolerance), coordinates)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -286,12 +287,13 @@ def _on_panels(logs: Floats, edges: list[Floats], degree: int) -> JointDensity:
         first_weight=first_weight,
         second_weight=second_weight,
         values=density / total,
-        first_marginal=_marginal(density @ second_weight / total, first, edges[0], log_mass),
-        second_marginal=_marginal(first_weight @ density / total, second, edges[1], log_mass),
+        first_marginal=_marginal(density @ second_weight / total, edges[0], log_mass),
+        second_marginal=_marginal(first_weight @ density / total, edges[1], log_mass),
         log_mass=log_mass,
     )
 
 
+@cache
 def _between(degree: int) -> Floats:
     """Takes values at a panel's nodes to a polynomial at its points, shape (POINTS_PER_PANEL, NODES_PER_PANEL).
 
@@ -303,10 +305,17 @@ def _between(degree: int) -> Floats:
     return np.asarray(np.polynomial.legendre.legvander(points, degree) @ series[: degree + 1], dtype=np.float64)
 
 
-def _marginal(values: Floats, points: Floats, edges: Floats, log_mass: float) -> PiecewiseDensity:
+@cache
+def _to_series() -> Floats:
+    """From values at the points of a panel to a Chebyshev series."""
+    points, _ = legendre_rule(POINTS_PER_PANEL)
+    return np.linalg.inv(np.polynomial.chebyshev.chebvander(points, POINTS_PER_PANEL - 1))
+
+
+def _marginal(values: Floats, edges: Floats, log_mass: float) -> PiecewiseDensity:
     """Interpolates the logarithm, which is much smoother than the density."""
     num_panels = len(edges) - 1
     logs = np.log(np.maximum(values, values.max() * np.exp(-2 * NEGLIGIBLE)))
-    panels = zip(points.reshape(num_panels, -1), logs.reshape(num_panels, -1), edges[:-1], edges[1:], strict=True)
-    series = [Chebyshev.fit(x, y, len(x) - 1, domain=[a, b]) for x, y, a, b in panels]
+    panels = zip(logs.reshape(num_panels, -1) @ _to_series().T, edges[:-1], edges[1:], strict=True)
+    series = [Chebyshev(coefficients, domain=[a, b]) for coefficients, a, b in panels]
     return replace(piecewise_density([part for panel in series for part in exponential(panel)], 0.0), log_mass=log_mass)

@@ -8,9 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit.arrays import Floats, Ints
+from bmpaudit.estimation.quadrature import gauss_of_measure
 
 EXTREME_ROWS = 32  # kept by each of the criteria that can decide where a posterior lies
 SKETCH_ROWS = 128  # that stand for all the others, at least
+RULE_POINTS = 12  # of a Gauss rule that stands for many rows
+WIDEST = 2.0  # the largest of their counts, against the smallest: then the rule is right to 1e-18
 SKETCH_SHARE = 1 / 32  # of all rows: the more there are, the narrower the peak that is sought
 
 
@@ -43,6 +46,39 @@ class Rows:
         parts = (times.astype(np.float64), self.times - times)
         first, others = (self.take(np.flatnonzero(part > 0), part[part > 0]) for part in parts)
         return first, others
+
+    def condensed(self) -> Rows:
+        """Rows of the same likelihood, to more digits than doubles have, without many that differ in n0 and n1 alone.
+
+        If the decision about many nodes never varies and they were in as many models, their log-likelihood is a smooth
+        function of n0: its sum over them is that of a Gauss rule, whose nodes are rows of no whole numbers.
+        """
+        num_out, num_in, false_positives, false_negatives = self.counts.T
+        is_never = (false_positives == 0) & (false_negatives == num_in)
+        is_always = (false_positives == num_out) & (false_negatives == 0)
+        kind = np.where(is_never, 1.0, np.where(is_always, 2.0, 0.0))
+        groups, group = np.unique(
+            np.column_stack([kind, num_out + num_in, self.log_prior_odds]), axis=0, return_inverse=True
+        )
+        group = group.ravel()
+        is_kept = np.ones(len(self), dtype=bool)
+        parts = []
+        for number, ((of_kind, total, log_odds), size) in enumerate(zip(groups, np.bincount(group), strict=True)):
+            if of_kind == 0 or size <= 2 * RULE_POINTS:
+                continue
+            rows = np.flatnonzero(group == number)
+            if any(values[rows].max() > WIDEST * values[rows].min() for values in (num_out, num_in)):
+                continue
+            out, times = gauss_of_measure(num_out[rows], self.times[rows], RULE_POINTS)
+            inside = total - out
+            errors = (np.zeros_like(out), inside) if of_kind == 1 else (out, np.zeros_like(out))
+            parts.append(Rows(np.column_stack([out, inside, *errors]), np.full_like(out, log_odds), times))
+            is_kept[rows] = False
+        if not parts:
+            return self
+        parts.insert(0, self.take(np.flatnonzero(is_kept), self.times[is_kept]))
+        joined = (np.concatenate(each) for each in zip(*((p.counts, p.log_prior_odds, p.times) for p in parts), strict=True))
+        return Rows(*joined)
 
     def sketch(self) -> Rows:
         """The extreme rows and a few of the others, each of which stands for many: good enough to search with."""

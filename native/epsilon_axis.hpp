@@ -1,0 +1,82 @@
+// Chebyshev points of e^{-ε} and polynomials through them: in e^{-ε} a node's likelihood is smooth.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include "log_space.hpp"
+
+namespace bmpaudit {
+
+// Points between the smallest and the largest of some values of ε, on three levels: 9, 17 or all 33 of them.
+class EpsilonAxis {
+  public:
+    static constexpr int kLevels = 3, kMostNodes = 33;
+
+    static constexpr int step_of(int level) { return 4 >> level; }
+    static constexpr int num_nodes(int level) { return (kMostNodes - 1) / step_of(level) + 1; }
+
+    // Of finite values; without any level unless one has at most `most_nodes` points.
+    EpsilonAxis(double low, double high, double most_nodes) : low_(low), length_(-std::expm1(low - high)) {
+        if (!std::isfinite(low) || !std::isfinite(high) || !(low < high)) return;
+        while (num_levels_ < kLevels && num_nodes(num_levels_) <= most_nodes) ++num_levels_;
+        for (int k = 0; k < kMostNodes; ++k) {
+            const double sine = std::sin(0.5 * kPi * k / (kMostNodes - 1));
+            epsilon_[k] = low - std::log1p(-length_ * sine * sine);
+        }
+    }
+
+    int num_levels() const { return num_levels_; }
+    double epsilon(int k) const { return epsilon_[k]; }
+
+    // How large the last coefficients of the series are whose values at the points of a level are values[k * stride], k
+    // the number of a point among all.
+    static double tail(const double *values, int stride, int level) {
+        const int degree = num_nodes(level) - 1;
+        double largest = 0;
+        for (int m = degree - kTail + 1; m <= degree; ++m)
+            largest = std::max(largest, std::abs(coefficient(values, stride * step_of(level), level, m)));
+        return largest;
+    }
+    // Whether a higher level may do: from one to the next the last coefficients are squared, or there is little hope.
+    static bool is_hopeful(double tail, int num_levels_higher, double tolerance) {
+        return std::pow(tail, 1 << num_levels_higher) <= kHope * tolerance;
+    }
+    // One coefficient of the series with these values at the points of a level.
+    static double coefficient(const double *values, int stride, int level, int m) {
+        static const std::array<double, 2 * (kMostNodes - 1)> cosines = [] {
+            std::array<double, 2 * (kMostNodes - 1)> table{};
+            for (size_t k = 0; k < table.size(); ++k) table[k] = std::cos(kPi * static_cast<double>(k) / (kMostNodes - 1));
+            return table;
+        }();
+        const int degree = num_nodes(level) - 1, step = step_of(level);
+        double sum = 0;
+        for (int j = 0; j <= degree; ++j)
+            sum += (j == 0 || j == degree ? 0.5 : 1.0) * values[j * stride] * cosines[m * j % (2 * degree) * step];
+        return sum * (m == 0 || m == degree ? 1.0 : 2.0) / degree;
+    }
+    // The polynomials of Chebyshev, those of a level, at some ε.
+    void basis(double epsilon, int level, double *result) const {
+        const double share = -std::expm1(low_ - epsilon) / length_, angle = 2 * std::asin(std::sqrt(std::min(1.0, share)));
+        for (int m = 0; m < num_nodes(level); ++m) result[m] = std::cos(m * angle);
+    }
+
+  private:
+    static constexpr double kPi = 3.141592653589793;
+    static constexpr int kTail = 3;
+    static constexpr double kHope = 1;
+
+    double low_, length_;
+    int num_levels_ = 0;
+    std::array<double, kMostNodes> epsilon_{};
+};
+
+// How large the last coefficients of a node's series may be, so that the polynomials of all nodes together are off by no
+// more than `in_all`; rounding sets an end to that.
+inline double series_tolerance(double in_all, double num_nodes) {
+    return std::clamp(in_all / num_nodes, 1e-4 * in_all, 1e-2 * in_all);
+}
+
+}  // namespace bmpaudit
