@@ -45,6 +45,7 @@ class TorchEngine:
     """
 
     starts_processes: ClassVar[bool] = True
+    gives: ClassVar[frozenset[str]] = frozenset({"embeddings", "repeats"})  # beyond logits of one model
 
     def __init__(self, graph: Graph, plan: ShadowPlan) -> None:
         if not hasattr(plan.model, "torch_module"):
