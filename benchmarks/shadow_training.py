@@ -1,6 +1,6 @@
 """Training shadow models: the native engine against a plain PyTorch Geometric loop, side by side.
 
-python benchmarks/shadow_training.py [--quick] [--models]
+python benchmarks/shadow_training.py [--quick] [--models | --trainings]
 
 Both do the same work for a model (sample, 100 epochs with dropout, margins of all nodes for four views), on one thread,
 in turn; ratios are of medians of processor time. Then what an epoch's arithmetic would take at rates that this machine
@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
+from plain_training import MINI_BATCHES, TRAININGS, Loop, full_batch
 from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import APPNP as Propagation  # noqa: N811
@@ -161,16 +162,15 @@ MODELS: dict[str, tuple[NativeModel, type[nn.Module]]] = {
 }
 
 
-def plain_model(data: Data, kind: type[nn.Module], num_classes: int, fraction: float) -> None:
-    """One shadow model, from sample to margins."""
-    nodes = torch.randperm(data.num_nodes)[: int(fraction * data.num_nodes)]
-    sample = data.subgraph(nodes)
+def plain_sample(data: Data, fraction: float) -> Data:
+    """The graph of a random sample."""
+    return data.subgraph(torch.randperm(data.num_nodes)[: int(fraction * data.num_nodes)])
+
+
+def plain_model(data: Data, kind: type[nn.Module], num_classes: int, sample: Data, train: Loop = full_batch) -> None:
+    """One shadow model, from its first weights to margins."""
     model = kind(data, num_classes)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
-    for _ in range(100):
-        optimizer.zero_grad()
-        F.cross_entropy(model(sample.x, sample.edge_index), sample.y).backward()
-        optimizer.step()
+    train(model, sample)
     model.eval()
     with torch.no_grad():
         for _ in ("clean", "noisy"):
@@ -203,18 +203,23 @@ def without_zeros(graph: Graph) -> Graph:
     return Graph.from_edges(graph.edges, features, graph.labels)
 
 
-def compare(name: str, graph: Graph, fraction: float, model_name: str, repeats: int) -> None:
+def compare(
+    name: str, graph: Graph, fraction: float, model_name: str, repeats: int, training_name: str = "full batch"
+) -> None:
     """Prints the ratio for one configuration."""
     data = graph.to_pyg()
     model, kind = MODELS[model_name]
-    plan = ShadowPlan(Uniform(fraction), model)
+    training, loop = TRAININGS[training_name]
+    plan = ShadowPlan(Uniform(fraction), model, training)
     native_times, plain_times = [], []
     per_turn = 10
     for _ in range(repeats):
         native_times.append(seconds(lambda: native_models(graph, plan, per_turn)) / per_turn)
-        plain_times.append(seconds(lambda: plain_model(data, kind, graph.num_classes, fraction)))
+        sample = plain_sample(data, fraction)
+        MINI_BATCHES.prepare(sample)
+        plain_times.append(seconds(lambda: plain_model(data, kind, graph.num_classes, sample, loop)))  # noqa: B023
     native, plain = statistics.median(native_times), statistics.median(plain_times)
-    label = f"{model_name}, {name} {fraction:.0%}"
+    label = f"{model_name}, {name} {fraction:.0%}" if loop is full_batch else f"{model_name}, {training_name}"
     print(f"{label:<30}{native * 1e3:8.1f} ms {plain * 1e3:9.0f} ms {plain / native:8.1f}x", flush=True)
 
 
@@ -367,6 +372,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer repeats, the small graphs only")
     parser.add_argument("--models", action="store_true", help="only every model on Cora")
+    parser.add_argument("--trainings", action="store_true", help="only every model and way of training on Cora")
     arguments = parser.parse_args()
     quick, models_only = arguments.quick, arguments.models
     torch.set_num_threads(1)
@@ -378,7 +384,11 @@ def main() -> None:
     print(f"{'':<30}{'native':>11}{'plain PyG':>13}{'ratio':>8}")
     for model_name in MODELS:
         compare("cora", graphs["cora"], 0.25, model_name, repeats)
-    if models_only:
+    if arguments.trainings:
+        for training_name in list(TRAININGS)[1:]:
+            for model_name in MODELS:
+                compare("cora", graphs["cora"], 0.25, model_name, repeats, training_name)
+    if models_only or arguments.trainings:
         return
     cases: list[tuple[str, Graph, GCN | GAT]] = [(name, graph, GCN()) for name, graph in graphs.items()]
     cases += [(name, graph, GAT()) for name, graph in graphs.items() if name not in ("citeseer", "pubmed")]

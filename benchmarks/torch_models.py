@@ -32,10 +32,11 @@ from bmpaudit import Graph, datasets
 from bmpaudit.samplers import Uniform, draw_memberships
 from bmpaudit.shadow import ShadowPlan, TorchModel, Training
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.engines import torch as torch_engine
+from bmpaudit.shadow.engines import processes
 from bmpaudit.shadow.engines.reused_memory import reused_memory
 from bmpaudit.shadow.engines.torch import TorchEngine, one_torch_thread
-from bmpaudit.shadow.engines.torch_trainer import TorchTrainer, train_full_batch
+from bmpaudit.shadow.engines.torch_trainer import TorchTrainer
+from bmpaudit.shadow.engines.torch_training import train_on_sample
 
 GRAPHS = ("cora", "pubmed", "amazon_photo")
 MODELS_AT_ONCE = 8
@@ -141,7 +142,7 @@ class TwoLayers(nn.Module):
 def one_by_one(modules: list[TwoLayers], samples: list[Data], epochs: int) -> None:
     """Trains modules as the torch engine does."""
     for module, sample in zip(modules, samples, strict=True):
-        train_full_batch(module, sample, Training(epochs=epochs))
+        train_on_sample(module, sample, Training(epochs=epochs), seed=0, index=0)
 
 
 def all_at_once(modules: list[TwoLayers], samples: list[Data], epochs: int) -> None:
@@ -237,7 +238,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer epochs and repeats")
     quick = parser.parse_args().quick
-    torch_engine.SECONDS_ALONE = 0.0
+    processes.SECONDS_ALONE = 0.0
     compare_memory(20 if quick else 100)
     print(f"\n{'':<14}{'by the clock, a model':^33}{'processor time, a model':^36}")
     print(f"{'':<14}{'one':>12}{'two':>13}{'ratio':>8}{'one':>13}{'two':>13}{'efficiency':>11}{'start':>8}")

@@ -23,11 +23,11 @@ class AppnpKind final : public LayerKind {
         const Lanes *bias = layer.bias.value.row(0);
         // Without edges each node keeps its own predictions.
         add_to_rows(pass.linear, bias, graph.has_edges() ? kept.predictions : pass.output);
-        if (graph.has_edges()) propagate_hops(graph, hops_, alpha_, kept.predictions, pass.output, kept.scratch);
+        if (graph.has_edges()) propagate_hops(graph.normalised.product(), hops_, alpha_, kept.predictions, pass.output, kept.scratch);
     }
     void backward(const TrainingGraph &graph, Layer &layer, Pass &pass, Matrix &output_gradient) const override {
         auto &kept = static_cast<KeptPredictions &>(*pass.kept);
-        propagate_hops(graph, hops_, alpha_, output_gradient, pass.linear_gradient, kept.scratch);
+        propagate_hops(graph.normalised.transposed(), hops_, alpha_, output_gradient, pass.linear_gradient, kept.scratch);
         sum_of_rows(pass.linear_gradient, layer.bias.gradient);
     }
 

@@ -65,7 +65,16 @@ template <int degree> struct CellPolynomials {
 // Density and distribution function of a Beta law on cells that cover all but 1e-15 of it; what lies beyond is nothing.
 class BetaBulk {
   public:
-    BetaBulk(double p, double q) : p_(std::min(p, q)), q_(std::max(p, q)), is_flipped_(p > q) { find_ends(); }
+    BetaBulk(double p, double q) { become(p, q); }
+
+    // Another law in the same place.
+    void become(double p, double q) {
+        p_ = std::min(p, q);
+        q_ = std::max(p, q);
+        is_flipped_ = p > q;
+        cells_per_unit_ = most_dense_ = 0;
+        find_ends();
+    }
 
     RatePair low() const { return pair_of(is_flipped_ ? high_ : low_); }
     RatePair high() const { return pair_of(is_flipped_ ? low_ : high_); }
@@ -170,7 +179,7 @@ class BetaBulk {
 
     double p_, q_;  // of the nearer corner's rate: u, or 1-u if flipped
     bool is_flipped_;
-    double low_, high_, cells_per_unit_ = 0, most_dense_ = 0;
+    double low_, high_, cells_per_unit_, most_dense_;
     CellPolynomials<kDegree> density_;
     CellPolynomials<kDegree + 1> distribution_;
 };

@@ -53,13 +53,22 @@ void new_model_settings(ModelSettings *self, const std::vector<LayerSettings> &l
 }
 
 void new_training_settings(TrainingSettings *self, int epochs, double learning_rate, double weight_decay,
-                           const std::string &optimizer, const std::string &schedule, double label_smoothing) {
+                           const std::string &optimizer, const std::string &schedule, double label_smoothing,
+                           double drop_edge, double validation_share, int patience, int batch_size,
+                           const std::vector<int> &neighbors) {
     check_at_least("epochs", epochs, 0);
     check_not_negative("learning_rate", learning_rate);
     check_not_negative("weight_decay", weight_decay);
     check_interval("label_smoothing", label_smoothing, 0, 1, false);
-    new (self) TrainingSettings{epochs,          learning_rate, weight_decay, is_adam(optimizer), schedule_of(schedule),
-                                label_smoothing};
+    check_interval("drop_edge", drop_edge, 0, 1, false);
+    check_interval("validation_share", validation_share, 0, 1, false);
+    check_at_least("patience", patience, 0);
+    check_at_least("batch_size", batch_size, 0);
+    check_range("the number of neighbors", static_cast<int64_t>(neighbors.size()), int64_t{0}, int64_t{kMostHops});
+    for (const int most : neighbors) check_at_least("neighbors", most, NeighbourBatches::kAll);
+    new (self) TrainingSettings{epochs,          learning_rate, weight_decay,     is_adam(optimizer), schedule_of(schedule),
+                                label_smoothing, drop_edge,     validation_share, patience,           batch_size,
+                                neighbors};
 }
 
 // The arrays of a graph: copies of those whose values are used as indices, so that a later change does no harm.
@@ -122,7 +131,7 @@ class EngineWithArrays {
                      nb::handle x_dense, int32_t num_features, nb::handle labels, int num_classes, ModelSettings model,
                      TrainingSettings training)
         : arrays_(indptr, indices, x_indptr, x_indices, x_values, x_dense, num_features, labels, num_classes, model),
-          bytes_each_model_(bytes_each_model(arrays_, model)),
+          bytes_each_model_(bytes_each_model(arrays_, model, training)),
           engine(arrays_.graph, arrays_.features(), arrays_.labels.data(), num_classes, model, training) {}
 
     void run(nb::handle member_object, nb::handle indices_object, uint64_t seed,
@@ -200,9 +209,9 @@ class EngineWithArrays {
             return engine.gradient(values, flags, poll);
         });
     }
-    NewArray<float, 1> trained_parameters(nb::handle parameters, nb::handle member) const {
+    NewArray<float, 1> trained_parameters(nb::handle parameters, nb::handle member, uint64_t seed, uint64_t index) const {
         return with_sample(parameters, member, [&](const float *values, const uint8_t *flags, const Poll &poll) {
-            return engine.trained_parameters(values, flags, poll);
+            return engine.trained_parameters(values, flags, seed, index, poll);
         });
     }
     NewArray<float, 2> logits(nb::handle parameters_object, nb::handle query_indptr, nb::handle query_indices) const {
@@ -221,10 +230,12 @@ class EngineWithArrays {
 
   private:
     // What a thread takes to train and score one model, roughly.
-    static double bytes_each_model(const GraphArrays &arrays, const ModelSettings &model) {
+    static double bytes_each_model(const GraphArrays &arrays, const ModelSettings &model, const TrainingSettings &training) {
         constexpr double kMatricesEachParameter = 4, kMatricesEachPass = 10, kPassesEachEdge = 2;
         // The sample's features by row and by column, with values, places and coins; or in tiles.
         constexpr double kFloatsEachEntry = 10;
+        // A graph of the sample, with its matrices.
+        constexpr double kFloatsEachEdge = 10;
         const double num_nodes = arrays.graph.num_nodes(), num_edges = static_cast<double>(arrays.graph.indices.size());
         const FeatureCount features(arrays.features(), arrays.graph.num_nodes());
         const double entries = static_cast<double>(features.entries);
@@ -232,6 +243,9 @@ class EngineWithArrays {
         if (model.layers.front().kind->input_parts().has_largest)
             gathered = std::min(entries * num_edges / num_nodes, num_nodes * arrays.num_features);
         double floats = (entries + gathered) * (features.is_sparse ? kFloatsEachEntry : 1);
+        if (training.validation_share > 0) floats *= 2;  // once more, without coins
+        const int graphs = 1 + (training.drop_edge > 0) + (training.batch_size > 0);
+        floats += kFloatsEachEdge * graphs * (num_edges + num_nodes);
         double inputs = arrays.num_features;
         for (const LayerSettings &layer : model.layers) {
             const LayerShape shape = layer.shape(1);
@@ -279,7 +293,8 @@ void bind_shadow(nb::module_ &module) {
         .def("__init__", &new_model_settings, "layers"_a, "activation"_a, "dropout"_a);
     nb::class_<TrainingSettings>(module, "TrainingSettings")
         .def("__init__", &new_training_settings, "epochs"_a, "learning_rate"_a, "weight_decay"_a, "optimizer"_a,
-             "schedule"_a = "constant", "label_smoothing"_a = 0.0);
+             "schedule"_a = "constant", "label_smoothing"_a = 0.0, "drop_edge"_a = 0.0, "validation_share"_a = 0.0,
+             "patience"_a = 0, "batch_size"_a = 0, "neighbors"_a = std::vector<int>());
 
     nb::class_<EngineWithArrays>(module, "ShadowEngine", "Trains shadow models on one graph, of which it keeps a copy.")
         .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, int32_t, nb::handle, int,
@@ -300,7 +315,8 @@ void bind_shadow(nb::module_ &module) {
             },
             "seed"_a, "index"_a)
         .def("gradient", &EngineWithArrays::gradient, "parameters"_a, "member"_a)
-        .def("trained_parameters", &EngineWithArrays::trained_parameters, "parameters"_a, "member"_a)
+        .def("trained_parameters", &EngineWithArrays::trained_parameters, "parameters"_a, "member"_a, "seed"_a = 0,
+             "index"_a = 0)
         .def("logits", &EngineWithArrays::logits, "parameters"_a, "indptr"_a, "indices"_a);
 }
 

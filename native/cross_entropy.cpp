@@ -1,6 +1,7 @@
 #include "cross_entropy.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace bmpaudit {
 
@@ -11,7 +12,7 @@ void cross_entropy_gradient(const Matrix &logits, int num_classes, const std::ve
     const int64_t num_rows = logits.rows();
     const int blocks = logits.blocks();
     gradient.reshape(num_rows, blocks);
-    const float share = 1.0f / static_cast<float>(num_rows);
+    const float share = 1.0f / static_cast<float>(num_rows - std::count(labels.begin(), labels.end(), -1));
     const float of_label = share * static_cast<float>(1.0 - smoothing);
     const float of_each = share * static_cast<float>(smoothing / num_classes);
     std::vector<Lanes> classes(static_cast<size_t>(blocks) * kLanes);  // beyond num_classes: zeros
@@ -36,11 +37,28 @@ void cross_entropy_gradient(const Matrix &logits, int num_classes, const std::ve
         }
         for (int64_t i = 0; i < count; ++i) {
             float *row = gradient.floats(from + i);
+            if (labels[from + i] < 0) {
+                std::fill_n(gradient.row(from + i), blocks, Lanes{});
+                continue;
+            }
             row[labels[from + i]] -= of_label;
             if (smoothing > 0)
                 for (int c = 0; c < num_classes; ++c) row[c] -= of_each;
         }
     }
+}
+
+double mean_cross_entropy(const Matrix &logits, int num_classes, const std::vector<int32_t> &rows,
+                          const std::vector<int32_t> &labels) {
+    double total = 0;
+    for (const int32_t i : rows) {
+        const float *o = logits.floats(i);
+        const double largest = *std::max_element(o, o + num_classes);
+        double sum = 0;
+        for (int c = 0; c < num_classes; ++c) sum += std::exp(o[c] - largest);
+        total += largest + std::log(sum) - o[labels[i]];
+    }
+    return total / static_cast<double>(rows.size());
 }
 
 }  // namespace bmpaudit

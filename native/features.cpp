@@ -71,7 +71,8 @@ void GraphFeatures::copy_rows(const std::vector<int32_t> &nodes, CompressedRows 
     }
 }
 
-void SampleFeatures::begin(const TrainingGraph &graph) {
+void SampleFeatures::begin(const TrainingGraph &graph, Uses uses) {
+    uses_ = uses;
     const InputParts &parts = layout_.parts;
     const int32_t num_columns = all_.num_features() * parts.count();
     const auto dense_row = [&](int64_t i) { return all_.dense_row(graph.nodes[i]); };
@@ -90,6 +91,7 @@ void SampleFeatures::begin(const TrainingGraph &graph) {
     all_.copy_rows(graph.nodes, rows_);
     if (parts.has_largest) rows_ = gather_largest(graph, rows_, all_.num_features(), parts);
     if (layout_.is_dropped) kept_.resize((rows_.num_entries() / kLanes + 1) * kLanes);
+    if (uses == Uses::once) return;
     const float *kept = layout_.is_dropped ? kept_.data() : nullptr;
     by_row_.build(rows_, num_columns, layout_.blocks, kept);
     columns_.transpose_of(rows_, num_columns, layout_.is_dropped);
@@ -110,7 +112,8 @@ void SampleFeatures::drop(RandomBits &random, double dropout) {
 }
 
 void SampleFeatures::times(const Matrix &weight, Matrix &result) const {
-    if (all_.is_sparse()) by_row_.multiply_into(weight, result);
+    if (all_.is_sparse() && uses_ == Uses::many) by_row_.multiply_into(weight, result);
+    else if (all_.is_sparse()) with_values([&](auto value) { rows_times(rows_, value, weight, result); });
     else tiles_.times(weight, result);
 }
 

@@ -7,6 +7,7 @@
 #include "dense_tiles.hpp"
 #include "graph_view.hpp"
 #include "neighbour_max.hpp"
+#include "row_products.hpp"
 #include "sparse_product.hpp"
 
 namespace bmpaudit {
@@ -51,30 +52,42 @@ struct FeatureLayout {
     bool is_dropped;   // never where features are gathered
 };
 
+// How often features are multiplied before others take their place.
+enum class Uses { once, many };
+
 // Features of a sample. They are the same in every epoch, or only their values change, by dropout; so all layouts are
-// made once a model.
+// made once a model. Those of a mini-batch, which one step uses, go without.
 class SampleFeatures {
   public:
     SampleFeatures(const GraphFeatures &all, const FeatureLayout &layout) : all_(all), layout_(layout) {}
-    void begin(const TrainingGraph &graph);
+    void begin(const TrainingGraph &graph, Uses uses);
     // New coins for every feature.
     void drop(RandomBits &random, double dropout);
     void times(const Matrix &weight, Matrix &result) const;
     // The gradient of the weight, from that of the product: finish(row, first, width, sums) as of SparseProduct::multiply.
     template <typename Finish> void transposed_times(const Matrix &gradient, Matrix &partial, Finish finish) const {
-        if (all_.is_sparse()) {
+        if (all_.is_sparse() && uses_ == Uses::many) {
             by_column_.multiply(gradient, partial, finish);
             return;
         }
-        tiles_.transposed_times(gradient, partial);
+        if (all_.is_sparse()) with_values([&](auto value) { columns_times(rows_, value, gradient, partial); });
+        else tiles_.transposed_times(gradient, partial);
         for_block_groups(gradient.blocks(), [&](auto width, int first) {
             for (int64_t row = 0; row < partial.rows(); ++row) finish(row, first, width, partial.row(row) + first);
         });
     }
 
   private:
+    // Calls use(value), where value(e) is that of entry e of rows_.
+    template <typename Use> void with_values(Use use) const {
+        const float *values = layout_.is_dropped ? kept_.data() : rows_.values.data();
+        if (layout_.is_dropped || !rows_.values.empty()) use([values](int64_t e) { return values[e]; });
+        else use([](int64_t) { return 1.0f; });
+    }
+
     const GraphFeatures &all_;
     FeatureLayout layout_;
+    Uses uses_ = Uses::many;
     CompressedRows rows_, columns_;
     SparseProduct by_row_, by_column_;
     std::vector<float> kept_;  // after dropout, each entry of rows_

@@ -19,14 +19,14 @@ class GcnKind final : public LayerKind {
         }
         pass.output.reshape(graph.size(), layer.shape.blocks);
         const RowPointers to(pass.output, 0);
-        graph.normalised.multiply(pass.linear, pass.output, [to, bias](int64_t i, int first, auto width, const Lanes *sums) {
+        const auto finish = [to, bias](int64_t i, int first, auto width, const Lanes *sums) {
             for (int b = 0; b < decltype(width)::value; ++b) to(i)[first + b] = sums[b] + bias[first + b];
-        });
+        };
+        graph.normalised.product().multiply(pass.linear, pass.output, finish);
     }
     void backward(const TrainingGraph &graph, Layer &layer, Pass &pass, Matrix &output_gradient) const override {
         sum_of_rows(output_gradient, layer.bias.gradient);
-        // The matrix is symmetric.
-        graph.normalised.multiply_into(output_gradient, pass.linear_gradient);
+        graph.normalised.transposed().multiply_into(output_gradient, pass.linear_gradient);
     }
 };
 

@@ -12,20 +12,20 @@ class GinKind final : public LayerKind {
     EdgeMatrices edge_matrices() const override { return EdgeMatrices::of_neighbours(); }
 
     void propagate(const TrainingGraph &graph, const Layer &layer, const EdgeSettings &, Pass &pass) const override {
-        sum_with_own(graph, pass.linear, layer.bias.value.row(0), pass.output);
+        sum_with_own(graph.neighbours.product(), pass.linear, layer.bias.value.row(0), pass.output);
     }
     void backward(const TrainingGraph &graph, Layer &layer, Pass &pass, Matrix &output_gradient) const override {
         sum_of_rows(output_gradient, layer.bias.gradient);
-        sum_with_own(graph, output_gradient, nullptr, pass.linear_gradient);  // the matrix is symmetric
+        sum_with_own(graph.neighbours.transposed(), output_gradient, nullptr, pass.linear_gradient);
     }
 
   private:
-    static void sum_with_own(const TrainingGraph &graph, const Matrix &rows, const Lanes *bias, Matrix &result) {
+    static void sum_with_own(const SparseProduct &neighbours, const Matrix &rows, const Lanes *bias, Matrix &result) {
         const Lanes *own = rows.row(0);
         const int64_t blocks = rows.blocks();
         result.reshape(rows.rows(), rows.blocks());
         const RowPointers to(result, 0);
-        graph.neighbours.multiply(rows, result, [=](int64_t i, int first, auto width, const Lanes *sums) {
+        neighbours.multiply(rows, result, [=](int64_t i, int first, auto width, const Lanes *sums) {
             for (int b = 0; b < decltype(width)::value; ++b) {
                 const Lanes sum = sums[b] + own[i * blocks + first + b];
                 to(i)[first + b] = bias != nullptr ? sum + bias[first + b] : sum;

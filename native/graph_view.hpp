@@ -33,12 +33,33 @@ struct EdgeMatrices {
     }
 };
 
+// A matrix that models multiply with, and on the way back with its transpose.
+class EdgeMatrix {
+  public:
+    void build(const CompressedRows &matrix, bool is_symmetric) {
+        const auto size = static_cast<int32_t>(matrix.num_rows());
+        product_.build(matrix, size, 1);
+        is_symmetric_ = is_symmetric;
+        if (is_symmetric) return;
+        CompressedRows other;
+        other.transpose_of(matrix, size, false);
+        transposed_.build(other, size, 1);
+    }
+    const SparseProduct &product() const { return product_; }
+    const SparseProduct &transposed() const { return is_symmetric_ ? product_ : transposed_; }
+
+  private:
+    SparseProduct product_, transposed_;
+    bool is_symmetric_ = true;
+};
+
 struct TrainingGraph {
-    std::vector<int32_t> nodes;      // ids in the whole graph, ascending
+    std::vector<int32_t> nodes;      // ids in the whole graph; of a sample ascending
     std::vector<int64_t> start;      // row starts
     std::vector<int32_t> neighbors;  // places in `nodes`, each node's own first
-    SparseProduct normalised;        // the matrix of a GCN, 1/√((degree + 1)(degree + 1)) at each edge and self-loop
-    SparseProduct neighbours;        // 1 at each edge, without self-loops
+    bool is_symmetric = true;        // whether each edge is there in both directions
+    EdgeMatrix normalised;           // the matrix of a GCN, 1/√((degree + 1)(degree + 1)) at each edge and self-loop
+    EdgeMatrix neighbours;           // 1 at each edge, without self-loops
 
     int32_t size() const { return static_cast<int32_t>(nodes.size()); }
     int64_t degree(int32_t i) const { return start[i + 1] - start[i] - 1; }
@@ -62,8 +83,20 @@ struct TrainingGraph {
                 if (place[around[k]] >= 0) neighbors.push_back(place[around[k]]);
             start.push_back(static_cast<int64_t>(neighbors.size()));
         }
+        build(matrices);
+    }
+    // The matrices asked for, of the edges as they are.
+    void build(const EdgeMatrices &matrices) {
         if (matrices.normalised) build_normalised();
-        if (matrices.neighbours) build_neighbours();
+        if (matrices.neighbours) neighbours.build(rows_without_loops(), is_symmetric);
+    }
+    CompressedRows rows_without_loops() const {
+        CompressedRows rows;
+        for (int32_t i = 0; i < size(); ++i) {
+            rows.columns.insert(rows.columns.end(), neighbors.begin() + start[i] + 1, neighbors.begin() + start[i + 1]);
+            rows.start.push_back(rows.num_entries());
+        }
+        return rows;
     }
 
   private:
@@ -74,15 +107,7 @@ struct TrainingGraph {
         for (int32_t i = 0; i < size(); ++i)
             for (int64_t e = start[i]; e < start[i + 1]; ++e)
                 matrix.values.push_back(inverse_root(i) * inverse_root(neighbors[e]));
-        normalised.build(matrix, size(), 1);
-    }
-    void build_neighbours() {
-        CompressedRows matrix;
-        for (int32_t i = 0; i < size(); ++i) {
-            matrix.columns.insert(matrix.columns.end(), neighbors.begin() + start[i] + 1, neighbors.begin() + start[i + 1]);
-            matrix.start.push_back(matrix.num_entries());
-        }
-        neighbours.build(matrix, size(), 1);
+        normalised.build(matrix, is_symmetric);
     }
 };
 

@@ -4,7 +4,7 @@
 
 namespace bmpaudit {
 
-void propagate_hops(const TrainingGraph &graph, int hops, float alpha, const Matrix &start, Matrix &result, Matrix &scratch) {
+void propagate_hops(const SparseProduct &matrix, int hops, float alpha, const Matrix &start, Matrix &result, Matrix &scratch) {
     const Matrix *from = &start;
     const Lanes *origin = start.row(0);
     const int64_t blocks = start.blocks();
@@ -12,7 +12,7 @@ void propagate_hops(const TrainingGraph &graph, int hops, float alpha, const Mat
         Matrix &target = left % 2 == 0 ? result : scratch;  // the last step ends in the result
         target.reshape(start.rows(), start.blocks());
         const RowPointers to(target, 0);
-        graph.normalised.multiply(*from, target, [=](int64_t i, int first, auto width, const Lanes *sums) {
+        matrix.multiply(*from, target, [=](int64_t i, int first, auto width, const Lanes *sums) {
             for (int b = 0; b < decltype(width)::value; ++b)
                 to(i)[first + b] = (1.0f - alpha) * sums[b] + alpha * origin[i * blocks + first + b];
         });

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
+#include <limits>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "beta_law.hpp"
+#include "curve.hpp"
 #include "log_products.hpp"
 #include "node_factor.hpp"
 
@@ -57,10 +58,12 @@ class Collector {
     }
     void add_impossible(int64_t point) { factors_.add(point, -kInfinity); }
     LogProducts &factors() { return factors_; }
+    Curve::Sums &on_curve() { return on_curve_; }
     PartialSums finished() { return {factors_.finished(), std::move(doubtful_)}; }
 
   private:
     LogProducts factors_;
+    Curve::Sums on_curve_{};
     std::vector<std::vector<Doubtful>> doubtful_;
 };
 
@@ -68,28 +71,39 @@ class Collector {
 class SumsOfParts {
   public:
     SumsOfParts(const WeightedCounts &counts, double strength)
-        : counts_(counts), strength_(strength), parts_(std::min(kMostParts, counts.table.num_nodes)) {}
+        : counts_(counts), strength_(strength), parts_(std::min(kMostParts, counts.table.num_nodes)),
+          on_curve_(parts_.size()) {}
 
     // Calls add(k, node, rates, collector, worker) for each node k; false if the work was stopped.
     template <typename Add> bool collect(int64_t num_points, int num_threads, const Poll &poll, Add add) {
         const auto num_parts = static_cast<int64_t>(parts_.size()), num_nodes = counts_.table.num_nodes;
-        std::vector<std::unique_ptr<LawStores>> laws(num_workers(num_parts, num_threads));
+        BorrowedLaws laws(num_workers(num_parts, num_threads));
         return run_tasks(num_parts, num_threads, poll, [&](int64_t number, Worker &worker) {
-            auto &stores = laws[worker.number()];
-            if (!stores) stores = std::make_unique<LawStores>();
+            LawStores &stores = laws.of(worker.number());
             Collector collector(num_points);
             for (int64_t k = num_nodes * number / num_parts; k < num_nodes * (number + 1) / num_parts; ++k) {
                 const Node node(counts_.table, k, counts_.times[k]);
-                add(static_cast<int32_t>(k), node, NodeRates(node.counts, *stores), collector, worker);
+                add(static_cast<int32_t>(k), node, NodeRates(node.counts, stores), collector, worker);
                 collector.factors().end_node();
                 worker.report(1);
             }
+            on_curve_[number] = collector.on_curve();
             parts_[number] = collector.finished();
         });
     }
 
+    // Puts in what polynomials along a curve stand for.
+    void add_curve(const Curve &curve, const double *epsilon_left, const double *epsilon_right, int64_t num_points) {
+        Curve::Sums sums{};
+        for (const Curve::Sums &part : on_curve_)
+            for (size_t level = 0; level < sums.size(); ++level)
+                for (size_t k = 0; k < sums[level].size(); ++k) sums[level][k] += part[level][k];
+        resolved_.assign(num_points, 0.0);
+        curve.interpolate(sums, epsilon_left, epsilon_right, num_points, resolved_.data());
+    }
+
     double upper_bound(int64_t point) const {
-        double bound = 0;
+        double bound = resolved_.empty() ? 0 : resolved_[point];
         for (const PartialSums &part : parts_) bound += part.sum[point];
         return bound;
     }
@@ -111,6 +125,8 @@ class SumsOfParts {
     const WeightedCounts counts_;
     const double strength_;
     std::vector<PartialSums> parts_;
+    std::vector<Curve::Sums> on_curve_;  // of each part
+    std::vector<double> resolved_;
 };
 
 // Calls set(point, worker) for each point.
@@ -131,8 +147,18 @@ void log_likelihood(const WeightedCounts &counts, const double *epsilon_left, co
                     int64_t num_points, const double *cutoff, double strength, int num_threads, const Poll &poll,
                     double *result) {
     const EpsilonSide left(epsilon_left, num_points), right(epsilon_right, num_points);
+    const Curve curve(epsilon_left, epsilon_right, num_points, counts.num_counted());
+    const EpsilonSide curve_left(curve.left(), Curve::kMostNodes), curve_right(curve.right(), Curve::kMostNodes);
+    const bool has_curve = strength == 0 && curve.is_worthwhile();
     SumsOfParts sums(counts, strength);
     const auto add = [&](int32_t k, const Node &node, const NodeRates &rates, Collector &collector, Worker &worker) {
+        const auto on_curve = [&](int64_t i) {
+            const Sides region = node.region(curve_left, i, curve_right, i);
+            if (!region.has_area()) return std::numeric_limits<double>::quiet_NaN();
+            const Factor factor = rates.factor(region, 0);
+            return factor.is_sure ? factor.value() : std::numeric_limits<double>::quiet_NaN();
+        };
+        if (has_curve && curve.add(on_curve, node.times, collector.on_curve())) return;
         for (int64_t point = 0; point < num_points; ++point) {
             if (point % kPointsAtOnce == 0) worker.checkpoint();
             const Sides region = node.region(left, point, right, point);
@@ -141,6 +167,7 @@ void log_likelihood(const WeightedCounts &counts, const double *epsilon_left, co
         }
     };
     if (!sums.collect(num_points, num_threads, poll, add)) return;
+    if (has_curve) sums.add_curve(curve, epsilon_left, epsilon_right, num_points);
     const Poll done = [&](int64_t) { return poll(counts.table.num_nodes); };
     for_each_point(num_points, num_threads, done, [&](int64_t point, Worker &worker) {
         result[point] = sums.value(point, epsilon_left[point], epsilon_right[point], cutoff[point], worker);
@@ -151,13 +178,12 @@ void node_log_likelihood(const CountsTable &counts, const double *epsilon_left, 
                          int64_t num_points, double strength, int num_threads, const Poll &poll, double *result) {
     const EpsilonSide left(epsilon_left, num_points), right(epsilon_right, num_points);
     const int64_t num_nodes = counts.num_nodes, num_parts = std::min(kMostParts, num_nodes);
-    std::vector<std::unique_ptr<LawStores>> laws(num_workers(num_parts, num_threads));
+    BorrowedLaws laws(num_workers(num_parts, num_threads));
     run_tasks(num_parts, num_threads, poll, [&](int64_t number, Worker &worker) {
-        auto &stores = laws[worker.number()];
-        if (!stores) stores = std::make_unique<LawStores>();
+        LawStores &stores = laws.of(worker.number());
         for (int64_t k = num_nodes * number / num_parts; k < num_nodes * (number + 1) / num_parts; ++k) {
             const Node node(counts, k);
-            const NodeRates rates(node.counts, *stores);
+            const NodeRates rates(node.counts, stores);
             for (int64_t point = 0; point < num_points; ++point) {
                 worker.checkpoint();
                 const Sides region = node.region(left, point, right, point);
@@ -247,7 +273,7 @@ void grid_log_likelihood(const WeightedCounts &counts, const double *epsilon_lef
                 const Sides region = strength > 0 ? node.region(left, i, right, j) : grid.region(i, j);
                 if (!region.has_area()) collector.add_impossible(point);
                 else if (strength > 0) collector.add(k, point, rates.factor(region, strength), node.times);
-                else collector.add(k, point, rates.checked(grid.inside(i, j, rates), region.area()), node.times);
+                else collector.add(k, point, rates.checked(grid.inside(i, j, rates), region), node.times);
             }
         }
     };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 
 #include "counts.hpp"
 #include "threads.hpp"
@@ -12,6 +13,8 @@ namespace bmpaudit {
 struct WeightedCounts {
     CountsTable table;
     const double *times;
+
+    double num_counted() const { return std::accumulate(times, times + table.num_nodes, 0.0); }
 };
 
 // The log-likelihood of (ε_L, ε_R) without binomial coefficients: Σ_k log Pr((α_k, β_k) ∈ R_k) - log |R_k|, for each of

@@ -38,11 +38,11 @@ void ShownGraph::show(const Adjacency &edges, const GraphFeatures &features, con
     if (!layout.parts.has_largest) return;
     layout.is_dropped = false;
     gathered = std::make_unique<SampleFeatures>(features, layout);
-    gathered->begin(graph);
+    gathered->begin(graph, Uses::many);
 }
 
 Network::Network(const GraphFeatures &features, int num_classes, const ModelSettings &model, const TrainingSettings &training)
-    : features_(features), num_classes_(num_classes), model_(model), epochs_(training.epochs),
+    : features_(features), num_classes_(num_classes), model_(model),
       label_smoothing_(training.label_smoothing), optimizer_(training),
       passes_(model.layers.size()), scoring_(model.layers.size()),
       sample_(features, model.feature_layout(features.num_features())) {
@@ -128,10 +128,18 @@ Layer Network::noisy_last_layer(const std::vector<double> &noise, double noise_s
     return noisy;
 }
 
-void Network::begin(const TrainingGraph &graph, const int32_t *labels) {
-    sample_.begin(graph);
-    labels_.clear();
-    for (const int32_t node : graph.nodes) labels_.push_back(labels[node]);
+void Network::keep() {
+    size_t number = 0;
+    const auto keep = [&](const Parameter &parameter) {
+        if (number == kept_.size()) kept_.emplace_back();
+        kept_[number++] = parameter.value;
+    };
+    for (const Layer &layer : layers_) visit_parameters(layer, keep);
+}
+
+void Network::restore() {
+    auto next = kept_.begin();
+    for (Layer &layer : layers_) visit_parameters(layer, [&](Parameter &parameter) { parameter.value = *next++; });
 }
 
 void Network::multiply_input(const TrainingGraph &graph, size_t l, const Layer &layer, Pass &pass) const {
@@ -146,6 +154,24 @@ void Network::multiply_shown(const ShownGraph &shown, size_t l, const Layer &lay
     if (l > 0) multiply_input(shown.graph, l, layer, pass);
     else if (shown.gathered != nullptr) shown.gathered->times(layer.weight.value, pass.linear);
     else features_.times(layer.weight.value, pass.linear);
+}
+
+void Network::propagate_shown(const TrainingGraph &graph, size_t l) {
+    propagate(graph, l, layers_[l], scoring_[l], nullptr);
+    if (has_norm(l)) normalise_trained(model_.layers[l].norm, layers_[l], scoring_[l].output);
+    activate(l + 1, scoring_, nullptr);
+}
+
+const Matrix &Network::evaluate(const TrainingGraph &sample, const SampleFeatures &features, Worker &worker) {
+    const size_t last = layers_.size() - 1;
+    for (size_t l = 0; l <= last; ++l) {
+        worker.checkpoint();
+        if (l == 0) features.times(layers_[0].weight.value, scoring_[0].linear);
+        else multiply_input(sample, l, layers_[l], scoring_[l]);
+        if (l < last) propagate_shown(sample, l);
+    }
+    propagate(sample, last, layers_[last], scoring_[last], nullptr);
+    return scoring_[last].output;
 }
 
 void Network::activate(size_t l, std::vector<Pass> &passes, RandomBits *dropout) const {
@@ -202,13 +228,12 @@ void Network::propagate(const TrainingGraph &graph, size_t l, const Layer &layer
     kind(l).propagate(graph, layer, edges, pass);
 }
 
-void Network::train(const TrainingGraph &graph, const int32_t *labels, RandomBits &random, Worker &worker) {
-    begin(graph, labels);
-    for (int epoch = 1; epoch <= epochs_; ++epoch) {
-        forward(graph, &random, worker);
-        cross_entropy_gradient(passes_.back().output, num_classes_, labels_, label_smoothing_, output_gradient_);
-        backward(graph, epoch, worker);
-    }
+void Network::step(const TrainingGraph &graph, const std::vector<int32_t> &labels, const StepNumber &number,
+                   RandomBits &random, Worker &worker) {
+    forward(graph, &random, worker);
+    cross_entropy_gradient(passes_.back().output, num_classes_, labels, label_smoothing_, output_gradient_);
+    optimizer_.begin_step(number.step, number.epoch);
+    backward(graph, true, worker);
 }
 
 void Network::forward(const TrainingGraph &graph, RandomBits *dropout, Worker &worker) {
@@ -224,9 +249,7 @@ void Network::forward(const TrainingGraph &graph, RandomBits *dropout, Worker &w
     }
 }
 
-void Network::backward(const TrainingGraph &graph, int epoch, Worker &worker) {
-    const bool takes_step = epoch > 0;
-    if (takes_step) optimizer_.begin_step(epoch);
+void Network::backward(const TrainingGraph &graph, bool takes_step, Worker &worker) {
     for (size_t l = layers_.size(); l-- > 0;) {
         worker.checkpoint();
         Layer &layer = layers_[l];
@@ -313,12 +336,12 @@ void Network::first_weight_backward(const Matrix &gradient, bool takes_step) {
     });
 }
 
-void Network::gradient_without_dropout(const TrainingGraph &graph, const int32_t *labels, Worker &worker) {
+void Network::gradient_without_dropout(const TrainingGraph &graph, const std::vector<int32_t> &labels, Worker &worker) {
     PhiloxBits unused(0, 0, 0);
-    begin(graph, labels);
+    begin(graph, Uses::many);
     forward(graph, &unused, worker);
-    cross_entropy_gradient(passes_.back().output, num_classes_, labels_, label_smoothing_, output_gradient_);
-    backward(graph, 0, worker);
+    cross_entropy_gradient(passes_.back().output, num_classes_, labels, label_smoothing_, output_gradient_);
+    backward(graph, false, worker);
 }
 
 }  // namespace bmpaudit

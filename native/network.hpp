@@ -1,4 +1,4 @@
-// Networks of layers: forward, backward and training, all float32, for graphs that fit into a core's cache.
+// Networks of layers: forward, backward and steps of an optimiser, all float32, for graphs that fit into a core's cache.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +68,12 @@ struct Query {
     std::vector<const Layer *> last_layers;
 };
 
+// Which step of the optimiser, in which epoch; both count from 1.
+struct StepNumber {
+    int64_t step;
+    int epoch;
+};
+
 // One model and the buffers to train it; used by one thread at a time, for one model after another.
 class Network {
   public:
@@ -80,9 +86,18 @@ class Network {
     void save_gradient(float *flat) const;
     void initialise(RandomBits &random);  // Glorot weights, zero biases
 
-    void train(const TrainingGraph &graph, const int32_t *labels, RandomBits &random, Worker &worker);
+    // Takes in the features of a graph, for one step or many on it, or on one with the same nodes.
+    void begin(const TrainingGraph &graph, Uses uses) { sample_.begin(graph, uses); }
+    // `labels` hold one for each node of the graph, -1 for nodes that are not in the loss.
+    void step(const TrainingGraph &graph, const std::vector<int32_t> &labels, const StepNumber &number, RandomBits &random,
+              Worker &worker);
     // For a model whose dropout is 0.
-    void gradient_without_dropout(const TrainingGraph &graph, const int32_t *labels, Worker &worker);
+    void gradient_without_dropout(const TrainingGraph &graph, const std::vector<int32_t> &labels, Worker &worker);
+    // Logits of a sample's nodes without dropout.
+    const Matrix &evaluate(const TrainingGraph &sample, const SampleFeatures &features, Worker &worker);
+    // Puts the parameters aside, and takes them back.
+    void keep();
+    void restore();
     bool is_finite() const;
 
     // Logits of every node without dropout, for each query: calls emit(query, which of its last layers, logits).
@@ -94,9 +109,7 @@ class Network {
                 worker.checkpoint();
                 // Features that are not gathered give every query the same product.
                 if (l > 0 || q == 0 || shown.gathered != nullptr) multiply_shown(shown, l, layers_[l]);
-                propagate(shown.graph, l, layers_[l], scoring_[l], nullptr);
-                if (has_norm(l)) normalise_trained(model_.layers[l].norm, layers_[l], scoring_[l].output);
-                activate(l + 1, scoring_, nullptr);
+                propagate_shown(shown.graph, l);
             }
             for (size_t which = 0; which < queries[q].last_layers.size(); ++which) {
                 worker.checkpoint();
@@ -116,9 +129,8 @@ class Network {
     int num_classes() const { return num_classes_; }
 
   private:
-    void begin(const TrainingGraph &graph, const int32_t *labels);
     void forward(const TrainingGraph &graph, RandomBits *dropout, Worker &worker);
-    void backward(const TrainingGraph &graph, int epoch, Worker &worker);  // epoch 0: gradients only, no step
+    void backward(const TrainingGraph &graph, bool takes_step, Worker &worker);
     // The gradients of the weight and, in output_gradient_, of the output of the layer before.
     void hidden_weight_backward(const TrainingGraph &graph, size_t l);
     void first_weight_backward(const Matrix &gradient, bool takes_step);
@@ -126,6 +138,8 @@ class Network {
     void multiply_input(const TrainingGraph &graph, size_t l, const Layer &layer, Pass &pass) const;
     // The same of any layer, in scoring_.
     void multiply_shown(const ShownGraph &shown, size_t l, const Layer &layer);
+    // From that product to the input of the next layer, in scoring_.
+    void propagate_shown(const TrainingGraph &graph, size_t l);
     const Matrix &multiplied(size_t l, const Pass &pass) const { return gathers(l) ? pass.gathered : pass.input; }
     void propagate(const TrainingGraph &graph, size_t l, const Layer &layer, Pass &pass, RandomBits *dropout) const;
     // The input of layer l from the output of the layer before, which it uses up.
@@ -145,7 +159,6 @@ class Network {
     const GraphFeatures &features_;
     int num_classes_;
     ModelSettings model_;
-    int epochs_;
     double label_smoothing_;
     Optimizer optimizer_;
     std::vector<Layer> layers_;
@@ -153,7 +166,7 @@ class Network {
     Matrix output_gradient_, gathered_gradient_;
     Matrix transposed_;  // the gradient of a hidden weight, then the weight itself, units x inputs
     SampleFeatures sample_;
-    std::vector<int32_t> labels_;  // of the sample
+    std::vector<Matrix> kept_;  // parameters put aside
 };
 
 }  // namespace bmpaudit

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <memory>
+#include <utility>
+#include <vector>
 
 #include "beta_law.hpp"
 #include "counts.hpp"
 #include "error_rate_bulk.hpp"
+#include "law_store.hpp"
 #include "log_space.hpp"
 
 namespace bmpaudit {
@@ -53,33 +54,6 @@ struct Sides {
     static double minus_log(const RatePair &x) { return x.u < 0.5 ? -std::log(x.u) : -std::log1p(-x.rest); }
 };
 
-// Laws of rates by (n, count), kept for the nodes that follow on the same thread.
-class LawStore {
-  public:
-    BetaBulk &of(double count, double num_trials) {
-        const auto hash = static_cast<uint64_t>(count) * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(num_trials);
-        Entry &entry = entries_[(hash ^ (hash >> 32)) % kEntries];
-        if (!entry.law || entry.count != count || entry.num_trials != num_trials) {
-            entry.law = std::make_unique<BetaBulk>(count + 1, num_trials - count + 1);
-            entry.count = count;
-            entry.num_trials = num_trials;
-        }
-        return *entry.law;
-    }
-
-  private:
-    static constexpr size_t kEntries = 509;
-    struct Entry {
-        double count = 0, num_trials = 0;
-        std::unique_ptr<BetaBulk> law;
-    };
-    std::array<Entry, kEntries> entries_;
-};
-
-struct LawStores {
-    LawStore alpha, detected;
-};
-
 // The probability of a region, or of a ring between two, divided by its area.
 struct Factor {
     double inside, area;
@@ -112,7 +86,7 @@ class NodeRates {
     }
 
     Factor factor(const Sides &region, double strength) const {
-        const Factor whole = checked(inside(region), region.area());
+        const Factor whole = checked(inside(region), region);
         if (strength == 0) return whole;
         const Sides inner = region.inner(strength);
         const double ring = whole.inside - inside(inner);
@@ -121,10 +95,15 @@ class NodeRates {
     }
 
     // Whether the probability is large enough to be known to ten digits: against the errors of the sums or, where the
-    // region is thin, against what the laws leave out.
-    Factor checked(double inside, double area) const {
+    // region is thin, against what the laws leave out. Where one rate is beyond its law's ends, it has next to no density
+    // on the stretch that the other leaves to it, and that is nowhere longer than between two parallel sides.
+    Factor checked(double inside, const Sides &region) const {
+        const double area = region.area();
         if (inside > kSure) return {inside, area, true};
-        const double most = std::min(1.0, area * alpha_.most_dense() * detected_.most_dense());
+        const RatePair &a_inverse = region.a_inverse, &b = region.b;
+        const double upright = std::min(b.rest, a_inverse.rest / a_inverse.u) * alpha_.most_dense();
+        const double level = std::min(a_inverse.rest, b.rest / b.u) * detected_.most_dense();
+        const double most = std::min({1.0, area * alpha_.most_dense() * detected_.most_dense(), upright + level});
         if (inside > kSure * most) return {inside, area, true};
         return {std::max(0.0, inside) + kDoubt * most, area, false};
     }

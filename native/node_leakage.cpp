@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <vector>
 
 #include "node_factor.hpp"
@@ -79,13 +78,12 @@ double guess_of(double top, double top_trials, double bottom, double bottom_tria
 void leakage_quantiles(const NodeCounts *nodes, int64_t num_nodes, const double *probabilities, int64_t num_probabilities,
                        int num_threads, const Poll &poll, double *right, double *left) {
     const int64_t num_tasks = (num_nodes + kNodesAtOnce - 1) / kNodesAtOnce;
-    std::vector<std::unique_ptr<LawStores>> laws(num_workers(num_tasks, num_threads));
+    BorrowedLaws laws(num_workers(num_tasks, num_threads));
     run_tasks(num_tasks, num_threads, poll, [&](int64_t task, Worker &worker) {
-        auto &stores = laws[worker.number()];
-        if (!stores) stores = std::make_unique<LawStores>();
+        LawStores &stores = laws.of(worker.number());
         for (int64_t k = task * kNodesAtOnce; k < std::min(num_nodes, (task + 1) * kNodesAtOnce); ++k) {
             const NodeCounts &node = nodes[k];
-            const NodeRates rates(node, *stores);
+            const NodeRates rates(node, stores);
             const double alpha = (node.false_positives + 1) / (node.num_out + 2);
             const double detected = (node.num_in - node.false_negatives + 1) / (node.num_in + 2);
             const auto fill = [&](auto distribution, double guess, double *result) {

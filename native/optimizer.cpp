@@ -26,12 +26,12 @@ double Optimizer::learning_rate(int epoch) const {
     return rate;
 }
 
-void Optimizer::begin_step(int epoch) {
+void Optimizer::begin_step(int64_t step, int epoch) {
     const double rate = learning_rate(epoch);
     step_size_ = static_cast<float>(rate);
     if (!training_.uses_adam) return;
-    step_size_ = static_cast<float>(rate / (1.0 - std::pow(kBeta1, epoch)));
-    inverse_root_correction_ = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(kBeta2, epoch)));
+    step_size_ = static_cast<float>(rate / (1.0 - std::pow(kBeta1, static_cast<double>(step))));
+    inverse_root_correction_ = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(kBeta2, static_cast<double>(step))));
 }
 
 Optimizer::LaneStep Optimizer::lane_step(Parameter &parameter) const {

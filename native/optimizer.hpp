@@ -1,7 +1,9 @@
 // Adam and stochastic gradient descent, as PyTorch has them.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "layer.hpp"
 
@@ -21,6 +23,11 @@ struct TrainingSettings {
     bool uses_adam;  // else plain gradient descent
     Schedule schedule;
     double label_smoothing;  // share of each label that all classes get in equal parts
+    double drop_edge;        // share of the edges that each epoch leaves out
+    double validation_share;  // of a sample's nodes; 0: all are learnt from, and all epochs trained
+    int patience;             // epochs without a lower loss of validation after which training ends; 0: all are trained
+    int batch_size;           // 0: all nodes at once
+    std::vector<int> neighbors;  // taken of each node at most, hop by hop; -1: all
 };
 
 // Whether the optimiser of this name is Adam; std::invalid_argument if there is no such optimiser.
@@ -29,8 +36,8 @@ bool is_adam(const std::string &name);
 class Optimizer {
   public:
     explicit Optimizer(const TrainingSettings &training) : training_(training) {}
-    // Epochs count from 1.
-    void begin_step(int epoch);
+    // Both count from 1.
+    void begin_step(int64_t step, int epoch);
     void step(Parameter &parameter) const;
 
     // The step of single lanes, in the same pass that computed their gradient. It holds what it needs by value, so that

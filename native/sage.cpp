@@ -33,7 +33,7 @@ class SageMeanKind final : public LayerKind {
                 to(i)[first + b] = share * sums[b] + rest;
             }
         };
-        graph.neighbours.multiply(pass.linear, pass.output, finish, blocks);
+        graph.neighbours.product().multiply(pass.linear, pass.output, finish, blocks);
     }
 
     void backward(const TrainingGraph &graph, Layer &layer, Pass &pass, Matrix &output_gradient) const override {
@@ -50,7 +50,7 @@ class SageMeanKind final : public LayerKind {
             for (int b = 0; b < decltype(width)::value; ++b) to(i)[first + b] = sums[b];
         };
         pass.output.reshape(graph.size(), blocks);  // scratch
-        graph.neighbours.multiply(output_gradient, pass.output, finish);  // the matrix is symmetric
+        graph.neighbours.transposed().multiply(output_gradient, pass.output, finish);
     }
 
   private:

@@ -21,13 +21,13 @@ class SgcKind final : public LayerKind {
     void propagate(const TrainingGraph &graph, const Layer &layer, const EdgeSettings &, Pass &pass) const override {
         auto &kept = static_cast<KeptHops &>(*pass.kept);
         const Lanes *bias = layer.bias.value.row(0);
-        if (graph.has_edges()) propagate_hops(graph, hops_, 0.0f, pass.linear, kept.propagated, kept.scratch);
+        if (graph.has_edges()) propagate_hops(graph.normalised.product(), hops_, 0.0f, pass.linear, kept.propagated, kept.scratch);
         add_to_rows(graph.has_edges() ? kept.propagated : pass.linear, bias, pass.output);
     }
     void backward(const TrainingGraph &graph, Layer &layer, Pass &pass, Matrix &output_gradient) const override {
         auto &kept = static_cast<KeptHops &>(*pass.kept);
         sum_of_rows(output_gradient, layer.bias.gradient);
-        propagate_hops(graph, hops_, 0.0f, output_gradient, pass.linear_gradient, kept.scratch);
+        propagate_hops(graph.normalised.transposed(), hops_, 0.0f, output_gradient, pass.linear_gradient, kept.scratch);
     }
 
   private:

@@ -5,15 +5,12 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 namespace bmpaudit {
 
 namespace {
-
-PhiloxBits stream(uint64_t seed, Purpose purpose, uint64_t index) {
-    return PhiloxBits(seed, static_cast<uint64_t>(purpose), index);
-}
 
 // z = o_y - log Σ_{c≠y} e^{o_c}, the label margin of Algorithm 2.
 float label_margin(const Lanes *logits, int num_classes, int label) {
@@ -41,27 +38,25 @@ class ShadowEngine::Trainer {
   public:
     // `graphs` are those of the batch's queries.
     Trainer(const ShadowEngine &engine, const std::vector<const ShownGraph *> &graphs)
-        : engine_(engine), graphs_(graphs), network_(engine.features_, engine.num_classes_, engine.model_, engine.training_) {}
+        : engine_(engine), graphs_(graphs), network_(engine.features_, engine.num_classes_, engine.model_, engine.training_),
+          training_(network_, engine.features_, engine.model_, engine.training_) {}
 
     void run(const ShadowBatch &batch, const ShadowResults &results, int64_t model, Worker &worker) {
         const auto index = static_cast<uint64_t>(batch.indices[model]);
         const uint8_t *member = batch.member + model * engine_.num_nodes();
         sample_.induce(engine_.graph_, member, place_, engine_.model_.edge_matrices());
-        if (sample_.size() == 0) {
-            results.state[model] = static_cast<uint8_t>(ModelState::failed);
-            return;
-        }
         float *kept = results.weights == nullptr ? nullptr : results.weights + model * network_.num_parameters();
         const bool is_kept = kept != nullptr && !std::isnan(*kept);
+        bool is_trained = true;
         if (is_kept) {
             network_.load(kept);
         } else {
             PhiloxBits weights = stream(batch.seed, Purpose::weights, index);
-            PhiloxBits dropout = stream(batch.seed, Purpose::dropout, index);
+            TrainingStreams streams(batch.seed, index);
             network_.initialise(weights);
-            network_.train(sample_, engine_.labels_, dropout, worker);
+            is_trained = training_.run(sample_, engine_.labels_, streams, worker);
         }
-        if (!network_.is_finite()) {
+        if (!is_trained || !network_.is_finite()) {
             results.state[model] = static_cast<uint8_t>(ModelState::failed);
             return;
         }
@@ -195,6 +190,7 @@ class ShadowEngine::Trainer {
     const ShadowEngine &engine_;
     const std::vector<const ShownGraph *> &graphs_;
     Network network_;
+    Training training_;
     TrainingGraph sample_;
     std::vector<int32_t> place_;
 };
@@ -258,18 +254,21 @@ std::vector<float> ShadowEngine::gradient(const float *parameters, const uint8_t
     return with_network(
         parameters, member, poll,
         [&](Network &network, const TrainingGraph &sample, Worker &worker) {
-            network.gradient_without_dropout(sample, labels_, worker);
+            std::vector<int32_t> labels;
+            for (const int32_t node : sample.nodes) labels.push_back(labels_[node]);
+            network.gradient_without_dropout(sample, labels, worker);
         },
         [](const Network &network, float *flat) { network.save_gradient(flat); });
 }
 
-std::vector<float> ShadowEngine::trained_parameters(const float *parameters, const uint8_t *member,
-                                                    const Poll &poll) const {
+std::vector<float> ShadowEngine::trained_parameters(const float *parameters, const uint8_t *member, uint64_t seed,
+                                                    uint64_t index, const Poll &poll) const {
     return with_network(
         parameters, member, poll,
         [&](Network &network, const TrainingGraph &sample, Worker &worker) {
-            PhiloxBits dropout(0, 0, 0);
-            network.train(sample, labels_, dropout, worker);
+            TrainingStreams streams(seed, index);
+            if (!Training(network, features_, model_, training_).run(sample, labels_, streams, worker))
+                throw std::invalid_argument("member must hold at least two 1s: for validation, or in each batch that is normalised");
         },
         [](const Network &network, float *flat) { network.save(flat); });
 }

@@ -6,11 +6,9 @@
 
 #include "network.hpp"
 #include "threads.hpp"
+#include "training.hpp"
 
 namespace bmpaudit {
-
-// Streams of random numbers of one shadow model; bmpaudit.streams.Purpose has the same numbers.
-enum class Purpose : uint64_t { weights = 3, dropout = 4, noise = 5 };
 
 // How a trained model is asked: the query says which edges it is shown, and the release adds normal noise to the
 // parameters of its last layer. Views of one model share one draw of noise, each scaled by its own standard deviation.
@@ -62,9 +60,11 @@ class ShadowEngine {
     // Units of the last hidden layer; 0 if there is none.
     int num_hidden() const;
     std::vector<float> initial_parameters(uint64_t seed, uint64_t index) const;
-    // For checks against other implementations, with dropout 0: from given parameters on one sample.
+    // For checks against other implementations, from given parameters on one sample: the gradient with dropout 0, and
+    // what training makes of them with the streams of (seed, index). Throws std::invalid_argument for too small a sample.
     std::vector<float> gradient(const float *parameters, const uint8_t *member, const Poll &poll) const;
-    std::vector<float> trained_parameters(const float *parameters, const uint8_t *member, const Poll &poll) const;
+    std::vector<float> trained_parameters(const float *parameters, const uint8_t *member, uint64_t seed, uint64_t index,
+                                          const Poll &poll) const;
     // Logits of every node, nodes x classes, of a model with given parameters that is shown the edges of a query.
     std::vector<float> logits(const float *parameters, const Adjacency &query, const Poll &poll) const;
 

@@ -20,7 +20,17 @@ sys.path[:0] = [
     str(ROOT / folder) for folder in ("reliability", "examples", "tests", "tests/estimation", "tests/faults")
 ]
 
-CHECKS = ("posteriors", "false_alarms", "bounds", "named_nodes", "kills", "fuzzing", "memory")
+CHECKS = {
+    "posteriors": "Posteriors: simulation-based calibration",
+    "false_alarms": "Permutation test: false alarms",
+    "bounds": "Proven bounds: validity",
+    "named_nodes": "Exposure: calibration",
+    "kills": "Stops at random moments",
+    "fuzzing": "Damaged and hostile input",
+    "memory": "Memory of a long run",
+}
+"""Files here, and the headings of their sections in the order of the page."""
+
 PAGE = ROOT / "docs" / "reliability.md"
 OPENING = """# Reliability
 
@@ -33,33 +43,38 @@ def main() -> int:
     """Runs the checks and writes the page; sections of checks that were not run stay as they are."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a twentieth of the repetitions, and nothing is written")
-    parser.add_argument("--only", choices=CHECKS, action="append", help="this check only; may be given several times")
+    parser.add_argument(
+        "--only", choices=list(CHECKS), action="append", help="this check only; may be given several times"
+    )
     parser.add_argument("--seed", type=int, default=1, help="random seed of all checks")
     options = parser.parse_args()
-    sections = _sections(PAGE.read_text(encoding="utf-8") if PAGE.exists() else "")
-    failed = []
+    failed = False
     for name in options.only or CHECKS:
         print(f"== {name}", file=sys.stderr, flush=True)
         start = time.perf_counter()
         section = import_module(name).run(0.05 if options.quick else 1.0, options.seed)
         minutes = (time.perf_counter() - start) / 60
         verdict = "passed" if section.passed else "**failed**"
-        date = datetime.now(UTC).date().isoformat()
-        made = f"{date}, seed {options.seed}, {minutes:.1f} minutes: {verdict}."
-        sections[section.title] = f"{section.text.strip()}\n\n{made}\n"
-        print(f"{sections[section.title]}", flush=True)
-        if not section.passed:
-            failed.append(name)
-    if not options.quick:
-        body = "".join(f"\n## {title}\n\n{text}" for title, text in sections.items())
-        PAGE.write_text(OPENING + body, encoding="utf-8")
-    return 1 if failed else 0
+        made = f"{datetime.now(UTC).date().isoformat()}, seed {options.seed}, {minutes:.1f} minutes: {verdict}."
+        text = f"{section.text.strip()}\n\n{made}\n"
+        print(text, flush=True)
+        failed |= not section.passed
+        if not options.quick:
+            _write(CHECKS[name], text)
+    return int(failed)
+
+
+def _write(title: str, text: str) -> None:
+    """Puts a section onto the page as soon as there is one: the next check may take long, or be stopped."""
+    sections = _sections(PAGE.read_text(encoding="utf-8") if PAGE.exists() else "") | {title: text}
+    ordered = [f"\n## {each}\n\n{sections[each]}" for each in CHECKS.values() if each in sections]
+    PAGE.write_text(OPENING + "".join(ordered), encoding="utf-8")
 
 
 def _sections(page: str) -> dict[str, str]:
     """The sections of a page by title."""
     parts = [part.partition("\n\n") for part in page.split("\n## ")[1:]]
-    return {title: text for title, _, text in parts}
+    return {title: text.rstrip("\n") + "\n" for title, _, text in parts}
 
 
 if __name__ == "__main__":

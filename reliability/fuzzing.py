@@ -8,7 +8,7 @@ from pathlib import Path
 
 from section import Section
 
-MINUTES = 20
+MINUTES = 5
 
 
 def run(scale: float, seed: int) -> Section:
@@ -22,4 +22,4 @@ everything read them that can. Anything but a result or an error of one line is 
 seconds, more than 8 GB.
 
 {lines}"""
-    return Section("Damaged and hostile input", text, done.returncode == 0)
+    return Section(text, done.returncode == 0)

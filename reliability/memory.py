@@ -36,7 +36,7 @@ def run(scale: float, seed: int) -> Section:
 {table(["models", "MB"], rows)}
 
 From {looks[1][0]:,} models on it grew by {growth:.1f} MB; more than {MOST_GROWTH:g} MB would be a leak."""
-    return Section("Memory of a long run", text, growth <= MOST_GROWTH)
+    return Section(text, growth <= MOST_GROWTH)
 
 
 def _resident_megabytes() -> float:

@@ -34,7 +34,7 @@ and observed probability.
 {table(head, rows)}
 
 A calibration error above {LARGEST_ERROR:g} would be too much."""
-    return Section("Exposure: calibration", text, passed)
+    return Section(text, passed)
 
 
 def _percent(share: float | None) -> str:

@@ -47,7 +47,7 @@ runs {CHAINS} chains of {ITERATIONS:,} iterations.
 
 A check fails if a right posterior would give a share so far off once in a thousand times, or at a p-value below
 {SMALLEST_P:g}."""
-    return Section("Posteriors: simulation-based calibration", text, passed)
+    return Section(text, passed)
 
 
 def _ranks(method: str, name: str, number: int, seed: int) -> dict[str, Floats]:

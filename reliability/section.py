@@ -13,12 +13,10 @@ class Section:
     """A section of the page.
 
     Attributes:
-        title: Its heading.
         text: Markdown.
         passed: Whether everything was as it has to be.
     """
 
-    title: str
     text: str
     passed: bool
 

@@ -9,12 +9,13 @@ from bmpaudit.errors import DataError, InputError, UntrustedCodeError
 if TYPE_CHECKING:
     from bmpaudit import attack, auditing, datasets, estimation, graph, paper, privacy, proof, report, samplers, shadow
     from bmpaudit.attack import ErrorCounts
-    from bmpaudit.auditing import Audit, AuditPlan, Gate, GateResult, Pipeline, Runtime, Subject, Workspace
+    from bmpaudit.auditing import Audit, AuditPlan, Gate, GateResult, Pipeline, Runtime, Subject, Sweep, Workspace
     from bmpaudit.auditing.checking import check
     from bmpaudit.auditing.comparison import compare
     from bmpaudit.auditing.infer_model import infer
     from bmpaudit.auditing.run import audit
     from bmpaudit.auditing.summary_schema import summary_schema
+    from bmpaudit.auditing.sweep import sweep
     from bmpaudit.estimation import Posterior
     from bmpaudit.estimation.estimate import estimate
     from bmpaudit.estimation.lower_bound import lower_bound
@@ -41,8 +42,8 @@ _PACKAGES = (
 _NAMES = {
     **dict.fromkeys(
         (
-            *("Audit", "AuditPlan", "Gate", "GateResult", "Pipeline", "Runtime", "Subject", "Workspace"),
-            *("audit", "check", "compare", "infer", "summary_schema"),
+            *("Audit", "AuditPlan", "Gate", "GateResult", "Pipeline", "Runtime", "Subject", "Sweep", "Workspace"),
+            *("audit", "check", "compare", "infer", "summary_schema", "sweep"),
         ),
         "auditing",
     ),
@@ -67,6 +68,7 @@ __all__ = [
     "Posterior",
     "Runtime",
     "Subject",
+    "Sweep",
     "UntrustedCodeError",
     "Workspace",
     "__version__",
@@ -90,6 +92,7 @@ __all__ = [
     "samplers",
     "shadow",
     "summary_schema",
+    "sweep",
 ]
 
 

@@ -36,6 +36,7 @@ class Build:
         processor: Kind of CPU.
         numpy: Version of NumPy.
         torch: Version of PyTorch; empty if it takes no part.
+        sklearn: Version of scikit-learn; empty if it takes no part.
     """
 
     version: str
@@ -44,6 +45,7 @@ class Build:
     processor: str
     numpy: str
     torch: str = ""
+    sklearn: str = ""
 
     def differences(self, other: Build) -> str:
         """In what another build differs, in words; empty if it does not."""
@@ -58,15 +60,16 @@ class Build:
 
 
 @cache
-def this_build(*, with_torch: bool = False) -> Build:
-    """The build that runs here."""
+def this_build(engine: str = "native") -> Build:
+    """The build that runs here, as far as it matters to an engine; an engine of the user's own may use PyTorch."""
     return Build(
         _version("bmpaudit"),
         build_id(),
         _native.instruction_set,
         _processor(),
         _version("numpy"),
-        _version("torch") if with_torch else "",
+        "" if engine in ("native", "sklearn") else _version("torch"),
+        _version("scikit-learn") if engine == "sklearn" else "",
     )
 
 

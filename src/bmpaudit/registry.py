@@ -57,12 +57,15 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         ("appnp", "appnp:APPNP", "multilayer perceptron whose predictions are propagated"),
         ("mlp", "mlp:MLP", "multilayer perceptron, which sees no edges"),
         ("private-sgc", "private_sgc:PrivateSGC", "logistic regression on k hops with noise: ε-MDP by a proof"),
+        ("dp-mlp", "dp_mlp:DPMLP", "perceptron trained by DP-SGD: (ε, δ)-MDP by a proof"),
+        ("dp-gcn", "dp_gcn:DPGCN", "one-hop graph convolution trained by DP-SGD: (ε, δ)-MDP by a proof"),
         ("elsewhere", "elsewhere:TrainedElsewhere", "models trained outside of bmpaudit"),
     ),
     ENGINE: _entries(
         "shadow.engines",
         ("native", "native:NativeEngine", "built-in models in C++"),
         ("torch", "torch:TorchEngine", "built-in models and any nn.Module in PyTorch Geometric"),
+        ("sklearn", "sklearn:SklearnEngine", "any scikit-learn classifier, which sees no edges"),
     ),
     RELEASE: _entries(
         "shadow.releases",
@@ -108,7 +111,7 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
 }
 """By kind, then by name."""
 
-WRAPPERS = {MODEL: "bmpaudit.shadow.models.torch_model:as_model"}
+WRAPPERS = {MODEL: "bmpaudit.shadow.models.own_model:as_model"}
 """By kind, the function that makes a part of a plain function or class, called with it and the settings."""
 
 
@@ -209,7 +212,7 @@ def build(kind: str, given: Any, *, trust_code: bool = True) -> Any:
     if isinstance(given, str):
         given = {"name": given}
     if not isinstance(given, Mapping):
-        return given
+        return import_target(WRAPPERS[kind], is_built_in=True)(given) if kind in WRAPPERS else given
     settings = dict(given)
     name = settings.pop("name", None)
     if not isinstance(name, str):

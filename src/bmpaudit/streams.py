@@ -25,6 +25,9 @@ class Purpose(IntEnum):
     POSTERIOR = 8
     MEMBERSHIP_FIT = 9
     RELEASE = 10
+    VALIDATION = 11
+    EDGES = 12
+    BATCHES = 13
 
 
 def check_seed(seed: int) -> int:

@@ -16,14 +16,28 @@ from bmpaudit import Audit, Graph, audit, summary_schema
 from bmpaudit.auditing.guaranteed import guaranteed
 from bmpaudit.errors import InputError
 from bmpaudit.privacy import Guarantee
+from bmpaudit.report.words import number
 from bmpaudit.samplers import Bernoulli, Uniform, prior_probabilities
-from bmpaudit.shadow import PrivateSGC
+from bmpaudit.shadow import DPGCN, DPMLP, PrivateSGC
+from bmpaudit.shadow.models import dp_module
+from bmpaudit.shadow.models.dp_model import DPModel
 from bmpaudit.shadow.models.private_module import PrivateModule
 
 torch.set_num_threads(1)
 
 # Four nodes without edges, each with a feature of its own: what is learnt of a node is in its own two weights.
 ISLANDS = Graph.from_edges(np.zeros((0, 2), dtype=np.int64), np.eye(4, dtype=np.float32), [0, 1, 0, 1])
+# Every row in every batch, and lengths so short that leaving out the clipping shows.
+FULL_BATCH: dict[str, Any] = {
+    "epsilon": 1.0,
+    "delta": 1e-7,
+    "steps": 10,
+    "sampling_rate": 1.0,
+    "clip": 0.01,
+    "step_size": 0.1,
+    "hidden": 64,
+}
+PAIRS = Graph.from_edges([(0, 1), (2, 3)], np.eye(4, dtype=np.float32), [0, 1, 0, 1])
 SHARP = PrivateSGC(epsilon=1.0, hops=0, regularization=1.0, max_norm=50.0)
 
 
@@ -50,6 +64,21 @@ class WithoutClipping(PrivateSGC):
         return UnclippedModule(self, num_features, num_classes)
 
 
+def break_training(
+    monkeypatch: pytest.MonkeyPatch, *, noise_multiplier: float = 1.0, max_grad_norm: float = 1.0
+) -> None:
+    """Opacus is told of a share of the noise, or of a multiple of the length, that is accounted for."""
+    usual = dp_module.private_optimizer
+
+    def wrong(optimizer: Any, model: Any, draws: Any) -> Any:
+        made = usual(optimizer, model, draws)
+        made.noise_multiplier *= noise_multiplier / max_grad_norm  # the noise itself does not grow with the length
+        made.max_grad_norm *= max_grad_norm
+        return made
+
+    monkeypatch.setattr(dp_module, "private_optimizer", wrong)
+
+
 @dataclass(frozen=True)
 class Says(PrivateSGC):
     """A model that says what it is told to of its guarantee."""
@@ -60,10 +89,10 @@ class Says(PrivateSGC):
         return self.said
 
 
-def audit_of(model: Any, *, shadows: int = 120, seed: int = 0, **settings: Any) -> Audit:
+def audit_of(model: Any, *, graph: Graph = ISLANDS, shadows: int = 120, seed: int = 0, **settings: Any) -> Audit:
     usual = {"sampler": Bernoulli(0.5), "engine": "torch", "permutations": 19}
     plan = tiny_plan(model=model, shadows=shadows, seed=seed, **usual | settings)
-    return audit(ISLANDS, plan, runtime=QUIET)
+    return audit(graph, plan, runtime=QUIET)
 
 
 def contradictions(result: Audit) -> list[str]:
@@ -89,6 +118,28 @@ class TestBrokenMechanisms:
         assert proof is not None
         assert proof.epsilon_right.proven is not None
         assert proof.epsilon_right.proven > 1
+
+    @pytest.mark.parametrize(
+        ("model", "changed"),
+        [
+            (DPMLP(**FULL_BATCH), {"noise_multiplier": 0.0}),
+            (DPMLP(**FULL_BATCH), {"noise_multiplier": 0.02}),
+            (DPMLP(**FULL_BATCH), {"max_grad_norm": 100.0}),
+            (DPGCN(**FULL_BATCH, max_degree=1), {"noise_multiplier": 0.0}),
+            (DPGCN(**FULL_BATCH, max_degree=1), {"max_grad_norm": 100.0}),
+        ],
+        ids=["no noise", "a fiftieth of the noise", "no clipping", "GCN, no noise", "GCN, no clipping"],
+    )
+    def test_of_dp_sgd_are_caught(
+        self, model: DPModel, changed: dict[str, float], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        break_training(monkeypatch, **changed)
+        found = contradictions(audit_of(model, graph=PAIRS, shadows=90, queries=("none",)))
+        assert any(caution.startswith("ε_R ≥ ") for caution in found)
+
+    @pytest.mark.parametrize("model", [DPMLP(**FULL_BATCH), DPGCN(**FULL_BATCH, max_degree=1)])
+    def test_dp_sgd_as_it_is_is_not(self, model: DPModel) -> None:
+        assert contradictions(audit_of(model, graph=PAIRS, shadows=90, queries=("none",))) == []
 
     def test_the_mechanism_as_it_is_is_not(self) -> None:
         """At a confidence of 95 % and with a true ε far below the guarantee, chance alone would have to go far."""
@@ -124,12 +175,42 @@ class TestWhatIsSaid:
         assert result.answer.guaranteed == ""
         assert "guaranteed" not in dict(result.answer.lines)
 
-    def test_a_delta_is_not_compared_with_what_is_proven(self) -> None:
+    def test_a_small_delta_costs_some_confidence_and_a_large_one_all(self) -> None:
         result = audit_of(TooLittleNoise(1.0, hops=0, regularization=1.0, max_norm=50.0))
+        proof = result.main_findings.proof
         assert result.guaranteed is not None
-        loose = replace(result.guaranteed, guarantee=Guarantee("Gaussian", 1.0, delta=1e-6))
-        assert list(loose.contradictions(result.findings)) == []
-        assert loose.sentence(result.main_findings.proof).endswith("each with δ = 1e-06 of MDP.")
+        assert proof is not None
+        small, large = (
+            replace(
+                result.guaranteed,
+                guarantee=Guarantee("Gaussian", 1.0, delta=delta),
+                deltas=dict.fromkeys(result.guaranteed.deltas, delta / 2),
+            )
+            for delta in (1e-6, 1e-3)
+        )
+        cost = proof.epsilon_right.num_challenged * ISLANDS.num_nodes * 1e-6 / 2
+        assert 0.95 - cost - 1e-3 <= (small.level_of(proof.epsilon_right) or 0) <= 0.95 - cost
+        assert large.level_of(proof.epsilon_right) is None
+        assert len(list(small.contradictions(result.findings))) == len(contradictions(result)) > 0
+        assert list(large.contradictions(result.findings)) == []
+        assert "each with δ = 1e-06 of MDP." in small.sentence(proof)
+        assert large.sentence(proof).endswith(
+            "each with δ = 0.001 of MDP. That δ is too large for the lower bounds of this audit to be set against it."
+        )
+
+    def test_with_a_small_delta_between_what_is_proven_and_what_is_guaranteed(self) -> None:
+        model = DPMLP(noise_multiplier=1.0, steps=3, sampling_rate=1.0, delta=1e-7, dimensions=4)
+        result = audit_of(model, shadows=60)
+        assert result.guaranteed is not None
+        epsilon = result.guaranteed.limits["mp"]
+        sentence = result.answer.guaranteed
+        assert f"MP ε ≤ {epsilon:.2f}, each with δ = 1e-07 of MDP." in sentence
+        proven = {bound.parameter: bound.proven for bound in result.main_findings.proof.bounds}  # type: ignore[union-attr]
+        for name, symbol in (("epsilon_right", "ε_R"), ("epsilon_left", "ε_L"), ("mp", "MP ε")):
+            if proven[name] is not None:
+                assert f"{symbol} between {number(proven[name], 2)} and " in sentence
+        assert result.summary["guarantee"]["delta"] == 1e-7
+        assert list(Draft202012Validator(summary_schema()).iter_errors(result.summary)) == []
 
     def test_what_a_model_of_ones_own_says_is_checked(self) -> None:
         def said(value: Any) -> Any:

@@ -227,7 +227,10 @@ ALL_SAMPLERS, ALL_DEFINITIONS = ", ".join(ENTRIES["sampler"]), ", ".join(ENTRIES
         ("shadows = 7", "shadows must be greater than or equal to 8, got 7"),
         ("seed = -1", "seed must be greater than or equal to 0, got -1"),
         ("permutations = 18", "permutations must be greater than or equal to 19, got 18"),
-        ('engine = "jax"', "engine must be one of native, torch, or module:Name of your own, got engine='jax'"),
+        (
+            'engine = "jax"',
+            "engine must be one of native, torch, sklearn, or module:Name of your own, got engine='jax'",
+        ),
         ("engine = 3", "engine must be a string, got 3"),
         ("graph = 3", "graph must be a string, got 3"),
         ("sampler = 3", "sampler must be a table, as in [sampler], got 3"),

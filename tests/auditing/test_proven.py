@@ -63,7 +63,7 @@ def test_what_guesses_prove_is_said() -> None:
     assert f"(ε_R ≥ {row.proven:.2f}; " in result.answer.proven
     # It is what the library proves with the same models.
     again = prove(
-        proof_attacks(result.plan),
+        proof_attacks(result.plan, "clean"),
         Evidence.of_runs(result.runs, "clean", ["full"], result.graph),
         result.priors.prob,
         num_threads=1,

@@ -135,7 +135,7 @@ def test_models_are_added_until_enough_is_proven(tmp_path: Path) -> None:
     assert prove_folder(tmp_path, ProofSettings(("gaussian",)), QUIET).epsilon_right.method == "prequential"
     # With fewer models it was not: otherwise there would have been no reason to go on.
     fewer = prove(
-        proof_attacks(reached.audit.plan),
+        proof_attacks(reached.audit.plan, "clean"),
         Evidence.of_runs(reached.audit.runs, "clean", ["full"], reached.audit.graph).take(
             slice(int(np.floor(reached.shadows / 1.5)))
         ),

@@ -311,7 +311,10 @@ def test_graph_of_a_function_in_the_current_folder(
         ),
         (("audit", "demo", "--sampler", "snowbal", "--out", "new"), "sampler must be one of uniform, snowball, "),
         (("audit", "demo", "--definition", "dp", "--out", "new"), "definition must be one of bmp, bmp-r, "),
-        (("audit", "demo", "--engine", "jax", "--out", "new"), "engine must be one of native, torch, or module:Name"),
+        (
+            ("audit", "demo", "--engine", "jax", "--out", "new"),
+            "engine must be one of native, torch, sklearn, or module:Name",
+        ),
         (
             ("audit", "demo", "--threads", 0, "--out", "new"),
             "Invalid value for '--threads': 0 is not in the range",

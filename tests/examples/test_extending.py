@@ -66,7 +66,7 @@ EXAMPLES = [
         "sage_model.py", "model", {"model": "sage_model:Sage", "engine": "torch", "shadows": 8}, "Sage", ("train",)
     ),
     Example(
-        "rounded_release.py", "releases", {"releases": ["clean", "rounded_release:Rounded"]}, "rounded-1", ("train",)
+        "capped_release.py", "releases", {"releases": ["clean", "capped_release:Capped"]}, "capped-0.9", ("train",)
     ),
     Example("offline_attack.py", "attack", {"attack": "offline_attack:Offline"}, "offline_attack:Offline", ("attack",)),
     Example(

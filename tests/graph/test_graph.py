@@ -224,7 +224,12 @@ def test_equal_graphs_are_one_key() -> None:
             "features must have one row for each of 4 labels, got 3 rows",
         ),
         ({"features": DENSE[:, 0]}, "features must have shape (num_nodes, num_features), got (4,)"),
-        ({"features": DENSE[:, :0]}, "features must have at least one column, got 0"),
+        (
+            {"features": DENSE[:, :0]},
+            "features must have at least one column, got 0: "
+            "models learn from features, and a graph without any may take its nodes' degrees",
+        ),
+        ({"features": None}, "features must not be None: models learn from features, and a graph without any may take"),
         ({"features": [["a"]] * 4}, "features must be numbers, got 'a' at node 0, feature column 0"),
         ({"features": [[1], [None], [2], [3]]}, "features must be finite, got None at node 1, feature column 0"),
         ({"features": [[1], [2], [10**400], [3]]}, "features must be numbers, got '1000"),

@@ -95,7 +95,7 @@ def test_cleaning_is_warned_about(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"edges": None}, "key 'edges' is missing; the archive has num_nodes, x, y"),
+        ({"edges": None, "edge": np.array([(0, 1)])}, "key 'edges' is missing; the archive has edge, num_nodes, x, y"),
         ({"y": None}, "key 'y' is missing; the archive has edges, num_nodes, x"),
         ({"x": None}, "key 'x' is missing; the archive has edges, num_nodes, y"),
         ({"num_nodes": np.array(5)}, "num_nodes must be 4, the length of y, got 5"),

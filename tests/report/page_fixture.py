@@ -63,6 +63,10 @@ def page_data(
         },
         "verdict": VERDICT,
         "is_leakage_found": True,
+        "guarantee": {
+            "mechanism": "PrivateSGC",
+            "corners": [[0, 1], [0, 1], [0.1, 0.1], [1, 0], [1, 0], [1, 0], [0.9, 0.9], [0, 1]],
+        },
         "answer": {
             "verdict": VERDICT,
             "proven": "With 95 % confidence each, an adversary reaches odds of at least 8.2 : 1 that a node was in "

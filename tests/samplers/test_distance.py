@@ -1,7 +1,10 @@
 """The bounds of samplers on how many memberships change with one, against their exact laws."""
 
+from fractions import Fraction
+from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from exact_laws import Law, degree_weighted_law, random_walk_law, snowball_law, tiny_graph
 
@@ -41,11 +44,52 @@ def test_of_independent_and_of_fixed_size_samples_are_exact() -> None:
         (Snowball(0.5, fan_out=2), snowball_law(GRAPH, 3, 2, restart=False), 4),
         (Snowball(0.34, fan_out=1, restart=True), snowball_law(GRAPH, 2, 1, restart=True), 4),
         (RandomWalk(walk_length=1, num_roots=1), random_walk_law(GRAPH, 1, 1), 4),
-        (DegreeWeighted(0.34), degree_weighted_law(GRAPH, 2), 2),  # 2 wherever it was computed, which proves nothing
+        (DegreeWeighted(0.34), degree_weighted_law(GRAPH, 2), 2),
+        (DegreeWeighted(0.84), degree_weighted_law(GRAPH, 5), 2),
     ],
 )
 def test_of_other_samplers_are_bounds(sampler: Any, law: Law, exact: int) -> None:
     assert exact_distance(law) == exact <= sampler_distance(sampler, GRAPH) <= GRAPH.num_nodes
+
+
+def hub_chances(num_leaves: int, size: int) -> tuple[Fraction, Fraction]:
+    """Two stars of so many leaves, degree-weighted: chance of one hub to be drawn, given that the other is and is not.
+
+    Exact, by the numbers of hubs and leaves that are left: leaves have weight 2, hubs 1 + num_leaves.
+    """
+
+    @cache
+    def chances(first: int, second: int, leaves: int, left: int) -> dict[tuple[int, int], Fraction]:
+        if left == 0:
+            return {(1 - first, 1 - second): Fraction(1)}
+        weights = ((num_leaves + 1) * first, (num_leaves + 1) * second, 2 * leaves)
+        after = ((0, second, leaves), (first, 0, leaves), (first, second, leaves - 1))
+        law: dict[tuple[int, int], Fraction] = {}
+        for weight, state in zip(weights, after, strict=True):
+            for drawn, chance in chances(*state, left - 1).items() if weight else ():
+                law[drawn] = law.get(drawn, Fraction(0)) + chance * Fraction(weight, sum(weights))
+        return law
+
+    law = chances(1, 1, 2 * num_leaves, size)
+    return law[1, 1] / (law[1, 1] + law[1, 0]), law[0, 1] / (law[0, 1] + law[0, 0])
+
+
+def test_of_degree_weighted_samples_can_be_more_than_2() -> None:
+    """At distance 2 a node only takes another's place, so that no other is likelier in its company. Here one is."""
+    given_in, given_out = hub_chances(num_leaves=7, size=11)
+    assert given_in > given_out
+    stars = Graph.from_edges(
+        [(hub, 2 + 7 * hub + leaf) for hub in range(2) for leaf in range(7)], np.ones((16, 1)), [0, 1] * 8
+    )
+    assert sampler_distance(DegreeWeighted(11 / 16), stars) == 10
+    rng = np.random.default_rng(5)
+    drawn = np.zeros((20_000, 16), dtype=np.bool_)
+    for row in drawn:
+        row[DegreeWeighted(11 / 16).sample(stars, rng)] = True
+    assert (drawn.sum(axis=1) == 11).all()
+    for chance, is_in in ((given_in, True), (given_out, False)):
+        seen = drawn[drawn[:, 0] == is_in, 1]
+        assert abs(seen.mean() - float(chance)) < 4 * np.sqrt(float(chance * (1 - chance)) / len(seen))
 
 
 def test_of_a_sampler_that_does_not_say_is_the_number_of_nodes() -> None:

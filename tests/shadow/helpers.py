@@ -10,7 +10,7 @@ from bmpaudit.interfaces import Engine
 from bmpaudit.samplers import Uniform, draw_memberships
 from bmpaudit.shadow import ShadowPlan, Training
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.engines.torch_trainer import train_full_batch
+from bmpaudit.shadow.engines.torch_training import train_on_sample
 from bmpaudit.shadow.models import NativeModel
 from bmpaudit.shadow.models.layered_module import LayeredModule
 
@@ -60,11 +60,13 @@ def torch_trained(
     parameters: np.ndarray,
     flags: np.ndarray,
     dtype: torch.dtype = torch.float32,
+    seed: int = 0,
+    index: int = 0,
 ) -> LayeredModule:
     module = torch_module(graph, model, parameters).to(dtype)
     sample = graph.to_pyg().subgraph(torch.from_numpy(np.flatnonzero(flags)))
     sample.x = sample.x.to(dtype)
-    train_full_batch(module, sample, training)
+    assert train_on_sample(module, sample, training, seed, index)
     return module.eval()
 
 

@@ -49,6 +49,21 @@ def test_specifications_are_values() -> None:
         (lambda: Training(weight_decay=-1e-4), "weight_decay must be at least 0, got weight_decay=-0.0001"),
         (lambda: Training(schedule="warm"), "schedule must be one of constant, cosine, step, got schedule='warm'"),  # type: ignore[arg-type]
         (lambda: Training(label_smoothing=1.0), r"label_smoothing must be in \[0, 1\), got label_smoothing=1.0"),
+        (lambda: Training(drop_edge=1.0), r"drop_edge must be in \[0, 1\), got drop_edge=1.0"),
+        (lambda: Training(drop_edge=float("nan")), r"drop_edge must be in \[0, 1\), got drop_edge=nan"),
+        (lambda: Training(validation_share=0.0), r"validation_share must be in \(0, 1\), got validation_share=0.0"),
+        (lambda: Training(patience=5), "patience needs validation_share, got patience=5 alone"),
+        (
+            lambda: Training(validation_share=0.1, patience=0),
+            "patience must be a whole number of at least 1, got patience=0",
+        ),
+        (lambda: Training(batch_size=0), "batch_size must be a whole number of at least 1, got batch_size=0"),
+        (lambda: Training(neighbors=(5, 5)), "neighbors needs batch_size, got neighbors=5 5 alone"),
+        (
+            lambda: Training(batch_size=8, neighbors=(5, 0)),
+            "neighbors must be a whole number of at least 1, got neighbors=0",
+        ),
+        (lambda: Training(batch_size=8, neighbors=()), "neighbors must be given for 1 to 1024 hops, got 0"),
         (lambda: Training(optimizer="adamw"), "optimizer must be one of adam, sgd, got optimizer='adamw'"),  # type: ignore[arg-type]
     ],
 )

@@ -138,10 +138,13 @@ def test_training_is_recorded_as_it_is() -> None:
         (lambda: ShadowPlan(Uniform(0.5), seed=-1), "seed must be a whole number"),
         (
             lambda: ShadowPlan(Uniform(0.5), engine="jax"),
-            "engine must be one of native, torch, or module:Name of your own, got engine='jax'",
+            "engine must be one of native, torch, sklearn, or module:Name of your own, got engine='jax'",
         ),
         (lambda: ShadowPlan(Uniform(0.5), TorchModel(Sage)), "the native engine cannot train Sage: .*engine='torch'"),
-        (lambda: ShadowPlan(Uniform(0.5), "gcn"), "model must be a model, or a function of .*, got 'gcn'"),
+        (
+            lambda: ShadowPlan(Uniform(0.5), "gcn"),
+            "model must be a model, a scikit-learn classifier, or a function of .*, got 'gcn'",
+        ),
         (
             lambda: ShadowPlan(Uniform(0.5), TorchModel(lambda _f, _c: None), engine="torch"),
             "may stand for many functions; tell them apart by version=",

@@ -27,7 +27,8 @@ from bmpaudit.registry import MODEL
 from bmpaudit.samplers import Uniform, draw_memberships
 from bmpaudit.shadow import GCN, Clean, FullEdges, ShadowPlan, ShadowStore, TorchModel, Training, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.engines.torch import FewerProcessesWarning, TorchEngine
+from bmpaudit.shadow.engines.processes import FewerProcessesWarning
+from bmpaudit.shadow.engines.torch import TorchEngine
 
 GRAPH = random_graph()
 PLAN = ShadowPlan(
@@ -48,7 +49,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.touch()
     monkeypatch.setenv("NOTES", str(path))
     monkeypatch.setenv("FIRST_PROCESS", str(os.getpid()))
-    monkeypatch.setattr("bmpaudit.shadow.engines.torch.SECONDS_ALONE", 0.0)
+    monkeypatch.setattr("bmpaudit.shadow.engines.processes.SECONDS_ALONE", 0.0)
     return path
 
 

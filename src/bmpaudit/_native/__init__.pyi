@@ -1,6 +1,6 @@
 """C++ kernels of bmpaudit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,11 @@ class TrainingSettings:
         optimizer: str,
         schedule: str = "constant",
         label_smoothing: float = 0.0,
+        drop_edge: float = 0.0,
+        validation_share: float = 0.0,
+        patience: int = 0,
+        batch_size: int = 0,
+        neighbors: Sequence[int] = (),
     ) -> None: ...
 
 class ShadowEngine:
@@ -120,7 +125,7 @@ class ShadowEngine:
         self, parameters: npt.NDArray[np.float32], member: npt.NDArray[np.uint8]
     ) -> npt.NDArray[np.float32]: ...
     def trained_parameters(
-        self, parameters: npt.NDArray[np.float32], member: npt.NDArray[np.uint8]
+        self, parameters: npt.NDArray[np.float32], member: npt.NDArray[np.uint8], seed: int = 0, index: int = 0
     ) -> npt.NDArray[np.float32]: ...
     def logits(
         self, parameters: npt.NDArray[np.float32], indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32]

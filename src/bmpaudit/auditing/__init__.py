@@ -13,6 +13,7 @@ from bmpaudit.auditing.run import audit
 from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.summary_schema import summary_schema
+from bmpaudit.auditing.sweep import Sweep, sweep
 from bmpaudit.auditing.workspace import Workspace
 
 __all__ = [
@@ -25,10 +26,12 @@ __all__ = [
     "Pipeline",
     "Runtime",
     "Subject",
+    "Sweep",
     "Workspace",
     "audit",
     "check",
     "compare",
     "infer",
     "summary_schema",
+    "sweep",
 ]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bmpaudit.auditing.proof_step import Findings
+from bmpaudit.auditing.release_accuracy import known_mean, release_accuracy
+from bmpaudit.auditing.table_words import in_words_of
 from bmpaudit.proof import models_to_prove_more
 from bmpaudit.proof.exposure import MIN_MODELS
 from bmpaudit.report.words import count, odds, percent
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 OVERFITTED = 0.05  # by how much training accuracy may exceed held-out accuracy
 HELPS = 0.8  # a release helps if it exposes less than this share of what the main one does
 SAMPLING_SHARE = 0.5  # of the proven log-odds
+_FEWER_EPOCHS = "fewer epochs, more dropout or more weight decay"
+_REGULARISATION = {"sklearn": "a simpler model (shallower trees, larger leaves, more neighbours, a stronger penalty)"}
 
 
 def advice(audit: Audit) -> tuple[str, ...]:
@@ -28,7 +31,7 @@ def advice(audit: Audit) -> tuple[str, ...]:
     if is_found:
         steps.append("See who is at risk: bmpaudit nodes DIR.")
     steps.append("Before you release a model, look at that very model: bmpaudit infer DIR --model FILE.")
-    return tuple(steps)
+    return tuple(in_words_of(audit.graph, step) for step in steps)
 
 
 def _defences(audit: Audit) -> list[str]:
@@ -40,9 +43,10 @@ def _defences(audit: Audit) -> list[str]:
     if train - held_out > OVERFITTED:
         steps.append(
             f"The models fit their training nodes better than others ({percent(train)} against {percent(held_out)} "
-            "accuracy): try fewer epochs, more dropout or more weight decay, and compare the audits (bmpaudit compare)."
+            f"accuracy): try {_REGULARISATION.get(audit.plan.shadow_plan.engine_name, _FEWER_EPOCHS)}, and compare the "
+            "audits (bmpaudit compare)."
         )
-    steps += _better_release(audit.findings)
+    steps += _better_release(audit)
     proof, floor = audit.main_findings.proof, audit.priors.floor.right
     proven = None if proof is None else proof.epsilon_right.proven
     if proven is not None and 0 < SAMPLING_SHARE * proven < floor < proven:
@@ -50,14 +54,17 @@ def _defences(audit: Audit) -> list[str]:
             f"Much of it is the sampling's doing ({odds(floor)} without any model): try another sampler or fraction; "
             "bmpaudit priors shows what each gives away."
         )
-    steps.append("Release only labels where scores are not needed, and nothing where the model is not needed.")
+    if any(getattr(release, "gives_labels_only", False) for release in audit.plan.releases):
+        steps.append("Release nothing where the model is not needed.")
+    else:
+        steps.append("Release only labels where scores are not needed, and nothing where the model is not needed.")
     return steps
 
 
-def _better_release(findings: Findings) -> list[str]:
+def _better_release(audit: Audit) -> list[str]:
     main, *others = (
         (release, part.exposure.exposure.members.correct.mean[part.exposure.exposure.members.at(0.99)])
-        for release, part in findings.items()
+        for release, part in audit.findings.items()
     )
     better = [(named, release) for release, named in others if named < HELPS * main[1] and main[1] >= 1]
     if not better:
@@ -65,8 +72,17 @@ def _better_release(findings: Findings) -> list[str]:
     named, release = min(better)
     return [
         f"The {release} release exposes {named:.0f} training nodes with 99 % certainty, the {main[0]} one "
-        f"{main[1]:.0f}; weigh that against what it costs in accuracy."
+        f"{main[1]:.0f}; weigh that against what it costs in accuracy{_cost(audit, release)}."
     ]
+
+
+def _cost(audit: Audit, release: str) -> str:
+    """Held-out accuracy of a release and of the main one, in words; empty if unknown."""
+    here, main = (
+        known_mean(release_accuracy(audit.plan, audit.runs, name).held_out)
+        for name in (release, audit.attacks.releases[0])
+    )
+    return "" if here is None or main is None else f" ({percent(here, 1)} of other nodes are right, not {percent(main, 1)})"
 
 
 def _more(shadows: int) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bmpaudit.attack import PermutationTest
 from bmpaudit.auditing.guaranteed import Guaranteed
 from bmpaudit.auditing.headline import HeadlineRow
 from bmpaudit.auditing.proof_step import ReleaseFindings
+from bmpaudit.auditing.table_words import in_words_of
+from bmpaudit.graph import Graph
 from bmpaudit.proof import Proof, ProvenBound, provable
 from bmpaudit.proof.exposure import HARDLY_ANY, MIN_MODELS
 from bmpaudit.proof.prove import Method
@@ -51,6 +54,15 @@ class Answer:
     estimated: str
     warnings: tuple[str, ...]
     guaranteed: str = ""
+
+    def in_words_of(self, graph: Graph) -> Answer:
+        """The same about rows, if the data are a table."""
+        fitting = partial(in_words_of, graph)
+        texts: dict[str, Any] = {
+            name: tuple(map(fitting, value)) if name == "warnings" else fitting(value)
+            for name, value in vars(self).items()
+        }
+        return Answer(**texts)
 
     @property
     def lines(self) -> tuple[tuple[str, str], ...]:

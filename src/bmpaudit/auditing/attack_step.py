@@ -26,7 +26,7 @@ from bmpaudit.attack.challenges import thinned
 from bmpaudit.attack.inputs import SHADOW_FREQUENCY
 from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.runtime import Runtime
-from bmpaudit.auditing.variant import Variant, queries_of, variants
+from bmpaudit.auditing.variant import Variant, attack_on, queries_of, variants
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.graph import Graph
@@ -129,11 +129,12 @@ def run_permutation_test(
         InputError: if there are too few models.
     """
     _check_enough(runs)
+    main = variants(plan)[0].release
     targets = thinned(graph.num_nodes, runs.num_models, MOST_PERMUTED)
     with runtime.progress("permutation test", plan.permutations + 1) as progress:
         return permutation_test(
-            plan.attack,
-            Evidence.of_runs(runs, variants(plan)[0].release, queries_of(plan), graph),
+            attack_on(plan, main),
+            Evidence.of_runs(runs, main, queries_of(plan), graph),
             attack_prior(plan, priors),
             num_permutations=plan.permutations,
             seed=plan.seed,
@@ -168,7 +169,7 @@ def run_attacks(
     with runtime.progress("attack", num_attacked + num_nodes // 2) as progress:
         for number, ((release, queries), members) in enumerate(groups.items()):
             made = challenge(
-                plan.attack,
+                attack_on(plan, release),
                 Evidence.of_runs(runs, release, queries, graph),
                 prior,
                 plan.rules_by_name,
@@ -210,7 +211,7 @@ def _half_counts(
     main = attacks.strongest(attacks.releases[0])
     evidence = Evidence.of_runs(runs, main.release, main.queries, graph).take(slice(num_models))
     rules = {main.rule: plan.rules_by_name[main.rule]}
-    challenges = challenge(plan.attack, evidence, prior, rules, **options)
+    challenges = challenge(attack_on(plan, main.release), evidence, prior, rules, **options)
     return challenges.error_counts(main.rule) if challenges.is_counted.any() else None
 
 

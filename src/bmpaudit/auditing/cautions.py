@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bmpaudit.auditing.table_words import TABLE_NOTE, in_words_of
 from bmpaudit.report.words import count, number, percent
 
 if TYPE_CHECKING:
@@ -42,4 +43,5 @@ def cautions(audit: Audit) -> tuple[str, ...]:
             f"{number(error, 3)}): more shadow models would calibrate them better."
         )
     messages += [f"{reason}." for reason in audit.estimates.not_estimated]
-    return tuple(messages)
+    messages = [in_words_of(audit.graph, message) for message in messages]
+    return (*messages, *(() if audit.graph.num_edges else (TABLE_NOTE,)))

@@ -97,7 +97,7 @@ class Audit:
     def graph_name(self) -> str:
         """The graph's source without the path to it."""
         name = Path(self.source).name
-        return name.removesuffix(".npz") or "graph"
+        return name.removesuffix(".npz") or ("graph" if self.graph.num_edges else "table")
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -127,7 +127,8 @@ class Audit:
         if self._summary is not None:
             return stored_answer(self._summary)
         test, method = self.attacks.permutation_test, self.plan.proof_method
-        return make_answer(self.main_findings, self.headline, self.priors, test, method, self.guaranteed)
+        answer = make_answer(self.main_findings, self.headline, self.priors, test, method, self.guaranteed)
+        return answer.in_words_of(self.graph)
 
     @cached_property
     def guaranteed(self) -> Guaranteed | None:

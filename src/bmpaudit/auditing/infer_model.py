@@ -22,6 +22,7 @@ from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.stored import read_priors, read_runs, stored_subject
 from bmpaudit.auditing.subject import Subject
+from bmpaudit.auditing.variant import attack_on
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.errors import InputError
 from bmpaudit.registry import ATTACK, RELEASE, UntrustedPart
@@ -49,7 +50,7 @@ def infer(
 
     Args:
         folder_or_audit: An audit folder with shadow models, or a finished audit.
-        model: The released model: a file, arrays by name, or an `nn.Module` (see `read_released`).
+        model: The released model: a file, arrays by name, an `nn.Module` or a fitted classifier (see `read_released`).
         release: Label of the release that the model was given out under; the plan's first if None.
         prior: Declared prior probabilities (see `declared_prior`); the sampler's if None. It shifts the log-odds.
         truth: Who was in, if that is known (see `known_members`).
@@ -72,7 +73,7 @@ def infer(
     members = None if truth is None else known_members(truth, graph)
 
     shadows = Evidence.of_runs(runs, release, list(released.statistics), graph)
-    calibration = calibrate(plan.attack, shadows, priors.prob, num_threads)
+    calibration = calibrate(attack_on(plan, release), shadows, priors.prob, num_threads)
     posterior = attack_released(calibration, shadows, released.statistics, priors.prob, num_threads)
     shift = _prior_shift(declared, priors.prob, posterior)
     log_odds = np.where(posterior.is_attacked, posterior.log_odds.calibrated + shift, log_prior_odds(declared))

@@ -33,8 +33,8 @@ class Inference:
 
     Attributes:
         title: Graph, sampler and model of the plan.
-        model: What was looked at: a path, or `weights`, `outputs` or `module`.
-        came_as: In what form the model came: `weights`, `outputs` or `module`.
+        model: What was looked at: a path, or `weights`, `outputs`, `module` or `classifier`.
+        came_as: In what form the model came: `weights`, `outputs`, `module` or `classifier`.
         release: Label of the release.
         queries: Labels of the queries that were answered.
         source: Attack and queries that the odds rest on.

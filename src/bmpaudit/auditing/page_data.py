@@ -47,6 +47,7 @@ def _answer_part(audit: Audit) -> dict[str, Any]:
         "verdict": audit.verdict,
         "is_leakage_found": audit.is_leakage_found,
         "answer": dataclasses.asdict(audit.answer),
+        "guarantee": _guarantee(audit),
         "next": audit.summary["next"],
         "releases": [release_data(audit, release) for release in audit.attacks.releases],
         "headline": [dataclasses.asdict(row) for row in audit.headline],
@@ -62,6 +63,14 @@ def _answer_part(audit: Audit) -> dict[str, Any]:
         "exposure_level": exposure.member_nodes.level,
         "leakage_level": audit.estimates.leakage.level,
     }
+
+
+def _guarantee(audit: Audit) -> dict[str, Any] | None:
+    """The region of error rates that a guarantee leaves of any node's."""
+    if audit.guaranteed is None:
+        return None
+    promised = audit.guaranteed.guarantee
+    return {"mechanism": promised.mechanism, "corners": promised.mp.corners}
 
 
 def _models_part(audit: Audit) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 from bmpaudit import registry
 from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.release_accuracy import known_mean, release_accuracy
+from bmpaudit.auditing.variant import attack_on
 from bmpaudit.proof import ExposureCurve, Proof
 from bmpaudit.proof.result import SYMBOLS
 from bmpaudit.registry import ATTACK
@@ -23,7 +24,7 @@ def release_data(audit: Audit, release: str) -> dict[str, Any]:
     is_filled = reliability.num_challenges > 0
     return {
         "name": release,
-        "attack": registry.label(ATTACK, audit.plan.attack),
+        "attack": registry.label(ATTACK, attack_on(audit.plan, release)),
         "queries": findings.queries,
         "auc": figures.auc,
         "tpr_at_fpr": {f"{rate:g}": value for rate, value in figures.tpr_at_fpr.items()},

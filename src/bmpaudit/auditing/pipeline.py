@@ -19,6 +19,7 @@ from bmpaudit.arrays import Flags
 from bmpaudit.auditing.attack_step import Attacks, attack_files, read_attacks, run_attacks, run_permutation_test
 from bmpaudit.auditing.estimate_step import run_estimates
 from bmpaudit.auditing.finished_audit import Audit
+from bmpaudit.auditing.pictures_of_attacks import pictures_of_attacks
 from bmpaudit.auditing.plan_file import format_plan, read_plan
 from bmpaudit.auditing.proof_step import Findings, proof_files, read_proofs, run_proofs
 from bmpaudit.auditing.report_step import num_parts, report_files
@@ -31,13 +32,14 @@ from bmpaudit.build import build_id
 from bmpaudit.checks import thread_count
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import shared_folder_lock
-from bmpaudit.registry import UntrustedPart, untrusted
+from bmpaudit.registry import UntrustedPart, title, untrusted
 from bmpaudit.report.drawing import Drawing
 from bmpaudit.report.picture_formats import DEFAULT_PICTURES, picture_formats
 from bmpaudit.samplers import Priors, check_memberships, draw_memberships, prior_probabilities
 from bmpaudit.shadow import ShadowRuns, ShadowStore, train_shadows
 from bmpaudit.shadow.adding import check_plan
 from bmpaudit.shadow.engines.making import num_weights
+from bmpaudit.shadow.models import NativeModel
 from bmpaudit.shadow.ranges import check_range, train_range
 
 Value = TypeVar("Value")
@@ -161,6 +163,7 @@ class Pipeline:
         with Drawing(formats, thread_count(self.runtime.num_threads) - 1) as drawing:
             if not self._is_reported(workspace, stamp, formats):
                 drawing.start()  # not all of the audit keeps more than one core busy
+                drawing.draw(pictures_of_attacks(self.attacks, self.findings) if formats else {})
             audit = self.audit
             if not self._is_reported(workspace, stamp, formats):
                 with self._timed("report"), self.runtime.progress("report", num_parts(audit, drawing)) as progress:
@@ -254,6 +257,8 @@ class Pipeline:
 
     def _train(self, folder: Path) -> ShadowRuns:
         plan = self.plan
+        if isinstance(plan.model, NativeModel) and plan.model.uses_edges and not self.graph.num_edges:
+            self.runtime.notice(f"the graph has no edges: {title(plan.model)} sees each node by itself")
         with self.runtime.progress("shadow models", plan.shadows) as progress:
             return train_shadows(
                 self.graph,

@@ -31,8 +31,8 @@ from bmpaudit.registry import (
     UntrustedPart,
 )
 from bmpaudit.settings import STRICT, explain, make
-from bmpaudit.shadow import ShadowPlan, TrainedElsewhere, Training, View
-from bmpaudit.shadow.models import NativeModel
+from bmpaudit.shadow import ShadowPlan, Training, View
+from bmpaudit.shadow.plan import engine_of
 
 FEWEST_SHADOWS = 8
 FEWEST_PERMUTATIONS = 19  # with fewer, no p-value is as small as 0.05
@@ -103,6 +103,13 @@ def _gate(value: Any) -> Any:
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+def _defaults_for(model: Any) -> dict[str, Any]:
+    """Fields whose default follows the model, where it is not that of most models."""
+    engine = engine_of(model)
+    of_tables = {"releases": ("clean",), "queries": ("full",)} if engine == "sklearn" else {}
+    return {} if engine == "native" else {"engine": engine, **of_tables}
 
 
 class AuditPlan(pydantic.BaseModel):
@@ -220,8 +227,10 @@ class AuditPlan(pydantic.BaseModel):
     def __init__(self, **values: Any) -> None:
         try:
             super().__init__(**values)
-            if "engine" not in values and not isinstance(self.model, NativeModel | TrainedElsewhere | UntrustedPart):
-                super().__init__(**values, engine="torch")  # the only one that can train it
+            follow = {name: value for name, value in _defaults_for(self.model).items() if name not in values}
+            if follow:
+                super().__init__(**values, **follow)
+                object.__setattr__(self, "__pydantic_fields_set__", set(values))
         except pydantic.ValidationError as wrong:
             raise InputError(explain("", wrong, list(type(self).model_fields))) from None
         with suppress(UntrustedCodeError):
@@ -233,9 +242,9 @@ class AuditPlan(pydantic.BaseModel):
 
     def replace(self, **changes: Any) -> AuditPlan:
         """The plan with other values, checked again."""
-        values = {name: getattr(self, name) for name in type(self).model_fields}
+        values = {name: getattr(self, name) for name in self.model_fields_set}  # others may follow the model
         if "model" in changes and self.engine in ENTRIES[ENGINE]:
-            del values["engine"]  # the one that fits the new model
+            values.pop("engine", None)  # the one that fits the new model
         return AuditPlan(**{**values, **changes})
 
     @property

@@ -73,6 +73,8 @@ def parse_plan(table: Mapping[str, Any], *, trust_code: bool = True) -> PlanFile
     for name, value in table.items():
         if name == "graph":
             continue
+        if name == "sweep":
+            raise InputError("it has a table [sweep]: run it with bmpaudit sweep")
         if name not in _sections(keys):
             if name not in keys or keys[name].section:
                 raise InputError(f"unknown key {name}; allowed here: {', '.join(_top_level(keys))}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ParamSpec
 
 import numpy as np
 
+from bmpaudit.auditing import pictures_of_attacks
 from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.node_ranking import ranked_nodes
 from bmpaudit.estimation import Posterior
@@ -49,17 +50,12 @@ class AuditPlots:
     @drawn
     def exposure(self, width: Width = "one") -> Picture:
         """Members named from one released model against certainty, every release."""
-        findings = self._audit.findings
-        curves = {release: each.exposure.exposure.members for release, each in findings.items()}
-        main = self._audit.main_findings.exposure.exposure.members
-        by_prior = dict(zip(main.precision.tolist(), main.by_prior.tolist(), strict=True))
-        return Picture("exposure", {"curves": curves, "without_model": by_prior, "width": width})
+        return pictures_of_attacks.exposure(self._audit.attacks, self._audit.findings, width)
 
     @drawn
     def reliability(self, width: Width = "one") -> Picture:
         """Stated against observed probabilities of membership, every release."""
-        diagrams = {release: each.exposure.reliability for release, each in self._audit.findings.items()}
-        return Picture("reliability", {"diagrams": diagrams, "width": width})
+        return pictures_of_attacks.reliability(self._audit.findings, width)
 
     @drawn
     def posteriors(self, width: Width = "one") -> Picture:
@@ -92,7 +88,10 @@ class AuditPlots:
 
     @drawn
     def regions(self, width: Width = "two") -> Picture:
-        """The region that the estimated (ε_L, ε_R) allows the nodes most at risk, with their errors."""
+        """The region that the estimated (ε_L, ε_R) allows the nodes most at risk, with their errors.
+
+        If the model has a guarantee, what it allows any node is outlined.
+        """
         from bmpaudit.report import figures
 
         counts = self._audit.attacks.counts[self._main]
@@ -106,7 +105,9 @@ class AuditPlots:
             f"node {names[counts.node[k]]}": Region(float(counts.prior_odds[k]), left, right) for k in chosen.tolist()
         }
         kept = figures.ErrorRates.from_counts(counts.take(chosen))
-        return Picture("regions", {"regions": regions, "observed": kept, "width": width})
+        guaranteed = self._audit.guaranteed
+        promised = None if guaranteed is None else guaranteed.guarantee.mp
+        return Picture("regions", {"regions": regions, "observed": kept, "guarantee": promised, "width": width})
 
     @drawn
     def prior_against_epsilon(self, width: Width = "one") -> Picture:
@@ -147,19 +148,12 @@ class AuditPlots:
     @drawn
     def roc(self, width: Width = "one") -> Picture:
         """The attack's ROC, every variant."""
-        labels = {variant.name: variant.short_label for variant in self._audit.attacks.variants}
-        curves = {
-            labels[name]: (each.roc.false_positive_rate, each.roc.true_positive_rate)
-            for name, each in self._audit.attacks.performance.items()
-        }
-        return Picture("roc", {"curves": curves, "width": width})
+        return pictures_of_attacks.roc(self._audit.attacks, width)
 
     @drawn
     def permutation_test(self, width: Width = "one") -> Picture:
         """The attack's statistic beside those after shuffling memberships between models."""
-        test = self._audit.attacks.permutation_test
-        values = {"statistic": test.statistic, "null_statistics": test.null_statistics, "width": width}
-        return Picture("permutation_test", values)
+        return pictures_of_attacks.permutation_test(self._audit.attacks, width)
 
     def names(self) -> list[str]:
         """The pictures that there is something for."""

@@ -14,7 +14,7 @@ from bmpaudit.attack import Evidence
 from bmpaudit.auditing.attack_step import Attacks
 from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.runtime import Runtime
-from bmpaudit.auditing.variant import queries_of
+from bmpaudit.auditing.variant import attack_on, queries_of
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
@@ -52,10 +52,11 @@ Findings = Mapping[str, ReleaseFindings]
 """By the release's label, the main one first."""
 
 
-def proof_attacks(plan: AuditPlan) -> list[Attack]:
-    """The plan's attack, and the built-in ones that a proof may choose instead."""
-    own = registry.label(ATTACK, plan.attack)
-    return [plan.attack, *(registry.build(ATTACK, name) for name in CANDIDATES if name != own)]
+def proof_attacks(plan: AuditPlan, release: str) -> list[Attack]:
+    """The attack on a release, and the built-in ones that a proof may choose instead."""
+    attack = attack_on(plan, release)
+    own = registry.label(ATTACK, attack)
+    return [attack, *(registry.build(ATTACK, name) for name in CANDIDATES if name != own)]
 
 
 def run_proofs(
@@ -70,7 +71,7 @@ def run_proofs(
             before = 3 * num_nodes * number
             strongest = attacks.strongest(release).queries
             exposed = expose(
-                plan.attack,
+                attack_on(plan, release),
                 Evidence.of_runs(runs, release, strongest, graph),
                 priors.prob,
                 level=plan.proof_level,
@@ -113,7 +114,7 @@ def prove_release(
         InputError: if there are too few models to prove anything.
     """
     return prove(
-        proof_attacks(plan),
+        proof_attacks(plan, release),
         Evidence.of_runs(runs, release, queries_of(plan), graph),
         priors.prob,
         prior_draws=priors.num_draws,

@@ -37,7 +37,8 @@ def report_files(
     def advance() -> None:
         progress(next(num_done))
 
-    drawing.draw(audit.plot.pictures() if drawing.formats else {}, advance)
+    drawing.count_with(advance)
+    drawing.draw(audit.plot.pictures() if drawing.formats else {})
     page = render_page(page_data(audit, advance))
     advance()
     texts = {"report.html": page, "tables.md": markdown_table(audit), "tables.tex": latex_table(audit)}

@@ -16,7 +16,7 @@ from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.report.picture_formats import DEFAULT_PICTURES
-from bmpaudit.shadow import TorchModel
+from bmpaudit.shadow.models import as_model
 
 
 def audit(
@@ -33,7 +33,8 @@ def audit(
     """Runs the whole pipeline: sample, train, attack, estimate, report.
 
     Args:
-        graph: A graph, a `Data` object of PyTorch Geometric, or what `datasets.load` takes.
+        graph: A graph; a `Data` object of PyTorch Geometric; a table as a pair of features and labels, which is a graph
+            without edges; or what `datasets.load` takes.
         plan: What to do; the defaults if not given.
         train: How to train what `model=`, a function of (num_features, num_classes), makes. Called with the module, the
             `Data` of the induced training graph and a seed.
@@ -56,16 +57,26 @@ def audit(
     if train is not None:
         if "model" not in settings:
             raise InputError("train must come with model, the function that makes the module to train")
-        settings["model"] = TorchModel(settings["model"], train)
+        settings["model"] = as_model(settings["model"], train=train)
     chosen = base.replace(**settings) if settings else base
     if isinstance(graph, (str, Path)):
         subject = Subject(datasets.load(graph), source_name(graph), chosen)
     else:
-        subject = Subject(graph if isinstance(graph, Graph) else Graph.from_pyg(graph), "", chosen)
+        subject = Subject(_as_graph(graph), "", chosen)
     pipeline = Pipeline(subject, None if folder is None else Workspace(folder, store), runtime)
     with pipeline.prepared():
         pipeline.report(pictures=pictures)
         return pipeline.audit
+
+
+def _as_graph(data: Any) -> Graph:
+    if isinstance(data, Graph):
+        return data
+    if isinstance(data, tuple):
+        if len(data) != 2:
+            raise InputError(f"a table must be a pair of features and labels, got {len(data)} parts")
+        return Graph.from_table(*data)
+    return Graph.from_pyg(data)
 
 
 def source_name(source: str | Path) -> str:

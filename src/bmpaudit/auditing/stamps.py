@@ -18,7 +18,7 @@ from bmpaudit.files import sha256_of
 from bmpaudit.plain import plain
 from bmpaudit.registry import ENGINE, ENTRIES, UntrustedPart
 from bmpaudit.samplers import Priors
-from bmpaudit.shadow import ShadowRuns, TorchModel
+from bmpaudit.shadow import ShadowRuns
 from bmpaudit.shadow.models.torch_model import function_name
 from bmpaudit.tables import model_blocks
 
@@ -42,8 +42,8 @@ def _own_code(kind: str, part: Any) -> Iterator[Any]:
         return
     if kind == ENGINE:
         yield registry.load(ENGINE, part)
-    elif isinstance(part, TorchModel):
-        yield from (code for code in (part.factory, part.train) if code is not None)
+    elif hasattr(part, "own_code"):
+        yield from part.own_code()
     else:
         yield part if inspect.isroutine(part) or isinstance(part, type) else type(part)
 

@@ -15,6 +15,7 @@ from bmpaudit.auditing.node_ranking import ranked_nodes
 from bmpaudit.auditing.plan_file import plan_table
 from bmpaudit.auditing.release_accuracy import known_mean, release_accuracy
 from bmpaudit.auditing.stamps import fingerprint, models_hash
+from bmpaudit.auditing.variant import attack_on
 from bmpaudit.plain import plain
 from bmpaudit.registry import ATTACK
 
@@ -85,7 +86,7 @@ def _release(audit: Audit, release: str) -> dict[str, Any]:
     figures = audit.attacks.performance[variant.name]
     accuracy = release_accuracy(audit.plan, audit.runs, release)
     return {
-        "attack": registry.label(ATTACK, audit.plan.attack),
+        "attack": registry.label(ATTACK, attack_on(audit.plan, release)),
         "queries": list(findings.queries),
         "variant": variant.name,
         "auc": figures.auc,

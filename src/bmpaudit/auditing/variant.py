@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from bmpaudit import registry
 from bmpaudit.auditing.plan import AuditPlan
-from bmpaudit.registry import QUERY, RELEASE
+from bmpaudit.registry import ATTACK, ENTRIES, QUERY, RELEASE, UntrustedPart
+
+LABEL_ATTACK = "right-or-wrong"
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,30 @@ def queries_of(plan: AuditPlan) -> tuple[str, ...]:
     return tuple(registry.label(QUERY, query) for query in plan.queries)
 
 
+def attack_on(plan: AuditPlan, release: str) -> Any:
+    """The attack on a release: the plan's, or `right-or-wrong` where labels alone are given out.
+
+    The other built-in attacks fit distributions to scores, and would miss most of what two values give away. An attack
+    of the user's own is taken as it is.
+    """
+    part = next(each for each in plan.releases if registry.label(RELEASE, each) == release)
+    is_of_scores = registry.name_of(ATTACK, plan.attack) in ENTRIES[ATTACK].keys() - {LABEL_ATTACK}
+    if is_of_scores and not isinstance(part, UntrustedPart) and getattr(part, "gives_labels_only", False):
+        return registry.build(ATTACK, LABEL_ATTACK)
+    return plan.attack
+
+
 def variants(plan: AuditPlan) -> tuple[Variant, ...]:
     """All ways of attacking, the first query, release and rule first."""
     queries = queries_of(plan)
-    groups = (queries,) if plan.attack.fuses_queries else tuple((query,) for query in queries)
-    releases = tuple(registry.label(RELEASE, release) for release in plan.releases)
+    groups = {
+        release: (queries,) if attack_on(plan, release).fuses_queries else tuple((query,) for query in queries)
+        for release in (registry.label(RELEASE, part) for part in plan.releases)
+    }
     return tuple(
-        Variant(release, group, rule) for group in groups for release in releases for rule in plan.rules_by_name
+        Variant(release, of_release[place], rule)
+        for place in range(len(queries))
+        for release, of_release in groups.items()
+        if place < len(of_release)
+        for rule in plan.rules_by_name
     )

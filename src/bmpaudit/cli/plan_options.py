@@ -107,7 +107,7 @@ def _part_settings(section: str, classes: Mapping[str, Any]) -> list[PlanOption]
     options = []
     for name, (annotation, text) in fields.items():
         names, place = tuple(owners[name]), (section, name)
-        is_list = typing.get_origin(annotation) is tuple
+        is_list = _is_tuple(annotation)
         notes = ["can be repeated"] if is_list else []
         if len(names) < len(classes):
             notes.insert(0, ", ".join(names))
@@ -115,6 +115,11 @@ def _part_settings(section: str, classes: Mapping[str, Any]) -> list[PlanOption]
         click_option = _option(name, place, annotation, text, _common_default(defaults[name]), multiple=is_list)
         options.append(PlanOption(name, place, click_option, is_list, names))
     return options
+
+
+def _is_tuple(annotation: Any) -> bool:
+    """Whether a field holds several values, or may hold them."""
+    return tuple in (typing.get_origin(each) for each in (annotation, *typing.get_args(annotation)))
 
 
 def _common_default(defaults: Mapping[str, Any]) -> str:

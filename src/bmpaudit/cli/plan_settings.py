@@ -144,9 +144,19 @@ def code_in_plan(table: Mapping[str, Any], given: Mapping[str, Any] | None = Non
 def _code_in_part(part: Any, key: PlanKey, options: Mapping[str, Any]) -> Iterator[str]:
     settings: Iterable[tuple[str, Any]] = part.items() if isinstance(part, Mapping) else (("name", part),)
     for setting, value in settings:
-        is_text = isinstance(value, str) and setting not in options
-        if is_text and value not in ENTRIES[key.kind] and registry.is_code(value):
-            yield value
+        for text in _texts_in(value) if setting not in options else ():
+            if text not in ENTRIES[key.kind] and registry.is_code(text):
+                yield text
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """All text in nested values: a classifier may have others within it, each with its class."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (text for each in value.values() for text in _texts_in(each))
+    elif isinstance(value, list):
+        yield from (text for each in value for text in _texts_in(each))
 
 
 def _is_code_of_graph(source: str) -> bool:

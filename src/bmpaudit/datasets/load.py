@@ -21,7 +21,8 @@ def load(name: str | Path, data_dir: str | Path | None = None, *, trust_code: bo
 
     Args:
         name: `cora`, `citeseer`, `pubmed` or `demo`; the name of an `.npz` archive on the search path; the path of an
-            `.npz` archive or of a folder with `nodes` and `edges` tables; or `module:function`, which is called.
+            `.npz` archive, of a folder with `nodes` and `edges` tables, or of a CSV or Parquet table of nodes without
+            edges; or `module:function`, which is called.
         data_dir: A folder to search before `$BMPAUDIT_DATA` and the user's cache.
         trust_code: Whether `module:function` may be run; pass False for a name that stands in somebody else's file.
 
@@ -41,6 +42,8 @@ def load(name: str | Path, data_dir: str | Path | None = None, *, trust_code: bo
         return Graph.from_folder(path)
     if path.suffix == ".npz":
         return Graph.from_npz(path)
+    if path.suffix in (".csv", ".parquet"):
+        return Graph.from_nodes_file(path)
     if is_code(str(name)):
         if not trust_code:
             raise untrusted("graph", str(name))

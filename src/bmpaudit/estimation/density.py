@@ -28,6 +28,7 @@ SCAN_POINTS = 33
 NEAR_THE_FLOOR = 10.0 ** np.arange(-9, -3)  # as shares of the scan's width
 SCAN_PARTS = 3
 ELSEWHERE = np.array([1e-7, 1e-5, 1e-3, 0.03, 0.1, 0.2, 0.3, 0.5])  # as shares of the range, where else to look
+NEXT_TO_FLOOR = 1e-3  # of the range
 FINE_DEGREE = 16  # of a panel's polynomial; its error is estimated from half of the points
 TOLERANCE = 1e-9  # of the log-density, weighted by the density relative to its highest value
 FAIR_TOLERANCE = 1e-6  # where another check follows
@@ -246,6 +247,37 @@ class _Panel:
         return float(before), float(after)
 
 
+class _LedAstray(Exception):  # noqa: N818 - no error: one searches without the rough density
+    """A rough density is highest where the density itself is not."""
+
+
+class _Witness:
+    """The density itself at a few places of the whole range: of two peaks far apart, a rough one may take the wrong."""
+
+    def __init__(self, log_density: LogFunction, low: float, high: float) -> None:
+        self._log_density = log_density
+        self._points: Floats = low + (high - low) * ELSEWHERE
+        self._floor = low + (high - low) * NEXT_TO_FLOOR
+        self._values = np.full(len(ELSEWHERE), np.nan)
+
+    def check_scan(self, scanned: Floats, rough_values: Floats) -> None:
+        """Raises `_LedAstray` if a rough density has its peak at the floor, where it takes long, and wrongly so."""
+        at = scanned[[int(rough_values.argmax())]]
+        if at[0] > self._floor:
+            return
+        highest = self.highest_beyond(at[0], self._floor, -np.inf)
+        if self._log_density(at, highest - NEGLIGIBLE)[0] < highest - NEGLIGIBLE:
+            raise _LedAstray
+
+    def highest_beyond(self, low: float, high: float, cutoff: float) -> float:
+        """The highest of its values outside an interval; one below the cutoff may come out as -∞."""
+        is_beyond = (self._points < low) | (self._points > high)
+        is_asked = is_beyond & np.isnan(self._values)
+        if is_asked.any():
+            self._values[is_asked] = self._log_density(self._points[is_asked], cutoff)
+        return float(self._values[is_beyond].max(initial=-np.inf))
+
+
 def _resolved_panels(
     log_density: LogFunction,
     low: float,
@@ -254,24 +286,27 @@ def _resolved_panels(
     most_rounds: int = MOST_SPLITS,
     tolerance: float = TOLERANCE,
     negligible: float = NEGLIGIBLE,
+    witness: _Witness | None = None,
 ) -> tuple[list[_Panel], float]:
     """Panels on which the log-density is known well enough, side by side, and its highest value.
 
-    After fewer than MOST_SPLITS rounds the last ones are given as they are.
+    After fewer than MOST_SPLITS rounds the last ones are given as they are. If the density is a rough one, a witness
+    is asked whether it leads astray.
     """
     if rough is None:
-        edges, peak = _find_support(log_density, low, high)
+        edges, peak = _find_support(log_density, low, high, witness)
         waiting = list(pairwise(edges))
     else:
-        panels, _ = _resolved_panels(rough, low, high, most_rounds=ROUGH_ROUNDS)
+        witness = _Witness(log_density, low, high)
+        try:
+            panels, _ = _resolved_panels(rough, low, high, most_rounds=ROUGH_ROUNDS, witness=witness)
+        except _LedAstray:
+            return _resolved_panels(log_density, low, high, tolerance=tolerance)
         waiting = [(panel.low, panel.high) for panel in panels]
         highest = max(panels, key=lambda panel: float(panel.logs.max()))
         point = _nodes(highest.low, highest.high)[[int(highest.logs.argmax())]]
         peak = float(log_density(point, -np.inf)[0])  # shows what is negligible
-        # Of two peaks far apart, a rough density cannot tell which is higher.
-        elsewhere = low + (high - low) * ELSEWHERE
-        elsewhere = elsewhere[(elsewhere < panels[0].low) | (elsewhere > panels[-1].high)]
-        if elsewhere.size and log_density(elsewhere, peak - NEGLIGIBLE).max() > peak - NEGLIGIBLE:
+        if witness.highest_beyond(panels[0].low, panels[-1].high, peak - NEGLIGIBLE) > peak - NEGLIGIBLE:
             return _resolved_panels(log_density, low, high, tolerance=tolerance)
     accepted: list[_Panel] = []
     for number in range(MOST_SPLITS if rough is None else ROUNDS_AFTER_ROUGH):
@@ -315,7 +350,9 @@ def _without_gaps(panels: list[_Panel], peak: float) -> list[_Panel]:
     return sorted([*panels, *gaps], key=lambda panel: panel.low)
 
 
-def _find_support(log_density: LogFunction, low: float, high: float) -> tuple[list[float], float]:
+def _find_support(
+    log_density: LogFunction, low: float, high: float, witness: _Witness | None = None
+) -> tuple[list[float], float]:
     """Zooms in on the highest point until the part that is not negligible fills a good share of the scan.
 
     Gives the ends of the support, with the neighbours of the highest point between them if it towers above these, and
@@ -326,7 +363,7 @@ def _find_support(log_density: LogFunction, low: float, high: float) -> tuple[li
     # Points cluster at both ends, where a support may begin abruptly; scans from the floor on begin very close to it,
     # where thousands of nodes without leakage make a peak as narrow as it is high.
     crowded = 0.5 * (1 - np.cos(np.pi * (np.arange(SCAN_POINTS) + 0.5) / SCAN_POINTS))
-    for _ in range(60):
+    for number in range(60):
         shares = np.union1d(crowded, NEAR_THE_FLOOR) if left == low else crowded
         # From the top down, where likelihoods are flat: their values show what is negligible further down.
         for part in np.array_split(left + (right - left) * shares[::-1], SCAN_PARTS):
@@ -337,6 +374,8 @@ def _find_support(log_density: LogFunction, low: float, high: float) -> tuple[li
             raise InputError("the posterior is 0 everywhere: these priors leave no ε possible")
         order = np.argsort(points)
         points, values = points[order], values[order]
+        if witness is not None and number == 0:
+            witness.check_scan(points, values)
         high_enough = np.flatnonzero(values > peak - NEGLIGIBLE)
         first, last = int(high_enough[0]), int(high_enough[-1])
         new_left = left if first == 0 else float(points[first - 1])

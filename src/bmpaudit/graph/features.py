@@ -18,6 +18,8 @@ SPARSE_BELOW = 0.25
 # More than any data set has; the weights of a model take hundreds of bytes for each.
 MAX_FEATURES = 2**22
 
+NEEDED = "models learn from features, and a graph without any may take its nodes' degrees"
+
 
 def as_array(what: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
     """`numpy.asarray`, with an error that says what was not an array."""
@@ -53,6 +55,8 @@ def as_matrix(features: Any, num_nodes: int) -> Any:
     Returns:
         An array or a SciPy sparse matrix of shape (num_nodes, num_features).
     """
+    if features is None:
+        raise InputError(f"features must not be None: {NEEDED}")
     matrix = features if scipy.sparse.issparse(features) else as_array("features", features)
     if matrix.ndim != 2:
         raise InputError(f"features must have shape (num_nodes, num_features), got {matrix.shape}")
@@ -60,7 +64,7 @@ def as_matrix(features: Any, num_nodes: int) -> Any:
     if rows != num_nodes:
         raise InputError(f"features must have one row for each of {num_nodes} labels, got {rows} rows")
     if columns == 0:
-        raise InputError("features must have at least one column, got 0")
+        raise InputError(f"features must have at least one column, got 0: {NEEDED}")
     if columns > MAX_FEATURES:
         raise InputError(f"features must have at most {MAX_FEATURES:,} columns, got {columns:,}")
     return matrix

@@ -1,4 +1,4 @@
-"""Graphs as two tables in a folder, `nodes` and `edges`, CSV or Parquet (docs/formats.md)."""
+"""Graphs as tables in a folder, `nodes` and perhaps `edges`, CSV or Parquet (docs/formats.md)."""
 
 import csv
 from pathlib import Path
@@ -13,7 +13,8 @@ from bmpaudit.errors import DataError, InputError
 from bmpaudit.files import atomic_write
 from bmpaudit.graph.graph import Graph
 from bmpaudit.graph.node_error import NodeError
-from bmpaudit.graph.table import FORMATS, Table, find_table
+from bmpaudit.graph.table import FORMATS, TEXT_COLUMNS, Table, find_table
+from bmpaudit.reading.table import read_table
 
 NOT_FEATURES = ("node", "label", "class_name")
 
@@ -22,7 +23,16 @@ def read_folder(folder: Path) -> Graph:
     """See `Graph.from_folder`."""
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder")
-    nodes, edges = find_table(folder, "nodes", "label"), find_table(folder, "edges", "source", "target")
+    nodes = find_table(folder, "nodes", "label")
+    return _graph_of(nodes, find_table(folder, "edges", "source", "target", is_optional=True))
+
+
+def read_nodes_file(path: Path) -> Graph:
+    """See `Graph.from_nodes_file`."""
+    return _graph_of(Table(path, read_table(path, text=TEXT_COLUMNS, required=("label",))), None)
+
+
+def _graph_of(nodes: Table, edges: Table | None) -> Graph:
     if nodes.rows.empty:
         raise DataError(f"{nodes.path}: a graph must have at least one node, the table has none")
     names = _read_names(nodes)
@@ -31,8 +41,10 @@ def read_folder(folder: Path) -> Graph:
     if not columns:
         raise DataError(f"{nodes.path}: a graph must have at least one feature column, the table has none")
     features = np.column_stack([nodes.numbers(column).to_numpy(dtype=np.float64) for column in columns])
-    row_of = pd.Series(np.arange(len(names)), index=pd.Index(names))
-    ends = [_rows_of(edges, column, row_of) for column in ("source", "target")]
+    ends = [np.empty(0, dtype=np.int64)] * 2
+    if edges is not None:
+        row_of = pd.Series(np.arange(len(names)), index=pd.Index(names))
+        ends = [_rows_of(edges, column, row_of) for column in ("source", "target")]
     is_numbered = names == [str(row) for row in range(len(names))]
     try:
         return Graph.from_edges(

@@ -212,6 +212,22 @@ class Graph:
         return from_scipy(adjacency, features, labels)
 
     @classmethod
+    def from_table(cls, features: Any, labels: npt.ArrayLike) -> Graph:
+        """Makes a graph without edges from a table, as scikit-learn has it: each row is a node.
+
+        Args:
+            features: Array, pandas table of numbers or SciPy sparse matrix, shape (num_rows, num_features). The index
+                of a pandas table names the nodes, unless it only counts them.
+            labels: Classes, shape (num_rows,): numbers or text.
+
+        >>> print(Graph.from_table([[0.5], [0.1], [0.9]], ["no", "no", "yes"]))
+        3 nodes, 0 edges, 1 features, 2 classes
+        """
+        from bmpaudit.graph.plain_table import from_table
+
+        return from_table(features, labels)
+
+    @classmethod
     def from_pyg(cls, data: Any) -> Graph:
         """Makes a graph from a PyTorch Geometric `Data` with `x`, `edge_index` and `y`.
 
@@ -256,10 +272,20 @@ class Graph:
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> Graph:
-        """Reads `nodes` and `edges` tables, CSV or Parquet, from a folder (docs/formats.md)."""
+        """Reads `nodes` and `edges` tables, CSV or Parquet, from a folder (docs/formats.md).
+
+        Without an `edges` table the graph has no edges.
+        """
         from bmpaudit.graph.folder import read_folder
 
         return read_folder(Path(folder))
+
+    @classmethod
+    def from_nodes_file(cls, path: str | Path) -> Graph:
+        """Reads a graph without edges from one table of nodes, CSV or Parquet (docs/formats.md)."""
+        from bmpaudit.graph.folder import read_nodes_file
+
+        return read_nodes_file(Path(path))
 
     def to_folder(self, folder: str | Path, format: str = "csv") -> None:  # noqa: A002 - the word users know
         """Writes `nodes` and `edges` tables, `csv` or `parquet`, into a folder that `from_folder` reads."""

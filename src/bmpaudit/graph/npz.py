@@ -10,16 +10,18 @@ from bmpaudit.files import atomic_write
 from bmpaudit.graph.graph import Graph
 from bmpaudit.reading.archive import Arrays, archive_names, read_archive
 
-ALWAYS = ("edges", "y")
+ALWAYS = ("y",)
 DENSE, SPARSE = ("x",), ("x_indptr", "x_indices", "x_shape")
-SOMETIMES = ("num_nodes", "x_data", "node_names", "class_names")
+SOMETIMES = ("edges", "num_nodes", "x_data", "node_names", "class_names")
 
 
 def read_npz(path: Path) -> Graph:
     """See `Graph.from_npz`."""
-    names = archive_names(path)
+    names = archive_names(path, all_members=True)
     features = SPARSE if "x" not in names and not set(SPARSE).isdisjoint(names) else DENSE
-    arrays = read_archive(path, SOMETIMES, required=(*ALWAYS, *features))
+    # Without edges, an array of another name might be the edges.
+    is_whole = "edges" in names or set(names) <= {*ALWAYS, *features, *SOMETIMES}
+    arrays = read_archive(path, SOMETIMES, required=(*ALWAYS, *features, *(() if is_whole else ("edges",))))
     try:
         labels = arrays["y"]
         num_nodes = arrays.get("num_nodes", np.array(labels.size))
@@ -27,7 +29,7 @@ def read_npz(path: Path) -> Graph:
             got = " ".join(str(num_nodes).split())
             raise InputError(f"num_nodes must be {labels.size}, the length of y, got {got}")
         return Graph.from_edges(
-            arrays["edges"],
+            arrays.get("edges", np.empty((0, 2), dtype=np.int64)),
             arrays["x"] if "x" in arrays else _sparse_features(arrays),
             labels,
             node_names=_names(arrays, "node_names"),

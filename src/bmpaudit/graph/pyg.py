@@ -8,6 +8,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from bmpaudit.errors import InputError
+from bmpaudit.graph.features import NEEDED
 from bmpaudit.graph.graph import Graph
 
 IGNORED = ("train_mask", "val_mask", "test_mask", "edge_weight", "edge_attr")
@@ -21,7 +22,8 @@ def from_pyg(data: Any) -> Graph:
     """See `Graph.from_pyg`."""
     for name in ("x", "edge_index", "y"):
         if getattr(data, name, None) is None:
-            raise InputError(f"the PyG data must have {name}, got none")
+            remedy = f": {NEEDED}" if name == "x" else ""
+            raise InputError(f"the PyG data must have {name}, got none{remedy}")
     edge_index = _to_numpy(data.edge_index)
     if edge_index.ndim != 2 or edge_index.shape[0] != 2:
         raise InputError(f"edge_index must have shape (2, num_edges), got {edge_index.shape}")

@@ -3,7 +3,7 @@
 import csv
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import pandas as pd
 
@@ -47,12 +47,24 @@ class Table:
         raise DataError(f"{self.place(row)}: {name} must be a number, got {str(column.iloc[row])!r}")
 
 
-def find_table(folder: Path, name: str, *required: str) -> Table:
+@overload
+def find_table(folder: Path, name: str, *required: str) -> Table: ...
+@overload
+def find_table(folder: Path, name: str, *required: str, is_optional: bool) -> Table | None: ...
+def find_table(folder: Path, name: str, *required: str, is_optional: bool = False) -> Table | None:
     """Reads `<name>.csv` or `<name>.parquet`, which must have the required columns.
+
+    Args:
+        folder: Where they are.
+        name: Name of the table.
+        required: Columns it must have.
+        is_optional: Whether it may be missing, which gives None; not if a file is named like it otherwise.
 
     Raises:
         DataError: unless exactly one of them is there and can be read.
     """
+    if is_optional and not any(folder.glob(f"{name}*")):
+        return None
     paths = [path for path in (folder / f"{name}.{suffix}" for suffix in FORMATS) if path.exists()]
     if len(paths) != 1:
         raise DataError(

@@ -30,6 +30,18 @@ class ApproximateMP:
     epsilon: float
     delta: float
 
+    @property
+    def corners(self) -> Floats:
+        """Corners (α, β) of the error rates that a test of any node can have, in order, shape (8, 2).
+
+        1 - β ≤ e^ε·α + δ, 1 - α ≤ e^ε·β + δ, and the same of the opposite test; with δ = 0 four corners coincide with
+        others, and the region is R_1(ε, ε), which is R_η(ε - log η, ε + log η) for every η.
+        """
+        spared = 1.0 - self.delta
+        least = spared * float(expit(-self.epsilon))
+        left = [(0.0, 1.0), (0.0, spared), (least, least), (spared, 0.0)]
+        return np.array(left + [(1.0 - alpha, 1.0 - beta) for alpha, beta in left])
+
 
 @dataclass(frozen=True)
 class ApproximateBMP:

@@ -37,14 +37,19 @@ METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 FIRST_SURROGATE, LAST_SURROGATE, LAST_CHARACTER = 0xD800, 0xDFFF, 0x10FFFF
 
 
-def archive_names(path: Path) -> list[str]:
+def archive_names(path: Path, *, all_members: bool = False) -> list[str]:
     """The names of all arrays in an `.npz` archive, in the order of the file.
+
+    Args:
+        path: The file.
+        all_members: Whether to add the whole names of members that are no arrays.
 
     Raises:
         DataError: if the file is missing or damaged.
     """
     with damage_in(path, ARCHIVE), opened(path) as file, _archive(file) as archive:
-        return list(_members(archive))
+        others = [name for name in archive.namelist() if not name.endswith(SUFFIX)] if all_members else []
+        return [*_members(archive), *others]
 
 
 def read_archive(

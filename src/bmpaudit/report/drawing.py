@@ -10,7 +10,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -58,11 +57,13 @@ class Drawing:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._threads = ThreadPoolExecutor(MOST_HELPERS)
         self._feeders: list[Future[None]] = []
-        self._pictures: Mapping[str, Picture] = {}
+        self._pictures: dict[str, Picture] = {}
         self._waiting: deque[str] = deque()
+        self._is_complete = False  # no more pictures will come
         self._left: list[str] = []
         self._files: dict[str, bytes] = {}
-        self._lock = threading.Lock()
+        self._num_done = 0
+        self._changed = threading.Condition()
         self._advance: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Drawing:
@@ -71,7 +72,10 @@ class Drawing:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._waiting.clear()
+        with self._changed:
+            self._waiting.clear()
+            self._is_complete = True
+            self._changed.notify_all()
         for process in self._processes:
             process.kill()
         self._threads.shutdown()
@@ -88,16 +92,29 @@ class Drawing:
                 process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)  # noqa: S603
                 self._processes.append(process)
         except OSError:  # everything is drawn here
-            return
-
-    def draw(self, pictures: Mapping[str, Picture], advance: Callable[[], None] = lambda: None) -> None:
-        """Has the helpers draw pictures, each under its name; `advance` is called after each."""
-        self._pictures, self._advance = pictures, advance
-        self._waiting.extend(pictures)
+            pass
         self._feeders = [self._threads.submit(self._feed, process) for process in self._processes]
+
+    def draw(self, pictures: Mapping[str, Picture]) -> None:
+        """Has the helpers draw pictures, each under its name; one that was given before is not drawn again."""
+        with self._changed:
+            new = {name: picture for name, picture in pictures.items() if name not in self._pictures}
+            self._pictures |= new
+            self._waiting.extend(new)
+            self._changed.notify_all()
+
+    def count_with(self, advance: Callable[[], None]) -> None:
+        """Calls `advance` for each picture that is done, and from now on after each."""
+        with self._changed:
+            self._advance = advance
+            for _ in range(self._num_done):
+                advance()
 
     def finish(self) -> dict[str, bytes]:
         """Draws beside the helpers until everything is done; the content of all files, such as `roc.png`."""
+        with self._changed:
+            self._is_complete = True
+            self._changed.notify_all()
         while name := self._next():
             self._draw_here(name)
         for feeder in self._feeders:
@@ -107,9 +124,10 @@ class Drawing:
         return dict(sorted(self._files.items()))
 
     def _next(self) -> str | None:
-        with suppress(IndexError):
-            return self._waiting.popleft()
-        return None
+        """The next picture, which may still have to come; None if none will."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_complete)
+            return self._waiting.popleft() if self._waiting else None
 
     def _draw_here(self, name: str) -> None:
         from bmpaudit.report.figures import render
@@ -136,9 +154,11 @@ class Drawing:
                 self._keep(name, files)
 
     def _keep(self, name: str, files: Mapping[str, bytes]) -> None:
-        with self._lock:
+        with self._changed:
             self._files |= {f"{name}.{suffix}": content for suffix, content in files.items()}
+            self._num_done += 1
             self._advance()
+            self._changed.notify_all()
 
 
 def serve() -> None:

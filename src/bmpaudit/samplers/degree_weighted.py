@@ -21,6 +21,8 @@ class DegreeWeighted(NativeSampler):
         - Nodes are drawn sequentially: given the nodes drawn so far, node i comes next with probability
           (1 + d_i) / Σ_{j not drawn} (1 + d_j).
         - Nodes of equal degree have equal priors, and the prior grows with the degree; it has no closed form.
+        - Memberships can be positively correlated: a hub that was left out makes it likelier that few draws fell on
+          hubs. So more than two memberships may change with one (docs/guarantees.md has an example).
 
     Attributes:
         train_fraction: Share of all nodes to draw.
@@ -32,8 +34,12 @@ class DegreeWeighted(NativeSampler):
         check_fraction(self.train_fraction)
 
     def membership_distance(self, graph: Graph) -> int:
-        """Twice the size of a sample, if it is less than all nodes; see `sampler_distance`."""
-        return min(graph.num_nodes, 2 * positive_target_size(self.train_fraction, graph.num_nodes))
+        """Twice the size of a sample or of what is left out, whichever is less; see `sampler_distance`.
+
+        No two sets of n out of N nodes differ in more.
+        """
+        size = positive_target_size(self.train_fraction, graph.num_nodes)
+        return max(1, 2 * min(size, graph.num_nodes - size))
 
     def kernel(self, graph: Graph) -> _native.Sampler:
         """The compiled sampler for this graph."""

@@ -11,6 +11,7 @@ from bmpaudit.checks import check_at_least_one
 from bmpaudit.graph import Graph
 from bmpaudit.samplers.fraction import check_fraction
 from bmpaudit.samplers.native import NativeSampler
+from bmpaudit.samplers.needs_edges import check_edges
 
 # Targets whose hitting probabilities are computed together: bounds memory to N times this many doubles.
 _TARGETS_AT_ONCE = 512
@@ -57,6 +58,7 @@ class RandomWalk(NativeSampler):
 
     def kernel(self, graph: Graph) -> _native.Sampler:
         """The compiled sampler for this graph."""
+        check_edges("random-walk", graph)
         return _native.RandomWalks(graph.indptr, graph.indices, self.num_walks(graph), self.walk_length)
 
     def exact_priors(self, graph: Graph) -> Floats:

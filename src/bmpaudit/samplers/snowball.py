@@ -7,6 +7,7 @@ from bmpaudit.checks import check_at_least_one
 from bmpaudit.graph import Graph
 from bmpaudit.samplers.fraction import check_fraction, positive_target_size
 from bmpaudit.samplers.native import NativeSampler
+from bmpaudit.samplers.needs_edges import check_edges
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class Snowball(NativeSampler):
 
     def kernel(self, graph: Graph) -> _native.Sampler:
         """The compiled sampler for this graph."""
+        if not self.restart:
+            check_edges("snowball", graph)
         target = positive_target_size(self.train_fraction, graph.num_nodes)
         fan_out = min(self.fan_out, graph.num_nodes)
         return _native.Snowball(graph.indptr, graph.indices, target, fan_out, self.restart)

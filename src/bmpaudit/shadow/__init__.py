@@ -6,6 +6,8 @@ from bmpaudit.shadow.importing import import_runs
 from bmpaudit.shadow.margin import label_margin
 from bmpaudit.shadow.models import (
     APPNP,
+    DPGCN,
+    DPMLP,
     GAT,
     GCN,
     GIN,
@@ -13,6 +15,7 @@ from bmpaudit.shadow.models import (
     SAGE,
     SGC,
     PrivateSGC,
+    SklearnModel,
     TorchModel,
     TrainedElsewhere,
     Training,
@@ -39,6 +42,8 @@ from bmpaudit.shadow.store import ShadowStore
 
 __all__ = [
     "APPNP",
+    "DPGCN",
+    "DPMLP",
     "GAT",
     "GCN",
     "GIN",
@@ -62,6 +67,7 @@ __all__ = [
     "ShadowPlan",
     "ShadowRuns",
     "ShadowStore",
+    "SklearnModel",
     "Temperature",
     "TopClasses",
     "TorchModel",

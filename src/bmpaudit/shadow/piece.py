@@ -132,7 +132,7 @@ def train_piece(job: Job, piece: Piece) -> Trained:
 
 def worker_build(plan: ShadowPlan) -> Build:
     """The build of this process, as far as it matters to a plan's models."""
-    return this_build(with_torch=plan.engine_name != "native")
+    return this_build(plan.engine_name)
 
 
 def _train(job: Job, engine: Engine, indices: Ints, most_seconds: float) -> ShadowBatch:

@@ -17,7 +17,7 @@ from bmpaudit.interfaces import Query, Release, Statistic
 from bmpaudit.registry import ENGINE, MODEL, QUERY, RELEASE, SAMPLER, STATISTIC, UntrustedPart
 from bmpaudit.samplers import AnySampler
 from bmpaudit.shadow.margin import label_margin
-from bmpaudit.shadow.models import GCN, NativeModel, TrainedElsewhere, Training, as_model
+from bmpaudit.shadow.models import GCN, NativeModel, SklearnModel, TrainedElsewhere, Training, as_model
 from bmpaudit.shadow.models.torch_model import function_name, has_own_name
 from bmpaudit.shadow.queries import FullEdges, NoEdges
 from bmpaudit.shadow.releases import Clean, NoisyLastLayer
@@ -62,7 +62,8 @@ class ShadowPlan:
 
     Attributes:
         sampler: Who is in the training sample.
-        model: What is trained: a built-in model, a `TorchModel`, an `nn.Module` class or another factory of modules.
+        model: What is trained: a built-in model, a `TorchModel`, an `nn.Module` class or another factory of modules,
+            a scikit-learn classifier.
         training: How it is trained; None for a model that brings its own training or was trained elsewhere.
         releases: What the owner gives out of a trained model.
         queries: How the trained models are asked.
@@ -89,6 +90,8 @@ class ShadowPlan:
             object.__setattr__(self, "training", None)
         elif self.training is None:
             object.__setattr__(self, "training", Training())
+        if self.training is not None and not isinstance(self.model, UntrustedPart):
+            self.training.check_model(self.model)
         if not isinstance(self.sampler, UntrustedPart) and not callable(getattr(self.sampler, "sample", self.sampler)):
             raise InputError(f"sampler must have a method sample or be a function, got {self.sampler!r}")
         for kind, parts, method in ((RELEASE, self.releases, "outputs"), (QUERY, self.queries, "graph")):
@@ -99,6 +102,7 @@ class ShadowPlan:
             if not names or len(set(names)) != len(names):
                 raise InputError(f"a plan needs at least one {kind}, each of its own name, got {', '.join(names)}")
         self._check_statistic()
+        self._check_labels_only()
         self._check_engine()
 
     def _check_statistic(self) -> None:
@@ -113,6 +117,18 @@ class ShadowPlan:
                 "use one that is defined by name in a module, or a dataclass with a method __call__"
             )
 
+    def _check_labels_only(self) -> None:
+        """Refuses statistics of scores where labels alone are given out, which have none."""
+        takes_labels = self.statistic is label_margin or getattr(self.statistic, "takes_labels", False)
+        if isinstance(self.statistic, UntrustedPart) or takes_labels:
+            return
+        for release in self.releases:
+            if getattr(release, "gives_labels_only", False):
+                raise InputError(
+                    f"release {registry.label(RELEASE, release)} gives out no scores, which the statistic "
+                    f"{registry.label(STATISTIC, self.statistic)} needs; one that does not has takes_labels = True"
+                )
+
     def _check_engine(self) -> None:
         if isinstance(self.engine, UntrustedPart):
             return
@@ -120,7 +136,19 @@ class ShadowPlan:
             choices = ", ".join(registry.ENTRIES[ENGINE])
             raise InputError(f"engine must be one of {choices}, or module:Name of your own, got engine={self.engine!r}")
         if self.engine == "native" and not isinstance(self.model, NativeModel | TrainedElsewhere | UntrustedPart):
-            raise InputError(f"the native engine cannot train {self.model}: it needs engine='torch'")
+            raise InputError(f"the native engine cannot train {self.model}: it needs engine={engine_of(self.model)!r}")
+        if self.engine == "sklearn":
+            self._check_table_model()
+
+    def _check_table_model(self) -> None:
+        """Refuses what only a model with layers, or one that sees edges, can give."""
+        for release in self.releases:
+            if not isinstance(release, UntrustedPart) and release.last_layer_noise > 0:
+                name = registry.label(RELEASE, release)
+                raise InputError(f"release {name} puts noise on a last layer, and {self.model} has none")
+        if len(self.queries) > 1:
+            names = ", ".join(registry.label(QUERY, query) for query in self.queries)
+            raise InputError(f"{self.model} sees no edges, so that one query is all there is, got queries {names}")
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -140,6 +168,8 @@ class ShadowPlan:
     @property
     def own_training(self) -> str | None:
         """`module:Name` of the function by which a model is trained, if it brings one."""
+        if self.engine_name == "sklearn":
+            return "fit"
         if getattr(type(self.model), "trains_itself", False):
             return function_name(type(self.model).train)
         if isinstance(self.model, UntrustedPart) or hasattr(self.model, "registry_table"):
@@ -181,6 +211,13 @@ class ShadowPlan:
         if self.training is None:
             return {"name": self.own_training}
         return {name: _plain(value) for name, value in registry.settings_of(self.training).items()}
+
+
+def engine_of(model: Any) -> str:
+    """The built-in engine that a model is trained by unless a plan says otherwise."""
+    if isinstance(model, NativeModel | TrainedElsewhere | UntrustedPart):
+        return "native"
+    return "sklearn" if isinstance(model, SklearnModel) else "torch"
 
 
 def _describe_part(kind: str, part: Any) -> dict[str, Any]:

@@ -18,9 +18,11 @@ from bmpaudit.graph import Graph
 from bmpaudit.graph.node_error import describe_node
 from bmpaudit.reading.archive import read_array
 from bmpaudit.registry import QUERY, RELEASE, UntrustedPart
+from bmpaudit.shadow.class_probabilities import class_probabilities, log_votes, table_features
 from bmpaudit.shadow.engines.native import make_kernel
 from bmpaudit.shadow.engines.scoring import shown_graphs
 from bmpaudit.shadow.models import NativeModel, TrainedElsewhere, Training
+from bmpaudit.shadow.models.estimator_table import is_estimator
 from bmpaudit.shadow.output_table import read_output_table
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ProbabilitiesConvertedWarning, is_probabilities, log_probabilities
@@ -38,7 +40,7 @@ class ReleasedModel:
     """What one released model gives out.
 
     Attributes:
-        came_as: In what form it was given: `weights`, `outputs` or `module`.
+        came_as: In what form it was given: `weights`, `outputs`, `module` or `classifier`.
         statistics: By query label, in the plan's order, the plan's statistic of every node, shape (N,).
     """
 
@@ -50,7 +52,8 @@ def read_released(model: Any, graph: Graph, plan: ShadowPlan, release: str) -> R
     """What a released model gives out under each query.
 
     Args:
-        model: Path of a file, arrays by name, one array, or an `nn.Module` with `forward(x, edge_index)`. A file is
+        model: Path of a file, arrays by name, one array, an `nn.Module` with `forward(x, edge_index)`, or a
+            scikit-learn classifier that is fitted. A file is
             `.npz` or `.safetensors` with the weights of a built-in model or with outputs by query, or `.npy` or
             `.parquet` with the outputs of a plan's only query. Outputs have shape (nodes, classes). Weights and modules
             are taken as given out: noise of a noisy release is in them already.
@@ -93,7 +96,9 @@ def _as_released(model: Any, graph: Graph, plan: ShadowPlan, release: str) -> Re
         if isinstance(part, UntrustedPart):
             raise registry.untrusted(part.kind, part.target)
     arrays: Mapping[str, AnyArray]
-    if callable(model) and hasattr(model, "state_dict"):
+    if is_estimator(model):
+        came_as, arrays = "classifier", _classifier_outputs(model, graph, plan, release)
+    elif callable(model) and hasattr(model, "state_dict"):
         came_as, arrays = "module", _module_outputs(model, graph, plan, release)
     else:
         named = model if isinstance(model, Mapping) else {UNNAMED: model}
@@ -184,6 +189,14 @@ def _module_outputs(module: Any, graph: Graph, plan: ShadowPlan, release: str) -
         module.train(was_training)
 
 
+def _classifier_outputs(estimator: Any, graph: Graph, plan: ShadowPlan, release: str) -> dict[str, AnyArray]:
+    _check_gives_logits(plan, release, "a classifier")
+    if plan.engine_name != "sklearn":
+        raise InputError(f"the plan is of {registry.title(plan.model)}, got the classifier {type(estimator).__name__}")
+    probabilities = class_probabilities(estimator, table_features(graph), graph.num_classes)
+    return dict.fromkeys(_queries(plan), log_votes(probabilities))
+
+
 def _check_gives_logits(plan: ShadowPlan, release: str, what: str) -> None:
     if _release_part(plan, release).changes_outputs:
         raise InputError(f"release {release} gives out changed outputs, not the model: give these instead of {what}")
@@ -215,7 +228,10 @@ def _statistic(query: str, outputs: AnyArray, graph: Graph, plan: ShadowPlan, re
         raise InputError(
             f"{query}: outputs must not be NaN, got one for {describe_node(node, graph.node_names)}, class {column}"
         )
-    if not _release_part(plan, release).changes_outputs and is_probabilities(outputs):
+    is_converted = not _release_part(plan, release).changes_outputs and is_probabilities(outputs)
+    if is_converted and plan.engine_name == "sklearn":
+        outputs = log_votes(outputs)  # as those of the shadow models, which give out probabilities too
+    elif is_converted:
         warnings.warn(
             f"{query}: the outputs are probabilities (each row sums to 1): converted to log-probabilities",
             ProbabilitiesConvertedWarning,

@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 
 from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
-from bmpaudit.report.figures.style import BLUE, REFERENCE, VERMILLION, Width, inches, new_figure, plain, styled
+from bmpaudit.report.figures.style import BLUE, GREEN, REFERENCE, VERMILLION, Width, inches, new_figure, plain, styled
 
 if TYPE_CHECKING:
     from bmpaudit.attack.counts import ErrorCounts
-    from bmpaudit.privacy import Region
+    from bmpaudit.privacy import ApproximateMP, Region
 
 FILL = "#DBE6F7"
 TICKS = (0.0, 0.5, 1.0)
@@ -67,6 +67,7 @@ def regions(
     regions: Sequence[Region] | Mapping[str, Region],
     *,
     observed: ErrorRates | None = None,
+    guarantee: ApproximateMP | None = None,
     width: Width = "two",
 ) -> Figure:
     """Figure 1 of the paper: a panel for each region R_η(ε_L, ε_R) of Theorem 6.
@@ -74,6 +75,7 @@ def regions(
     Args:
         regions: One region each, with a label or without; unlabelled ones are called (a), (b) and so on.
         observed: Error rates to mark, as many as there are regions.
+        guarantee: What a mechanism guarantees of every node; the region that it leaves is outlined in each panel.
         width: One or two columns.
 
     Raises:
@@ -91,12 +93,17 @@ def regions(
     rows = math.ceil(len(labelled) / columns)
     # A panel is as wide as its column allows, but a single one need not fill the page.
     side = min(inches(width) / columns, 2.6)
-    figure = new_figure(width, rows * (side + 0.2) + 0.1)
+    legend = 0.25 if guarantee is not None else 0.0
+    figure = new_figure(width, rows * (side + 0.2) + 0.1 + legend)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     for number, (label, region) in enumerate(labelled.items()):
         _draw_region(grid.flat[number], label, region)
         if observed is not None:
             _draw_observed(grid.flat[number], observed, number)
+        if guarantee is not None:
+            _draw_guarantee(grid.flat[number], guarantee)
+    if guarantee is not None:
+        figure.legend(handles=grid.flat[0].get_lines()[-1:], loc="outside lower center", frameon=False)
     for axes in grid.flat[len(labelled) :]:
         axes.remove()
     for number, axes in enumerate(grid.flat[: len(labelled)]):
@@ -139,6 +146,25 @@ def _draw_observed(axes: Axes, observed: ErrorRates, k: int) -> None:
         zorder=3,
         clip_on=False,
     )
+
+
+def _draw_guarantee(axes: Axes, guarantee: ApproximateMP) -> None:
+    alpha, beta = np.vstack([guarantee.corners, guarantee.corners[:1]]).T
+    delta = rf", $\delta = {_power_of_ten(guarantee.delta)}$" if guarantee.delta > 0 else ""
+    label = rf"guaranteed: MP $\varepsilon = {_number(guarantee.epsilon)}${delta}"
+    style = {"linestyle": (0, (1, 1.2)), "linewidth": 1.4, "zorder": 2.8, "clip_on": False}
+    axes.plot(alpha, beta, color=GREEN, label=label, **style)
+
+
+def _power_of_ten(value: float) -> str:
+    r"""As mathematical text.
+
+    >>> print(_power_of_ten(1e-06), _power_of_ten(0.00025))
+    10^{-6} 2.5 \cdot 10^{-4}
+    """
+    digits, _, power = f"{value:.1e}".partition("e")
+    factor = "" if digits == "1.0" else rf"{float(digits):g} \cdot "
+    return rf"{factor}10^{{{int(power)}}}"
 
 
 def _name(region: Region) -> str:

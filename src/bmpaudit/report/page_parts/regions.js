@@ -80,6 +80,22 @@ function regionTraces(position, colour, left, right) {
   return {traces, hasRegion: Boolean(corners)};
 }
 
+// What a guarantee of the model allows the error rates of any node to be.
+function guaranteeTraces() {
+  if (!data.guarantee) return [];
+  const closed = [...data.guarantee.corners, data.guarantee.corners[0]];
+  return [
+    {
+      x: closed.map(([x]) => x),
+      y: closed.map(([, y]) => y),
+      mode: 'lines',
+      name: `guaranteed by ${forPlotly(shorten(data.guarantee.mechanism, 24))}`,
+      line: {dash: 'dot', color: '#1c7a4f', width: 2},
+      hoverinfo: 'skip',
+    },
+  ];
+}
+
 export function show() {
   const medians = medianPair();
   const [leftInput, rightInput] = [byId('region-left'), byId('region-right')];
@@ -108,6 +124,7 @@ export function show() {
           line: {dash: 'dash', color: '#56606b', width: 1},
           hoverinfo: 'skip',
         },
+        ...guaranteeTraces(),
         ...traces,
       ],
       layout: layoutOf({

@@ -13,6 +13,12 @@ from bmpaudit.interfaces import Engine
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.releases.base import gives_embeddings, models_of
 
+EXTRAS = {
+    **dict.fromkeys(("torch", "torch_geometric"), ("torch", "PyTorch Geometric")),
+    **dict.fromkeys(("sklearn", "threadpoolctl"), ("sklearn", "scikit-learn")),
+}
+"""By module, the extra that installs it and the library's name."""
+
 
 def make_engine(graph: Graph, plan: ShadowPlan) -> Engine:
     """The engine that a plan names, ready to train its models.
@@ -25,8 +31,9 @@ def make_engine(graph: Graph, plan: ShadowPlan) -> Engine:
         engine: Callable[[Graph, ShadowPlan], Engine] = registry.load(registry.ENGINE, plan.engine_name)
     except InputError as failure:
         missing = failure.__cause__
-        if isinstance(missing, ModuleNotFoundError) and missing.name in ("torch", "torch_geometric"):
-            message = f"engine={plan.engine_name!r} needs PyTorch Geometric: pip install 'bmpaudit[torch]' ({missing})"
+        if isinstance(missing, ModuleNotFoundError) and missing.name in EXTRAS:
+            extra, library = EXTRAS[missing.name]
+            message = f"engine={plan.engine_name!r} needs {library}: pip install 'bmpaudit[{extra}]' ({missing})"
             raise InputError(message) from None
         raise
     made = engine(graph, plan)

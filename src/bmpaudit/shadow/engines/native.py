@@ -188,5 +188,10 @@ def make_kernel(graph: Graph, model: NativeModel, training: Training) -> _native
             training.optimizer,
             training.schedule or "constant",
             training.label_smoothing or 0.0,
+            training.drop_edge or 0.0,
+            training.validation_share or 0.0,
+            training.patience or 0,
+            training.batch_size or 0,
+            training.neighbors or (),
         ),
     )

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-import time
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import ClassVar
 
 import numpy as np
@@ -14,98 +11,47 @@ import torch
 
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
-from bmpaudit.interfaces import Progress
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.native import make_kernel
-from bmpaudit.shadow.engines.reused_memory import reused_memory
-from bmpaudit.shadow.engines.torch_team import Finished, Team, TeamError, training_error
+from bmpaudit.shadow.engines.processes import ProcessEngine
+from bmpaudit.shadow.engines.torch_recipe import TorchRecipe, torch_settings
 from bmpaudit.shadow.engines.torch_trainer import TorchTrainer
-from bmpaudit.shadow.engines.torch_worker import Task, in_one_line
+from bmpaudit.shadow.engines.worker import Task
 from bmpaudit.shadow.models import NativeModel
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.streams import repeat_index
 
-SECONDS_ALONE = 1.0
-"""How long to train before other processes are started: they take seconds to start, which a short run does not."""
 
-
-class FewerProcessesWarning(UserWarning):
-    """Other processes cannot train these models, which are trained one after another in this one."""
-
-
-class TorchEngine:
+class TorchEngine(ProcessEngine[TorchTrainer]):
     """Trains models with PyTorch: on the CPU in several processes of one thread each, on a GPU one after another.
 
-    Model j depends on (graph, plan, j) only: same bytes in any process, on any number of them. Samples, noise and the
-    initial weights of built-in models are the native engine's; dropout, and whatever else a user's code draws, comes
-    from PyTorch's generator, seeded for each model and restored afterwards.
-
-    Attributes:
-        trains_in_parallel: Whether more threads train more models at once.
+    Samples, noise and the initial weights of built-in models are the native engine's. Dropout, and whatever else a
+    user's code draws, comes from the generators of PyTorch, NumPy and Python, seeded for each model and restored
+    afterwards.
     """
 
-    starts_processes: ClassVar[bool] = True
     gives: ClassVar[frozenset[str]] = frozenset({"embeddings", "repeats"})  # beyond logits of one model
 
     def __init__(self, graph: Graph, plan: ShadowPlan) -> None:
         if not hasattr(plan.model, "torch_module"):
             raise InputError(f"the torch engine cannot train {plan.model}: it has no method torch_module")
-        self.plan = plan
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.trains_in_parallel = device.type == "cpu"
-        self._trainer = TorchTrainer.from_graph(graph, plan, device)
+        trainer = TorchTrainer.from_graph(graph, plan, device)
+        super().__init__(plan, trainer, trains_in_parallel=device.type == "cpu")
         self._kernel = None
         if isinstance(plan.model, NativeModel) and plan.training is not None:
             self._kernel = make_kernel(graph, plan.model, plan.training)
-        self._team: Team | None = None
-        self._has_warned = False
-        self._seconds = 0.0  # of training in this process
 
     @property
     def num_weights(self) -> int:
         """Numbers in the state of a module, which can be kept."""
         return self._trainer.num_weights
 
-    def fill(self, batch: ShadowBatch, num_threads: int, progress: Progress) -> None:
-        """See `interfaces.Engine`; `num_threads` is the number of processes, this one included.
+    def _recipe(self) -> TorchRecipe:
+        return TorchRecipe(self.plan, self._trainer.num_classes, torch_settings())
 
-        The others stay until `close`, or until something is raised.
-
-        Raises:
-            InputError: if the user's code raises something, which is the cause.
-            ChildProcessError: if a process was killed.
-
-        Warns:
-            FewerProcessesWarning: if no other process can train these models.
-        """
-        tasks = [self._task(batch, row) for row in range(len(batch.indices))]
-        try:
-            with one_torch_thread(), reused_memory():
-                for number, task in enumerate(tasks):
-                    team = self._team_for(tasks[number:], num_threads)
-                    if team is not None:
-                        self._train_with(team, tasks, progress)
-                        break
-                    self._train(self._trainer, task)
-                    progress(number + 1)
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Ends the other processes; the next `fill` starts new ones."""
-        team, self._team = self._team, None
-        if team is not None:
-            team.close()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_team"):  # else it was not made
-            self.close()
-
-    @property
-    def processes(self) -> list[int]:
-        """Ids of the other processes that have joined in."""
-        return [] if self._team is None else list(self._team.ready)
+    def _one_thread(self) -> AbstractContextManager[object]:
+        return one_torch_thread()
 
     def _task(self, batch: ShadowBatch, row: int) -> Task:
         initial = None
@@ -113,80 +59,6 @@ class TorchEngine:
             streams = [repeat_index(int(batch.indices[row]), repeat) for repeat in range(self.plan.num_repeats)]
             initial = np.stack([self._kernel.initial_parameters(self.plan.seed, stream) for stream in streams])
         return Task(batch.part(slice(row, row + 1)), initial)
-
-    def _team_for(self, tasks: list[Task], num_threads: int) -> Team | None:
-        """The processes that help with these tasks, started if they are not there yet; None if there are none.
-
-        The first task serves as the trial.
-        """
-        size = min(num_threads, len(tasks)) - 1
-        if not self.trains_in_parallel or size < 1 or self._seconds < SECONDS_ALONE:
-            return None
-        try:
-            if self._team is None:
-                trainer = self._trainer.for_trial()
-                trial = tasks[0] if trainer is self._trainer else copy.deepcopy(tasks[0])
-                self._team = Team(self._trainer, trial)
-                self._team.grow(size)
-                self._train(trainer, trial)
-                self._team.expect(trial.batch)
-            else:
-                self._team.grow(size)
-        except TeamError as reason:
-            self.close()
-            self.trains_in_parallel = False
-            self._warn(reason)
-        return self._team
-
-    def _train(self, trainer: TorchTrainer, task: Task) -> None:
-        """Trains a model in this process."""
-        start = time.monotonic()
-        try:
-            trainer.fill(task.batch, task.initial)
-        except Exception as failure:
-            raise training_error(task, in_one_line(failure)) from failure
-        self._seconds += time.monotonic() - start
-
-    def _train_with(self, team: Team, tasks: list[Task], progress: Progress) -> None:
-        todo = [task for task in tasks if not task.batch.is_done.all()]
-        for task in todo:
-            team.tasks.put(task)
-        left = len(todo)
-        try:
-            while left > 0:
-                own = team.next_task()
-                if own is not None:
-                    self._train(self._trainer, own)
-                    left -= 1
-                for answer in team.answers(wait=own is None):
-                    left -= self._take_in(answer)
-                progress(len(tasks) - left)
-        except BaseException:
-            for answer in team.answers(wait=False):
-                if isinstance(answer, Finished):
-                    answer.keep()
-            raise
-
-    def _take_in(self, answer: Finished | Exception) -> int:
-        """Keeps what another process has finished, and returns the number of models."""
-        if isinstance(answer, Finished):
-            answer.keep()
-            return 1
-        if isinstance(answer, TeamError):
-            self._warn(answer)
-            return 0
-        raise answer
-
-    def _warn(self, reason: TeamError) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            warnings.warn(
-                f"fewer processes than asked for train these models: {reason}; what is defined in a module can be "
-                "sent to other processes, and with cloudpickle (pip install cloudpickle) what is defined in a script "
-                "or notebook too",
-                FewerProcessesWarning,
-                stacklevel=2,
-            )
 
 
 @contextmanager

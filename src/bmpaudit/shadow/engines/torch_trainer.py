@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812 - PyTorch's own name for it
 from torch import nn
 from torch_geometric.data import Data
 
@@ -17,6 +18,7 @@ from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.last_layer import last_layer, noisy_last_layer
 from bmpaudit.shadow.engines.module_weights import flat_weights, load_weights
+from bmpaudit.shadow.engines.quiet_lightning import quiet_lightning
 from bmpaudit.shadow.engines.scoring import (
     Question,
     distinct_questions,
@@ -25,7 +27,10 @@ from bmpaudit.shadow.engines.scoring import (
     share,
     shown_graphs,
 )
-from bmpaudit.shadow.models import NativeModel, Training
+from bmpaudit.shadow.engines.seeded import seeded_generators
+from bmpaudit.shadow.engines.torch_training import train_on_sample
+from bmpaudit.shadow.models import NativeModel
+from bmpaudit.shadow.models.estimator_table import is_estimator
 from bmpaudit.shadow.models.layered_module import LayeredModule
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.streams import Purpose, repeat_index, stream
@@ -73,7 +78,7 @@ class TorchTrainer:
         return self.data.x.device
 
     def fill(self, batch: ShadowBatch, initial: Floats32 | None) -> None:
-        """Trains and scores the only model of a batch; PyTorch's generators are left as they were.
+        """Trains and scores the only model of a batch; global random generators are left as they were.
 
         Args:
             batch: What to train, and where the answers go.
@@ -87,16 +92,18 @@ class TorchTrainer:
             batch.fail(0)
             return
         answers: dict[Question, Floats32] = {}
-        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices), quiet_lightning():
             for repeat in range(self.plan.num_repeats):
                 kept = None if batch.weights is None else batch.weights[repeat, 0]
+                module: nn.Module | None
                 if kept is not None and np.isfinite(kept[:1]).all():
                     module = self._new_module(None).eval()
                     load_weights(module, kept)
                 else:
                     start = None if initial is None else initial[repeat]
                     module = self._trained(member, repeat_index(index, repeat), start)
-                if not all(bool(torch.isfinite(parameter).all()) for parameter in module.parameters()):
+                if module is None or not all(bool(torch.isfinite(each).all()) for each in module.parameters()):
                     batch.fail(0)
                     return
                 if kept is not None:
@@ -112,19 +119,25 @@ class TorchTrainer:
         with torch.random.fork_rng(devices=[]):
             return len(flat_weights(self._new_module(None)))
 
-    def _trained(self, member: Flags, stream_index: int, initial: Floats32 | None) -> nn.Module:
+    def _trained(self, member: Flags, stream_index: int, initial: Floats32 | None) -> nn.Module | None:
+        """A trained module; None if the sample is too small to train on."""
         seed = int(stream(self.plan.seed, stream_index, Purpose.DROPOUT).integers(2**63))
-        torch.manual_seed(seed)
-        module = self._new_module(initial)
-        sample = self.data.subgraph(torch.from_numpy(np.flatnonzero(member)).to(self.device))
-        if self.plan.training is None:
-            self.plan.model.train(module, sample, seed)
-        else:
-            train_full_batch(module, sample, self.plan.training)
+        with seeded_generators(seed):
+            torch.manual_seed(seed)
+            module = self._new_module(initial)
+            sample = self.data.subgraph(torch.from_numpy(np.flatnonzero(member)).to(self.device))
+            if self.plan.training is None:
+                with redirect_stdout(sys.stderr):  # where progress is; results are on stdout
+                    self.plan.model.train(module, sample, seed % 2**32)  # every library takes such a seed
+            elif not train_on_sample(module, sample, self.plan.training, self.plan.seed, stream_index):
+                return None
         return module.eval()
 
     def _new_module(self, initial: Floats32 | None) -> nn.Module:
         module: Any = self.plan.model.torch_module(self.data.num_features, self.num_classes)
+        if not isinstance(module, nn.Module):
+            hint = "; what makes a scikit-learn classifier takes no arguments" if is_estimator(module) else ""
+            raise InputError(f"{self.plan.model} must make an nn.Module, got {type(module).__name__}{hint}")
         if initial is not None:
             module.load_flat(initial)
         moved: nn.Module = module.to(self.device)
@@ -181,28 +194,3 @@ def edge_index_of(graph: Graph) -> torch.Tensor:
     """Both directions of every edge, shape (2, 2 * num_edges), as PyTorch Geometric has them."""
     source = np.repeat(np.arange(graph.num_nodes), graph.degrees)
     return torch.from_numpy(np.stack([source, graph.indices.astype(np.int64)]))
-
-
-def train_full_batch(module: nn.Module, sample: Data, training: Training) -> None:
-    """Full-batch training on one graph."""
-    optimizers: dict[str, Any] = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
-    optimizer = optimizers[training.optimizer](
-        module.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay
-    )
-    schedule = learning_rates(optimizer, training)
-    module.train()
-    for _ in range(training.epochs):
-        optimizer.zero_grad()
-        logits = module(sample.x, sample.edge_index)
-        F.cross_entropy(logits, sample.y, label_smoothing=training.label_smoothing or 0.0).backward()
-        optimizer.step()
-        schedule.step()
-
-
-def learning_rates(optimizer: torch.optim.Optimizer, training: Training) -> torch.optim.lr_scheduler.LRScheduler:
-    """The schedule of a training."""
-    schedulers, epochs = torch.optim.lr_scheduler, training.epochs
-    if training.schedule == "cosine":
-        return schedulers.CosineAnnealingLR(optimizer, epochs)
-    milestones = [epochs // 2, 3 * epochs // 4] if training.schedule == "step" else []
-    return schedulers.MultiStepLR(optimizer, milestones, 0.1)

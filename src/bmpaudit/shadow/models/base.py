@@ -63,6 +63,8 @@ class NativeModel(ABC):
     """Where dropout can go."""
     uses_edges: ClassVar[bool] = True
     """Whether PyTorch's layer is called with `edge_index`."""
+    sees_edges: ClassVar[bool] = True
+    """Whether what it computes depends on the edges."""
 
     def __post_init__(self) -> None:
         check_at_least_one(hidden=self.hidden, heads=self.hidden_heads, layers=self.layers)

@@ -14,6 +14,7 @@ class MLP(NativeModel):
     """Multilayer perceptron: the baseline that sees no edges. Glorot weights, zero biases."""
 
     uses_edges = False
+    sees_edges = False
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

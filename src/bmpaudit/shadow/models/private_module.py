@@ -24,13 +24,8 @@ class PrivateModule(nn.Module):
     def __init__(self, model: PrivateSGC, num_features: int, num_classes: int) -> None:
         super().__init__()
         self.model = model
-        width = min(model.dimensions, num_features)
-        projection = None
-        if width < num_features:
-            rng = np.random.default_rng(_PROJECTION_SEED)
-            projection = torch.from_numpy(rng.standard_normal((num_features, width)))
-        self.register_buffer("projection", projection)
-        self.linear = nn.Linear(width, num_classes, bias=False)
+        self.register_buffer("projection", public_projection(num_features, model.dimensions))
+        self.linear = nn.Linear(min(model.dimensions, num_features), num_classes, bias=False)
         nn.init.zeros_(self.linear.weight)
 
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
@@ -40,8 +35,7 @@ class PrivateModule(nn.Module):
 
     def features(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
         """H, shape (num_nodes, width), in double precision: rows of length at most 1."""
-        rows = x.double() if self.projection is None else x.double() @ self.projection
-        rows = F.normalize(rows, dim=1)
+        rows = unit_rows(x, self.projection)
         source, target = edge_index[:, edge_index[0] != edge_index[1]]
         degrees = torch.bincount(source, minlength=len(rows))
         # 1 + d on the training graph; on a graph with larger degrees, averages stay averages.
@@ -64,6 +58,19 @@ class PrivateModule(nn.Module):
         weights = optimum(features, labels, self.linear.out_features, self.model, self.model.gradient_tolerance)
         noise = gamma_noise(weights.numel(), self.model.noise_scale, np.random.default_rng(seed))
         self.linear.weight.copy_(weights + torch.from_numpy(noise).view_as(weights).to(weights.device))
+
+
+def public_projection(num_features: int, dimensions: int) -> torch.Tensor | None:
+    """A random matrix that takes features to fewer dimensions, shape (num_features, dimensions); None for not fewer."""
+    if dimensions >= num_features:
+        return None
+    rng = np.random.default_rng(_PROJECTION_SEED)
+    return torch.from_numpy(rng.standard_normal((num_features, dimensions)))
+
+
+def unit_rows(x: torch.Tensor, projection: torch.Tensor | None) -> torch.Tensor:
+    """Projected features in double precision, each row scaled to length 1."""
+    return F.normalize(x.double() if projection is None else x.double() @ projection, dim=1)
 
 
 def optimum(

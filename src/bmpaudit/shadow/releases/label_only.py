@@ -1,6 +1,7 @@
 """The predicted class and nothing else."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,9 +15,11 @@ NOT_PREDICTED = -20.0
 class LabelOnly(OutputRelease):
     """Gives out the predicted class, as logits of 0 for it and -20 for all others.
 
-    The label margin is then positive where the class is the true one, and negative elsewhere; the attack
-    `right-or-wrong` is made for that.
+    The label margin is then positive where the class is the true one, and negative elsewhere. An audit
+    attacks it with `right-or-wrong`, which is made for that.
     """
+
+    gives_labels_only: ClassVar[bool] = True
 
     def outputs(self, logits: Floats32, rng: np.random.Generator) -> Floats32:  # noqa: ARG002
         """See `interfaces.Release`."""

@@ -1,4 +1,4 @@
-"""Processes that train PyTorch models beside this one."""
+"""Processes that train models beside this one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from typing import Any
 from bmpaudit.errors import InputError, one_line
 from bmpaudit.executors.pickling import dumps
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.engines.torch_trainer import TorchTrainer
-from bmpaudit.shadow.engines.torch_worker import Reply, Setup, Task, save_graph, torch_settings
+from bmpaudit.shadow.engines.trainer import AnyTrainer, Recipe
+from bmpaudit.shadow.engines.worker import Reply, Setup, Task
 
 START = """\
 import sys
@@ -29,7 +29,7 @@ sys.path[:] = {path}
 import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that has started this one
 from pathlib import Path
-from bmpaudit.shadow.engines.torch_worker import main
+from bmpaudit.shadow.engines.worker import main
 main(Path({folder}))
 """
 
@@ -57,7 +57,7 @@ class TeamError(Exception):
 
 
 class Team:
-    """Processes of one PyTorch thread each, started once, which take jobs from a common queue.
+    """Processes of one thread each, started once, which take jobs from a common queue.
 
     A process joins in when it has trained the trial model to the same bytes as this one has; until then, and if it
     cannot, the jobs are left to the others. So whatever the processes might not have in common (a module edited since
@@ -65,26 +65,26 @@ class Team:
 
     Args:
         trainer: What trains models in this process.
+        recipe: How another process makes it.
         trial: A model to try.
 
     Raises:
         TeamError: if the plan cannot be sent to another process.
     """
 
-    def __init__(self, trainer: TorchTrainer, trial: Task) -> None:
+    def __init__(self, trainer: AnyTrainer, recipe: Recipe[AnyTrainer], trial: Task) -> None:
         self.tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self.ready: list[int] = []  # process ids
         self._answers: queue.SimpleQueue[Finished | Exception] = queue.SimpleQueue()
         self._members: list[tuple[subprocess.Popen[bytes], threading.Thread]] = []
         self._expected: Future[list[bytes]] = Future()
-        setup = Setup(trainer.plan, trainer.num_classes, trial, torch_settings())
         try:
-            self._setup = dumps(setup)
+            self._setup = dumps(Setup(recipe, trial))
         except Exception as failure:
             raise TeamError(f"{trainer.plan.model} cannot be pickled ({one_line(failure)})") from failure
         try:
             self._folder = tempfile.TemporaryDirectory(prefix="bmpaudit-")
-            save_graph(trainer, Path(self._folder.name))
+            recipe.save(trainer, Path(self._folder.name))
         except OSError as failure:
             raise TeamError(f"the graph cannot be shared ({failure})") from failure
 
@@ -164,7 +164,7 @@ class Team:
         if _contents(trial.batch) != self._expected.result():
             raise TeamError(
                 "a model came out differently in another process (has its module changed since it was imported, "
-                "or does it draw from a generator other than PyTorch's?)"
+                "or does it draw from a generator of its own?)"
             )
 
 

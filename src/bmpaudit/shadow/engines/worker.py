@@ -17,17 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import torch
-from torch_geometric.data import Data
-
 from bmpaudit.arrays import Floats32
 from bmpaudit.errors import InputError, one_line
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.reused_memory import reused_memory
-from bmpaudit.shadow.engines.torch_trainer import TorchTrainer
-from bmpaudit.shadow.plan import ShadowPlan
-
-GRAPH_FILE = "graph.pt"
+from bmpaudit.shadow.engines.trainer import Recipe, Trainer
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +30,7 @@ class Task:
 
     Attributes:
         batch: A batch of one model.
-        initial: See `TorchTrainer.fill`.
+        initial: See `Trainer.fill`.
     """
 
     batch: ShadowBatch
@@ -63,46 +57,12 @@ class Setup:
     """What a process needs before its first task.
 
     Attributes:
-        plan: What to train.
-        num_classes: Number of classes.
-        trial: A model that the other process trains too, with `TorchTrainer.for_trial`.
-        torch_settings: See `torch_settings`.
+        recipe: How to make what trains models.
+        trial: A model that the other process trains too, with `Trainer.for_trial`.
     """
 
-    plan: ShadowPlan
-    num_classes: int
+    recipe: Recipe[Any]
     trial: Task
-    torch_settings: tuple[Any, ...]
-
-
-def torch_settings() -> tuple[Any, ...]:
-    """PyTorch's settings for a whole process that change what a model computes."""
-    return (
-        torch.get_default_dtype(),
-        torch.get_float32_matmul_precision(),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
-
-
-def save_graph(trainer: TorchTrainer, folder: Path) -> None:
-    """Writes the graph of a trainer to a file that all processes map into their memory."""
-    tensors = {"x": trainer.data.x, "edge_index": trainer.data.edge_index, "y": trainer.data.y}
-    torch.save({**tensors, "edge_indices": trainer.edge_indices}, folder / GRAPH_FILE)
-
-
-def _load_trainer(setup: Setup, folder: Path) -> TorchTrainer:
-    tensors = torch.load(folder / GRAPH_FILE, mmap=True, weights_only=True)
-    edge_indices = tensors.pop("edge_indices")
-    return TorchTrainer(setup.plan, Data(**tensors), edge_indices, tensors["y"].numpy(), setup.num_classes)
-
-
-def _apply(settings: tuple[Any, ...]) -> None:
-    dtype, precision, is_deterministic, warn_only = settings
-    torch.set_num_threads(1)
-    torch.set_default_dtype(dtype)
-    torch.set_float32_matmul_precision(precision)
-    torch.use_deterministic_algorithms(is_deterministic, warn_only=warn_only)
 
 
 def _unpickle(payload: bytes) -> Any:
@@ -117,10 +77,12 @@ def _unpickle(payload: bytes) -> Any:
 
 def in_one_line(failure: Exception) -> str:
     """What the user's code, or bmpaudit's own checks of it, have raised."""
+    if isinstance(failure, ImportError):
+        return f"its training needs what is not installed ({one_line(failure)})"
     return str(failure) if isinstance(failure, InputError) else one_line(failure)
 
 
-def _answer(trainer: TorchTrainer, task: Task) -> Reply:
+def _answer(trainer: Trainer, task: Task) -> Reply:
     try:
         trainer.fill(task.batch, task.initial)
     except Exception as failure:
@@ -163,8 +125,7 @@ def main(folder: Path) -> None:
 
     try:
         setup: Setup = _unpickle(received.get())
-        _apply(setup.torch_settings)
-        trainer = _load_trainer(setup, folder)
+        trainer: Trainer = setup.recipe.load(folder)
     except Exception as failure:
         send(_failed(failure))
         return

@@ -1,0 +1,182 @@
+"""Many audits, and the points that no other beats."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_audit import QUIET, leaky_graph, times, tiny_plan
+
+import bmpaudit
+from bmpaudit import AuditPlan, InputError, UntrustedCodeError
+from bmpaudit.auditing.sweep import SEARCHED, Sweep, sweep
+from bmpaudit.auditing.sweep_plan import changed_plan, read_sweep, swept_audits
+from bmpaudit.auditing.sweep_point import pareto_front
+from bmpaudit.shadow import GAT, MLP
+
+GRID = {"training.epochs": [2, 15], "model.hidden": [4, 8]}
+
+
+def run(folder: Path | None, **options: Any) -> Sweep:
+    plan = options.pop("plan", tiny_plan(releases=("clean", "label-only")))
+    return sweep(leaky_graph(), plan, folder=folder, runtime=QUIET, pictures="none", **({"grid": GRID} | options))
+
+
+def test_every_combination_and_every_release_is_a_point(tmp_path: Path) -> None:
+    found = run(tmp_path)
+    assert [
+        (point.settings["training.epochs"], point.settings["model.hidden"], point.release) for point in found.points
+    ] == [(epochs, hidden, release) for epochs in (2, 15) for hidden in (4, 8) for release in ("clean", "label-only")]
+    assert found.points[1].label == "epochs 2, hidden 4, label-only"
+    # The figures are those of the audits.
+    for point in found.points:
+        audit = bmpaudit.Audit.load(point.folder)
+        assert audit.plan.training.epochs == point.settings["training.epochs"]
+        curve = audit.findings[point.release].exposure.exposure.members
+        assert point.named_90 is not None
+        assert point.named_90.mean == pytest.approx(curve.correct.mean[curve.at(0.9)])
+        assert point.auc == audit.summary["releases"][point.release]["auc"]
+        assert (Path(point.folder) / "report.html").exists()
+    assert len(list((tmp_path / "audits").iterdir())) == 4  # releases share their models
+
+
+def test_a_second_run_trains_nothing_and_more_models_are_added(tmp_path: Path) -> None:
+    first = run(tmp_path)
+    before = {name: time for name, time in times(tmp_path).items() if name.startswith("audits/")}
+    assert run(tmp_path).to_dict() == first.to_dict()
+    assert {name: time for name, time in times(tmp_path).items() if name.startswith("audits/")} == before
+    wider = run(tmp_path, grid=GRID | {"training.epochs": [2, 15, 30]})
+    assert [point.to_plain() for point in wider.points if point.settings["training.epochs"] < 30] == [
+        point.to_plain() for point in first.points
+    ]
+    longer = tiny_plan(releases=("clean", "label-only"), shadows=14)
+    more = run(tmp_path, plan=longer)
+    assert {point.num_models for point in more.points} == {14}
+    assert len(list((tmp_path / "audits").iterdir())) == 6  # the same folders
+
+
+def test_the_front_is_audited_again_with_fresh_models(tmp_path: Path) -> None:
+    found = run(tmp_path)
+    assert not found.is_confirmed
+    assert SEARCHED in found.cautions
+    again = run(tmp_path, confirm=True)
+    assert again.is_confirmed
+    assert SEARCHED not in again.cautions
+    assert again.front
+    for point in again.points:
+        assert (point.confirmed is not None) == point.on_front
+        if point.confirmed is not None:
+            fresh, searched = (bmpaudit.Audit.load(each.folder) for each in (point.confirmed, point))
+            assert (fresh.plan.seed, searched.plan.seed) == (1, 0)
+            assert not np.array_equal(fresh.runs.memberships, searched.runs.memberships)
+            assert point.release in fresh.attacks.releases
+    stored = json.loads((tmp_path / "sweep.json").read_text())
+    assert stored == json.loads(json.dumps(again.to_dict()))
+    assert len((tmp_path / "sweep.csv").read_text().splitlines()) == 1 + len(again.points)
+
+
+def test_nothing_is_kept_without_a_folder() -> None:
+    found = run(None, grid={"model.hidden": [4]})
+    assert [point.folder for point in found.points] == ["", ""]
+
+
+def test_plans_that_differ_in_releases_alone_share_their_models() -> None:
+    base = AuditPlan(releases="clean")
+    releases = [["clean"], ["noisy"], [{"name": "rounded", "digits": 1}, "clean"]]
+    (audit,) = swept_audits(base, {"views.releases": releases}, [])
+    assert [type(part).__name__ for part in audit.plan.releases] == ["Clean", "NoisyLastLayer", "Rounded"]
+    assert audit.label == "Uniform 25 %, GCN"
+    two = swept_audits(base, {"views.releases": releases, "seed": [0, 1]}, [{"views.releases": "top", "seed": 1}])
+    assert [len(each.plan.releases) for each in two] == [3, 4]
+
+
+def test_settings_of_parts() -> None:
+    base = AuditPlan(model=MLP(hidden=32), releases="clean")
+    assert changed_plan(base, {"model.dropout": 0.1}).model == MLP(hidden=32, dropout=0.1)
+    assert changed_plan(base, {"model.name": "mlp", "model.layers": 3}).model == MLP(hidden=32, layers=3)
+    assert changed_plan(base, {"model.name": "gat", "model.heads": 2}).model == GAT(heads=2)
+    assert changed_plan(base, {"model": GAT(heads=3)}).model == GAT(heads=3)
+    assert changed_plan(base, {"estimation.prior_variance": 2.0}).prior_variance == 2
+    labels = [each.label for each in swept_audits(base, {"model": [GAT(heads=3), "gcn"], "training.epochs": [7]}, [])]
+    assert labels == ["GAT, epochs 7", "gcn, epochs 7"]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"training.epoch": 5}, "unknown key training.epoch; allowed in .training.: epochs"),
+        ({"training.epochs": -5}, "epochs must be"),
+        ({"epoch": 5}, "unknown key epoch; a sweep is over keys of a plan"),
+        ({"model.layer.width": 5}, "unknown key model.layer.width"),
+        ({"gate.max_proven_right": 5}, "unknown key gate.max_proven_right"),
+        ({"model.name": "gnn"}, "model must be one of gcn"),
+        ({"model.heads": 3}, "unknown key model.heads"),
+        ({"views.releases": ["quiet"]}, "release must be one of clean"),
+    ],
+)
+def test_impossible_settings(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        changed_plan(AuditPlan(), values)
+
+
+def test_a_sweep_must_have_points() -> None:
+    with pytest.raises(InputError, match=r"training\.epochs must be a list of alternatives, got 5"):
+        swept_audits(AuditPlan(), {"training.epochs": 5}, [])  # type: ignore[dict-item]
+    with pytest.raises(InputError, match="a sweep must have 1 to 10,000 points, got 0"):
+        swept_audits(AuditPlan(), {}, [])
+    many = {"seed": list(range(200)), "training.epochs": list(range(1, 200))}
+    with pytest.raises(InputError, match="a sweep must have 1 to 10,000 points, got 10,001 or more"):
+        swept_audits(AuditPlan(), many, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("graph = 'demo'", r"a table \[sweep\] is missing"),
+        ("graph = 'demo'\n[sweep]\ngird = 3", r"unknown key sweep.gird; allowed in \[sweep\]: grid, points"),
+        ("[sweep.grid]\nseed = [1]", "graph is missing"),
+        ("graph = 'demo'\n[sweep]\ngrid = 3", "sweep.grid must be a table"),
+        ("graph = 'demo'\n[sweep]\npoints = [3]", "sweep.points must be a list of tables"),
+        ("graph = 'demo'\n[sweep.grid]\ntraining.epochs = 3", "training.epochs must be a list of alternatives, got 3"),
+    ],
+)
+def test_broken_files(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "sweep.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=f"sweep.toml: {message}"):
+        read_sweep(path)
+
+
+def test_a_file_runs_no_code_unless_it_is_trusted(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.toml"
+    path.write_text("graph = 'demo'\n[sweep.grid]\nsampler.name = ['uniform', 'small_audit:always_the_first']\n")
+    with pytest.raises(UntrustedCodeError, match="small_audit:always_the_first"):
+        read_sweep(path)
+    _, audits = read_sweep(path, trust_code=True)
+    assert [each.label for each in audits] == ["uniform", "small_audit:always_the_first"]
+
+
+def test_front_against_its_definition() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        gains, costs = rng.integers(0, 6, size=(2, 12)).astype(float)
+        beaten = [
+            any(
+                (gains[j] >= gains[i] and costs[j] < costs[i]) or (gains[j] > gains[i] and costs[j] <= costs[i])
+                for j in range(12)
+            )
+            for i in range(12)
+        ]
+        assert pareto_front(gains, costs).tolist() == [not each for each in beaten]
+
+
+def test_a_release_is_added_to_kept_models(tmp_path: Path) -> None:
+    plan = tiny_plan(keep_weights=True, model=MLP(hidden=4))
+    first = run(tmp_path, plan=plan, grid={"training.epochs": [5]})
+    both = run(tmp_path, plan=plan.replace(releases=("clean", "label-only")), grid={"training.epochs": [5]})
+    assert [point.folder for point in both.points] == 2 * [first.points[0].folder]
+    fresh = run(None, plan=plan.replace(releases=("clean", "label-only")), grid={"training.epochs": [5]})
+    assert [point.auc for point in both.points] == [point.auc for point in fresh.points]

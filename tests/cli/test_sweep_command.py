@@ -1,0 +1,53 @@
+"""`bmpaudit sweep`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import run_here, run_wrong
+
+PLAN = """graph = "demo"
+shadows = 16
+[views]
+releases = ["clean"]
+[estimation]
+definitions = ["bmp-r"]
+[sweep.grid]
+training.epochs = [5, 50]
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    path = tmp_path / "defences.toml"
+    path.write_text(PLAN)
+    return path
+
+
+def test_table_picture_and_json(plan: Path, tmp_path: Path) -> None:
+    out = tmp_path / "sweep"
+    first = run_here("sweep", plan, "--out", out, "--pictures", "png", "--threads", 1)
+    assert first.exit_code == 0, first.stderr
+    assert "2 points from 2 audits, 32 shadow models in all" in first.stderr
+    assert "audit 2 of 2: epochs 50, about" in first.stderr
+    assert "epochs 5, clean" in first.stdout
+    assert "Audit the winner again" in " ".join(first.stdout.split())
+    assert (out / "frontier.png").read_bytes().startswith(b"\x89PNG")
+    again = run_here("sweep", plan, "--out", out, "--json", "--quiet", "--confirm")
+    assert again.stderr == ""
+    found = json.loads(again.stdout)
+    assert [point["settings"] for point in found["points"]] == [{"training.epochs": 5}, {"training.epochs": 50}]
+    assert found["is_confirmed"]
+
+
+def test_errors(plan: Path, tmp_path: Path) -> None:
+    refused = run_wrong("audit", "--plan", plan, "--out", tmp_path / "audit")
+    assert refused.endswith("it has a table [sweep]: run it with bmpaudit sweep")
+    missing = run_wrong("sweep", tmp_path / "no.toml", "--out", tmp_path / "out")
+    assert "no such file; `bmpaudit plan init` writes a plan" in missing
+    plan.write_text(PLAN.replace("epochs", "epoch"))
+    wrong = run_wrong("sweep", plan, "--out", tmp_path / "out")
+    assert "defences.toml: unknown key training.epoch; allowed in [training]: epochs" in wrong
+    assert not (tmp_path / "out").exists()
