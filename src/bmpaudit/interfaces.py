@@ -67,7 +67,8 @@ class Release(Protocol):
     """What the owner gives out of a trained model; a defence of the output lives here. Releases are never fused.
 
     A release with an attribute `num_models` above 1 takes so many models, trained on the same sample: `outputs` is then
-    given logits of shape (num_models, num_nodes, num_classes).
+    given logits of shape (num_models, num_nodes, num_classes). One whose attribute `gives_embeddings` is true is given
+    activations of the last hidden layer instead, which `shadow.probe_scores` turns into scores of the classes.
     """
 
     @property

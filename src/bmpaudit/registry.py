@@ -75,6 +75,7 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         ("rounded", "rounded:Rounded", "probabilities rounded to a few decimal places"),
         ("temperature", "temperature:Temperature", "logits divided by a temperature"),
         ("top", "top:TopClasses", "probabilities of the likeliest classes only"),
+        ("embeddings", "embeddings:Embeddings", "activations of the last hidden layer, read by a linear probe"),
         ("ensemble", "ensemble:Ensemble", "mean probabilities of several models trained on the same sample"),
         ("label-only", "label_only:LabelOnly", "the predicted class and nothing else"),
     ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bmpaudit.auditing.proof_step import Findings
+from bmpaudit.auditing.release_accuracy import known_mean, release_accuracy
 from bmpaudit.auditing.table_words import in_words_of
 from bmpaudit.proof import models_to_prove_more
 from bmpaudit.proof.exposure import MIN_MODELS
@@ -46,7 +46,7 @@ def _defences(audit: Audit) -> list[str]:
             f"accuracy): try {_REGULARISATION.get(audit.plan.shadow_plan.engine_name, _FEWER_EPOCHS)}, and compare the "
             "audits (bmpaudit compare)."
         )
-    steps += _better_release(audit.findings)
+    steps += _better_release(audit)
     proof, floor = audit.main_findings.proof, audit.priors.floor.right
     proven = None if proof is None else proof.epsilon_right.proven
     if proven is not None and 0 < SAMPLING_SHARE * proven < floor < proven:
@@ -54,14 +54,17 @@ def _defences(audit: Audit) -> list[str]:
             f"Much of it is the sampling's doing ({odds(floor)} without any model): try another sampler or fraction; "
             "bmpaudit priors shows what each gives away."
         )
-    steps.append("Release only labels where scores are not needed, and nothing where the model is not needed.")
+    if any(getattr(release, "gives_labels_only", False) for release in audit.plan.releases):
+        steps.append("Release nothing where the model is not needed.")
+    else:
+        steps.append("Release only labels where scores are not needed, and nothing where the model is not needed.")
     return steps
 
 
-def _better_release(findings: Findings) -> list[str]:
+def _better_release(audit: Audit) -> list[str]:
     main, *others = (
         (release, part.exposure.exposure.members.correct.mean[part.exposure.exposure.members.at(0.99)])
-        for release, part in findings.items()
+        for release, part in audit.findings.items()
     )
     better = [(named, release) for release, named in others if named < HELPS * main[1] and main[1] >= 1]
     if not better:
@@ -69,8 +72,17 @@ def _better_release(findings: Findings) -> list[str]:
     named, release = min(better)
     return [
         f"The {release} release exposes {named:.0f} training nodes with 99 % certainty, the {main[0]} one "
-        f"{main[1]:.0f}; weigh that against what it costs in accuracy."
+        f"{main[1]:.0f}; weigh that against what it costs in accuracy{_cost(audit, release)}."
     ]
+
+
+def _cost(audit: Audit, release: str) -> str:
+    """Held-out accuracy of a release and of the main one, in words; empty if unknown."""
+    here, main = (
+        known_mean(release_accuracy(audit.plan, audit.runs, name).held_out)
+        for name in (release, audit.attacks.releases[0])
+    )
+    return "" if here is None or main is None else f" ({percent(here, 1)} of other nodes are right, not {percent(main, 1)})"
 
 
 def _more(shadows: int) -> str:

@@ -22,10 +22,12 @@ from bmpaudit.shadow.models import (
 )
 from bmpaudit.shadow.plan import ShadowPlan, View
 from bmpaudit.shadow.pool import train_shadows
+from bmpaudit.shadow.probe import probe_scores
 from bmpaudit.shadow.queries import FullEdges, NoEdges
 from bmpaudit.shadow.ranges import train_range
 from bmpaudit.shadow.releases import (
     Clean,
+    Embeddings,
     Ensemble,
     LabelOnly,
     NoisyLastLayer,
@@ -50,6 +52,7 @@ __all__ = [
     "SGC",
     "Clean",
     "Cost",
+    "Embeddings",
     "Ensemble",
     "FullEdges",
     "LabelOnly",
@@ -74,6 +77,7 @@ __all__ = [
     "estimate_cost",
     "import_runs",
     "label_margin",
+    "probe_scores",
     "train_range",
     "train_shadows",
 ]

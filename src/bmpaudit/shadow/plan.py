@@ -102,6 +102,7 @@ class ShadowPlan:
             if not names or len(set(names)) != len(names):
                 raise InputError(f"a plan needs at least one {kind}, each of its own name, got {', '.join(names)}")
         self._check_statistic()
+        self._check_labels_only()
         self._check_engine()
 
     def _check_statistic(self) -> None:
@@ -115,6 +116,18 @@ class ShadowPlan:
                 f"statistic: {function_name(self.statistic)} may stand for many functions; "
                 "use one that is defined by name in a module, or a dataclass with a method __call__"
             )
+
+    def _check_labels_only(self) -> None:
+        """Refuses statistics of scores where labels alone are given out, which have none."""
+        takes_labels = self.statistic is label_margin or getattr(self.statistic, "takes_labels", False)
+        if isinstance(self.statistic, UntrustedPart) or takes_labels:
+            return
+        for release in self.releases:
+            if getattr(release, "gives_labels_only", False):
+                raise InputError(
+                    f"release {registry.label(RELEASE, release)} gives out no scores, which the statistic "
+                    f"{registry.label(STATISTIC, self.statistic)} needs; one that does not has takes_labels = True"
+                )
 
     def _check_engine(self) -> None:
         if isinstance(self.engine, UntrustedPart):

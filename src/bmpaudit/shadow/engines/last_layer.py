@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from bmpaudit.arrays import Floats
+from bmpaudit.errors import InputError
 from bmpaudit.shadow.models.layered_module import LayeredModule
 
 # Of PyTorch Geometric's GCNConv and GATConv, as the native engine lists them.
@@ -18,8 +19,17 @@ CONVOLUTION_PARAMETERS = ("lin.weight", "att_src", "att_dst", "bias")
 
 @contextmanager
 def noisy_last_layer(module: nn.Module, noise_std: float, rng: np.random.Generator) -> Iterator[None]:
-    """Adds noise to the last layer within a block, and restores the layer afterwards; 0 means no noise."""
+    """Adds noise to the last layer within a block, and restores the layer afterwards; 0 means no noise.
+
+    Raises:
+        InputError: if there are no parameters for the noise.
+    """
     parameters = last_layer_parameters(module) if noise_std > 0 else []
+    if noise_std > 0 and not parameters:
+        raise InputError(
+            f"a release with noise of {noise_std:g} on the last layer needs one with parameters, and the model "
+            f"{type(module).__name__} has none"
+        )
     trained = [parameter.detach().clone() for parameter in parameters]
     add_noise(parameters, noise_std, rng)
     try:

@@ -11,6 +11,7 @@ from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Engine
 from bmpaudit.shadow.plan import ShadowPlan
+from bmpaudit.shadow.releases.base import gives_embeddings, models_of
 
 EXTRAS = {
     **dict.fromkeys(("torch", "torch_geometric"), ("torch", "PyTorch Geometric")),
@@ -35,7 +36,20 @@ def make_engine(graph: Graph, plan: ShadowPlan) -> Engine:
             message = f"engine={plan.engine_name!r} needs {library}: pip install 'bmpaudit[{extra}]' ({missing})"
             raise InputError(message) from None
         raise
-    return engine(graph, plan)
+    made = engine(graph, plan)
+    _check_releases(plan, made)
+    return made
+
+
+def _check_releases(plan: ShadowPlan, engine: Engine) -> None:
+    """Raises `InputError` if a release takes what the engine cannot give."""
+    gives: frozenset[str] = getattr(engine, "gives", frozenset())
+    for release in plan.releases:
+        name, engine_name = registry.label(registry.RELEASE, release), plan.engine_name
+        if models_of(release) > 1 and "repeats" not in gives:
+            raise InputError(f"release {name} takes several models, which engine {engine_name} does not give")
+        if gives_embeddings(release) and "embeddings" not in gives:
+            raise InputError(f"release {name} takes a hidden layer, which engine {engine_name} does not give")
 
 
 def num_weights(graph: Graph, plan: ShadowPlan) -> int:

@@ -19,6 +19,7 @@ from bmpaudit.shadow.engines.scoring import (
     distinct_questions,
     is_margin_of_logits,
     questions_of,
+    refuse_embeddings,
     score_model,
     shown_graphs,
 )
@@ -41,6 +42,7 @@ class NativeEngine:
     """
 
     trains_in_parallel: ClassVar[bool] = True
+    gives: ClassVar[frozenset[str]] = frozenset({"embeddings", "repeats"})  # beyond logits of one model
     is_thread_safe: ClassVar[bool] = True  # several threads may call `fill` at once
 
     def __init__(self, graph: Graph, plan: ShadowPlan) -> None:
@@ -50,6 +52,8 @@ class NativeEngine:
         self.plan = plan
         self.shown = shown_graphs(plan, graph)
         self.kernel = make_kernel(graph, plan.model, plan.training)
+        if self.kernel.num_hidden == 0:
+            refuse_embeddings(plan)
 
     @property
     def num_weights(self) -> int:
@@ -75,15 +79,21 @@ class NativeEngine:
         margins: dict[Question, Floats32] = {}
         try:
             for repeat in range(repeats):
-                questions = [question for question in distinct_questions(self.plan) if question.repeat == repeat]
+                asked = [question for question in distinct_questions(self.plan) if question.repeat == repeat]
+                questions = [question for question in asked if not question.is_embedding]
                 answers = self._answers(part, len(questions), states[repeat], is_first=repeat == 0)
+                embeddings = None
+                if len(questions) < len(asked):
+                    shape = (len(self.shown), len(part.indices), self.graph.num_nodes, self.kernel.num_hidden)
+                    embeddings = np.full(shape, np.nan, dtype=np.float32)
+                    logits |= {each: embeddings[each.query] for each in asked if each.is_embedding}
                 logits |= dict(zip(questions, answers.logits, strict=True))  # type: ignore[arg-type]
                 margins |= dict(zip(questions, answers.statistics, strict=True))
 
                 def show(done: int, repeat: int = repeat) -> None:
                     progress(rows.start + (repeat * len(part.indices) + done) // repeats)
 
-                self._ask(answers, repeat, questions, num_threads, show)
+                self._ask(answers, repeat, questions, num_threads, show, embeddings)
         finally:  # after a stop, the models that were finished are kept
             for row, of_model in enumerate(states.T):
                 if (of_model == ModelState.FAILED).any():
@@ -96,6 +106,7 @@ class NativeEngine:
                         rows.start + row,
                         {question: answer[row] for question, answer in logits.items()},
                         {question: margin[row] for question, margin in margins.items()},
+                        num_classes=self.graph.num_classes,
                     )
 
     def _answers(
@@ -117,7 +128,13 @@ class NativeEngine:
         )
 
     def _ask(
-        self, batch: ShadowBatch, repeat: int, questions: list[Question], num_threads: int, progress: Progress
+        self,
+        batch: ShadowBatch,
+        repeat: int,
+        questions: list[Question],
+        num_threads: int,
+        progress: Progress,
+        embeddings: Floats32 | None = None,
     ) -> None:
         """Trains one repeat of the models of a batch and asks it; statistics are label margins of each answer."""
         self.kernel.run(
@@ -136,6 +153,7 @@ class NativeEngine:
             view_held_out_accuracy=batch.view_held_out_accuracy,
             progress=progress,
             weights=None if batch.weights is None else batch.weights[repeat],
+            embeddings=embeddings,
         )
 
 

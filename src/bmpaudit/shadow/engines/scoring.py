@@ -7,13 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bmpaudit import registry
 from bmpaudit.arrays import Flags, Floats32, Ints
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
 from bmpaudit.shadow.margin import label_margin
 from bmpaudit.shadow.plan import ShadowPlan, View
-from bmpaudit.shadow.releases.base import models_of
+from bmpaudit.shadow.probe import probe_scores
+from bmpaudit.shadow.releases.base import gives_embeddings, models_of
 from bmpaudit.streams import Purpose, stream
 
 
@@ -24,17 +26,22 @@ class Question(NamedTuple):
         query: Number of the query in the plan.
         noise_std: Standard deviation of the noise on the last layer.
         repeat: Which of the models that are trained on the same sample is asked.
+        is_embedding: Whether the answer is the activations of the last hidden layer, and not logits.
     """
 
     query: int
     noise_std: float
     repeat: int = 0
+    is_embedding: bool = False
 
 
 def questions_of(plan: ShadowPlan) -> list[tuple[Question, ...]]:
     """The questions behind each view, one for each model that its release takes, in the order of `plan.views`."""
     return [
-        tuple(Question(number, float(release.last_layer_noise), repeat) for repeat in range(models_of(release)))
+        tuple(
+            Question(number, float(release.last_layer_noise), repeat, gives_embeddings(release))
+            for repeat in range(models_of(release))
+        )
         for number in range(len(plan.queries))
         for release in plan.releases
     ]
@@ -47,7 +54,8 @@ def distinct_questions(plan: ShadowPlan) -> list[Question]:
 
 def is_margin_of_logits(plan: ShadowPlan, view: View) -> bool:
     """Whether a view's statistic is the label margin of the model's own logits, which C++ computes."""
-    return plan.statistic is label_margin and not view.release.changes_outputs
+    release = view.release
+    return plan.statistic is label_margin and not release.changes_outputs and not gives_embeddings(release)
 
 
 def shown_graphs(plan: ShadowPlan, graph: Graph) -> list[Graph]:
@@ -65,6 +73,14 @@ def shown_graphs(plan: ShadowPlan, graph: Graph) -> list[Graph]:
     return shown
 
 
+def refuse_embeddings(plan: ShadowPlan) -> None:
+    """Raises `InputError` if a release needs a hidden layer, for a model that has none."""
+    for release in plan.releases:
+        if gives_embeddings(release):
+            name, model = registry.label(registry.RELEASE, release), registry.title(plan.model)
+            raise InputError(f"release {name} needs a hidden layer, and the model {model} has none")
+
+
 def share(flags: Flags) -> np.float32:
     """How many of some flags are true, as C++ divides; NaN if there are none."""
     return np.float32(flags.sum()) / np.float32(len(flags)) if len(flags) else np.float32(np.nan)
@@ -77,6 +93,8 @@ def score_model(
     row: int,
     answers: Mapping[Question, Floats32],
     margins: Mapping[Question, Floats32],
+    *,
+    num_classes: int = 0,
 ) -> None:
     """Fills in the statistics and accuracies of a model's views, or marks it as failed if one is not finite.
 
@@ -85,8 +103,9 @@ def score_model(
         labels: Class of each node, shape (num_nodes,).
         batch: Where the statistics go.
         row: Which model of the batch.
-        answers: Logits, for all questions of the plan.
+        answers: Logits or embeddings, for all questions of the plan.
         margins: Label margins of these logits, where the engine has them already.
+        num_classes: Number of classes, for embeddings.
     """
     questions, num_releases = questions_of(plan), len(plan.releases)
     member = batch.memberships[row]
@@ -95,6 +114,8 @@ def score_model(
         for number in range(first, len(questions), num_releases):
             view, asked = plan.views[number], questions[number]
             outputs = _given_out(view, [answers[question] for question in asked], rng)
+            if gives_embeddings(view.release):
+                outputs = probe_scores(outputs, labels, num_classes)
             if is_margin_of_logits(plan, view) and asked[0] in margins:
                 statistics = margins[asked[0]]
             else:
@@ -124,7 +145,7 @@ def _given_out(view: View, logits: list[Floats32], rng: np.random.Generator) -> 
     outputs = np.asarray(view.release.outputs(takes, rng), dtype=np.float32)
     if outputs.shape != logits[0].shape:
         raise InputError(
-            f"release {view.release_name} must give outputs of shape {logits[0].shape} (nodes, classes), "
+            f"release {view.release_name} must give outputs of shape {logits[0].shape} as it was given, "
             f"got {outputs.shape}"
         )
     return outputs

@@ -6,6 +6,7 @@ import warnings
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -59,6 +60,8 @@ class SklearnEngine(ProcessEngine[SklearnTrainer]):
     All that a model draws comes from its own random stream: the `random_state` of every estimator in it, and the
     generators of NumPy and Python, which are restored afterwards.
     """
+
+    gives: ClassVar[frozenset[str]] = frozenset({"repeats"})  # beyond logits of one model
 
     def __init__(self, graph: Graph, plan: ShadowPlan) -> None:
         if not isinstance(plan.model, SklearnModel):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -28,6 +29,8 @@ class TorchEngine(ProcessEngine[TorchTrainer]):
     user's code draws, comes from the generators of PyTorch, NumPy and Python, seeded for each model and restored
     afterwards.
     """
+
+    gives: ClassVar[frozenset[str]] = frozenset({"embeddings", "repeats"})  # beyond logits of one model
 
     def __init__(self, graph: Graph, plan: ShadowPlan) -> None:
         if not hasattr(plan.model, "torch_module"):

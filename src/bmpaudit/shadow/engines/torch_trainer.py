@@ -16,14 +16,22 @@ from bmpaudit.arrays import Flags, Floats32, Ints
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.engines.last_layer import noisy_last_layer
+from bmpaudit.shadow.engines.last_layer import last_layer, noisy_last_layer
 from bmpaudit.shadow.engines.module_weights import flat_weights, load_weights
 from bmpaudit.shadow.engines.quiet_lightning import quiet_lightning
-from bmpaudit.shadow.engines.scoring import Question, distinct_questions, score_model, share, shown_graphs
+from bmpaudit.shadow.engines.scoring import (
+    Question,
+    distinct_questions,
+    refuse_embeddings,
+    score_model,
+    share,
+    shown_graphs,
+)
 from bmpaudit.shadow.engines.seeded import seeded_generators
 from bmpaudit.shadow.engines.torch_training import train_on_sample
 from bmpaudit.shadow.models import NativeModel
 from bmpaudit.shadow.models.estimator_table import is_estimator
+from bmpaudit.shadow.models.layered_module import LayeredModule
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.streams import Purpose, repeat_index, stream
 
@@ -103,7 +111,7 @@ class TorchTrainer:
                 if repeat == 0:
                     self._keep_accuracy(module, batch)
                 answers |= self._answers(module, index, repeat)
-            score_model(self.plan, self.labels, batch, 0, answers, {})
+            score_model(self.plan, self.labels, batch, 0, answers, {}, num_classes=self.num_classes)
 
     @property
     def num_weights(self) -> int:
@@ -156,8 +164,26 @@ class TorchTrainer:
             with noisy_last_layer(module, noise_std, rng):
                 for question in questions:
                     if question.noise_std == noise_std:
-                        answers[question] = self._logits(module, self.edge_indices[question.query])
+                        ask = self._embeddings if question.is_embedding else self._logits
+                        answers[question] = ask(module, self.edge_indices[question.query])
         return answers
+
+    def _embeddings(self, module: nn.Module, edge_index: torch.Tensor) -> Floats32:
+        """What goes into the last layer."""
+        layer: nn.Module = module.last_layer if isinstance(module, LayeredModule) else last_layer(module)
+        taken: list[Any] = []
+        hook = layer.register_forward_pre_hook(lambda _, inputs: taken.append(inputs[0]))
+        try:
+            self._logits(module, edge_index)
+        finally:
+            hook.remove()
+        shape = None if not taken else tuple(taken[-1].shape)
+        if layer is module or shape is None or taken[-1] is self.data.x:
+            refuse_embeddings(self.plan)
+        if shape is None or len(shape) != 2 or shape[0] != len(self.labels):
+            raise InputError(f"the last layer must take a row for each node, {len(self.labels):,}, got shape {shape}")
+        embeddings: Floats32 = taken[-1].float().cpu().numpy()
+        return embeddings
 
     def _logits(self, module: nn.Module, edge_index: torch.Tensor) -> Floats32:
         logits: Floats32 = module(self.data.x, edge_index).float().cpu().numpy()

@@ -51,6 +51,13 @@ class LayeredModule(nn.Module):
                 tensors += named_tensors(self.norms[number], NORM_NAMES[self.model.norm_between])
         return tensors
 
+    @property
+    def last_layer(self) -> nn.Module:
+        """What takes the activations of the last hidden layer: of a perceptron within a layer, its own last one."""
+        layer: nn.Module = self.layers[-1]
+        name = self.model.last_layer_names[0].rpartition(".")[0]
+        return layer.get_submodule(name) if name.startswith("nn.") else layer
+
     def last_layer_parameters(self) -> list[torch.Tensor]:
         """The parameters that a noisy release changes."""
         return named_tensors(self.layers[-1], self.model.last_layer_names)

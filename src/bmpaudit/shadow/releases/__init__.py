@@ -2,6 +2,7 @@
 
 from bmpaudit.shadow.releases.base import OutputRelease
 from bmpaudit.shadow.releases.clean import Clean
+from bmpaudit.shadow.releases.embeddings import Embeddings
 from bmpaudit.shadow.releases.ensemble import Ensemble
 from bmpaudit.shadow.releases.label_only import LabelOnly
 from bmpaudit.shadow.releases.noisy import NoisyLastLayer
@@ -12,6 +13,7 @@ from bmpaudit.shadow.releases.top import TopClasses
 
 __all__ = [
     "Clean",
+    "Embeddings",
     "Ensemble",
     "LabelOnly",
     "NoisyLastLayer",

@@ -12,6 +12,11 @@ def models_of(release: object) -> int:
     return int(getattr(release, "num_models", 1))
 
 
+def gives_embeddings(release: object) -> bool:
+    """Whether a release gives out activations of the last hidden layer in place of logits."""
+    return bool(getattr(release, "gives_embeddings", False))
+
+
 class OutputRelease(ABC):
     """A release that leaves the model as it was trained and changes its outputs: subclass it and write `outputs`.
 
