@@ -50,8 +50,9 @@ def test_reading_one_stream_does_not_affect_another() -> None:
 
 
 def test_purposes_keep_their_numbers() -> None:
-    assert [int(purpose) for purpose in Purpose] == list(range(11))
+    assert [int(purpose) for purpose in Purpose] == list(range(14))
     assert (Purpose.SAMPLE, Purpose.PRIOR, Purpose.MHAAR, Purpose.MEMBERSHIP_FIT, Purpose.RELEASE) == (0, 1, 7, 9, 10)
+    assert (Purpose.VALIDATION, Purpose.EDGES, Purpose.BATCHES) == (11, 12, 13)
 
 
 @pytest.mark.parametrize("seed", [0, 5, MAX_SEED, np.int32(5), np.uint64(5)])
