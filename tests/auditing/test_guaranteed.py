@@ -14,6 +14,7 @@ from small_audit import QUIET, leaky_graph, tiny_plan
 
 from bmpaudit import Audit, Graph, audit, summary_schema
 from bmpaudit.auditing.guaranteed import guaranteed
+from bmpaudit.auditing.page_data import page_data
 from bmpaudit.errors import InputError
 from bmpaudit.privacy import Guarantee
 from bmpaudit.report.words import number
@@ -164,6 +165,10 @@ class TestWhatIsSaid:
         }
         assert "guaranteed:" in str(made)
         assert list(Draft202012Validator(summary_schema()).iter_errors(made.summary)) == []
+        assert page_data(made)["guarantee"] == {
+            "mechanism": "PrivateSGC",
+            "corners": Guarantee("PrivateSGC", 2.0).mp.corners.tolist(),
+        }
         loaded = Audit.load(tmp_path / "audit")
         assert loaded.answer == made.answer
         assert made.answer.guaranteed in (tmp_path / "audit" / "summary.json").read_text(encoding="utf-8")

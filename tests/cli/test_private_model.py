@@ -21,7 +21,7 @@ def test_what_cannot_be_is_said_in_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["dp-mlp", "dp-gcn"])
 def test_so_is_what_dp_sgd_cannot_give(name: str, tmp_path: Path) -> None:
-    given = ("audit", "karate", "--model", name, "--out", tmp_path / "audit")
+    given = ("audit", "demo", "--model", name, "--out", tmp_path / "audit")
     assert "one of epsilon and noise_multiplier sets the noise, got epsilon=1.0 and noise_multiplier=2.0" in run_wrong(
         *given, "--epsilon", 1, "--noise-multiplier", 2
     )

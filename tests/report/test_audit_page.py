@@ -72,7 +72,8 @@ def shape_of(value: Any, place: str = "") -> dict[str, set[str]]:
 
 
 def test_data_keep_the_contract_of_the_page(data: dict[str, Any]) -> None:
-    expected, mine = shape_of(made_up_data()), shape_of(data)
+    made_up = made_up_data() | {"guarantee": None}  # the audited model has none
+    expected, mine = shape_of(made_up), shape_of(data)
     assert mine == expected
     page = (Path(__file__).parents[2] / "docs" / "report-page.md").read_text()
     for key in (
