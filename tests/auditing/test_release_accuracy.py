@@ -22,3 +22,12 @@ def test_the_summary_has_the_accuracy_of_each_release() -> None:
     assert releases["label-only"]["train_accuracy"] == releases["clean"]["train_accuracy"]
     assert releases["noisy-3.0"]["train_accuracy"] < models["train_accuracy"]
     assert "held-out accuracy" in markdown_table(result)
+
+
+def test_who_releases_labels_is_not_told_to_release_only_labels() -> None:
+    advice = "Release only labels where scores are not needed"
+    for releases, is_told in ((("clean",), True), (("clean", "label-only"), False)):
+        result = audit(leaky_graph(), tiny_plan(releases=releases, shadows=24), pictures="none")
+        assert result.is_leakage_found
+        assert any(advice in step for step in result.summary["next"]) == is_told
+        assert any("nothing where the model is not needed" in step for step in result.summary["next"])

@@ -196,8 +196,8 @@ def test_a_chunk_that_is_finished_twice_has_the_same_bytes(whole: Path, tmp_path
 
 
 def test_logits_are_kept(processes: Executor, tmp_path: Path) -> None:
-    train_shadows(GRAPH, plan(), 40, tmp_path / "one", keep_logits=True, num_threads=1)
-    train_shadows(GRAPH, plan(), 40, tmp_path / "two", keep_logits=True, executor=processes)
+    train_shadows(GRAPH, plan(), 40, tmp_path / "one", keep_logits=True, keep_weights=True, num_threads=1)
+    train_shadows(GRAPH, plan(), 40, tmp_path / "two", keep_logits=True, keep_weights=True, executor=processes)
     assert stored(tmp_path / "one") == stored(tmp_path / "two")
 
 

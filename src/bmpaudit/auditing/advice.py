@@ -72,17 +72,19 @@ def _better_release(audit: Audit) -> list[str]:
     named, release = min(better)
     return [
         f"The {release} release exposes {named:.0f} training nodes with 99 % certainty, the {main[0]} one "
-        f"{main[1]:.0f}; weigh that against what it costs in accuracy{_cost(audit, release)}."
+        f"{main[1]:.0f}; {_cost(audit, release)}."
     ]
 
 
 def _cost(audit: Audit, release: str) -> str:
-    """Held-out accuracy of a release and of the main one, in words; empty if unknown."""
+    """What a release costs in accuracy, beside the main one."""
     here, main = (
         known_mean(release_accuracy(audit.plan, audit.runs, name).held_out)
         for name in (release, audit.attacks.releases[0])
     )
-    return "" if here is None or main is None else f" ({percent(here, 1)} of other nodes are right, not {percent(main, 1)})"
+    if here is None or main is None:
+        return "weigh that against what it costs in accuracy"
+    return f"its accuracy on other nodes is {percent(here, 1)}, against {percent(main, 1)}"
 
 
 def _more(shadows: int) -> str:

@@ -144,8 +144,8 @@ def _given_out(view: View, logits: list[Floats32], rng: np.random.Generator) -> 
     takes = logits[0].copy() if len(logits) == 1 else np.stack(logits)
     outputs = np.asarray(view.release.outputs(takes, rng), dtype=np.float32)
     if outputs.shape != logits[0].shape:
+        axes = "(nodes, units)" if gives_embeddings(view.release) else "(nodes, classes)"
         raise InputError(
-            f"release {view.release_name} must give outputs of shape {logits[0].shape} as it was given, "
-            f"got {outputs.shape}"
+            f"release {view.release_name} must give outputs of shape {logits[0].shape} {axes}, got {outputs.shape}"
         )
     return outputs
