@@ -1,5 +1,6 @@
 """Nothing is lost: kills, damage, full disks, two processes at once."""
 
+import gc
 import json
 import shutil
 import signal
@@ -224,6 +225,17 @@ def test_damaged_metadata_is_refused_in_one_line(name: str, graph: Graph, copy: 
     (copy / "shadows" / name).write_text("garbage")
     with pytest.raises(DataError, match="damaged metadata"):
         train_shadows(graph, PLAN, NUM_MODELS, copy)
+
+
+def test_damaged_metadata_of_all_arrays_is_told_once(
+    graph: Graph, copy: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for path in (copy / "shadows").glob("*/zarr.json"):
+        path.write_text('{"zarr_format": 3,')
+    with pytest.raises(DataError, match="damaged metadata"):
+        ShadowStore(copy, graph, PLAN, read_only=True)
+    gc.collect()  # what was not looked at would now be logged
+    assert capfd.readouterr() == ("", "")
 
 
 def test_damage_is_a_warning_where_nobody_asked_for_reports(graph: Graph, copy: Path) -> None:

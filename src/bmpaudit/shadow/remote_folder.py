@@ -85,6 +85,11 @@ class RemoteFolder:
                 if is_ours(path.rpartition("/")[2]):
                     self._file_system().rm_file(path)
 
+    def folders_with(self, file: str) -> list[str]:
+        """Names of the folders in this one that hold a file."""
+        with reaching(self):
+            return [path.rsplit("/", 2)[1] for path in self._file_system().glob(f"{self.address}/*/{file}")]
+
     def zarr_store(self, *, read_only: bool) -> Any:
         """The folder as a store of Zarr."""
         from zarr.storage import FsspecStore
