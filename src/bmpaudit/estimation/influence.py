@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 POINTS_PER_PANEL = 12
 PANELS_BELOW = 4  # between the floor and the bulk, where the posterior falls to without the nodes that hold it up
 BULK = (1e-5, 0.001, 0.05, 0.25, 0.5, 0.75, 0.95, 0.999)
+POINTS_THAT_TELL = (0, 5, 11)  # of a panel, whether anything is there
 SLID = 1e-3  # share of a posterior below the bulk of the full one from which on it is computed there too
 FEW_POINTS = 24  # of a Gauss rule whose weight is the posterior: enough for a likelihood that varies little
 LITTLE = 0.3  # nats
@@ -140,9 +141,20 @@ class Cuts:
         # Joined to the cut above by the value at its highest point.
         highest = int(here.log_density.argmax())
         scale = float(self._log_rest(here.points[[highest]], rest)[0])
-        cutoff = scale - 2 * NEGLIGIBLE - self._posterior.prior(points)
-        below = self._log_rest(points, rest, cutoff) - scale + here.log_density[highest]
+        below = self._log_rest_below(points, rest, scale) - scale + here.log_density[highest]
         return self._posterior.mean(self._parameter) - here.below(_Cut(points, weights, below)).mean()
+
+    def _log_rest_below(self, points: Floats, rest: Rows, scale: float) -> Floats:
+        """As `_log_rest`, far below the bulk: -∞ where it is negligible against `scale`, as a few points tell."""
+        values = np.full_like(points, -np.inf)
+        cutoff = scale - 2 * NEGLIGIBLE - self._posterior.prior(points)
+        places = np.arange(len(points)).reshape(PANELS_BELOW, POINTS_PER_PANEL)
+        tell = places[:, POINTS_THAT_TELL].ravel()
+        values[tell] = self._log_rest(points[tell], rest, cutoff[tell])
+        is_needed = (values.reshape(places.shape) > -np.inf).any(axis=1)
+        others = np.setdiff1d(places[is_needed], tell)
+        values[others] = self._log_rest(points[others], rest, cutoff[others])
+        return values
 
     def _log_rest(self, points: Floats, rest: Rows, cutoff: npt.ArrayLike = -np.inf) -> Floats:
         return self._likelihood(*self._ends(points), cutoff, rows=rest) + self._posterior.prior(points)

@@ -77,8 +77,8 @@ class Rows:
         if not parts:
             return self
         parts.insert(0, self.take(np.flatnonzero(is_kept), self.times[is_kept]))
-        joined = (np.concatenate(each) for each in zip(*((p.counts, p.log_prior_odds, p.times) for p in parts), strict=True))
-        return Rows(*joined)
+        columns = zip(*((part.counts, part.log_prior_odds, part.times) for part in parts), strict=True)
+        return Rows(*(np.concatenate(column) for column in columns))
 
     def sketch(self) -> Rows:
         """The extreme rows and a few of the others, each of which stands for many: good enough to search with."""
