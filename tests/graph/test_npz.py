@@ -132,6 +132,10 @@ def test_bad_archives_are_refused_in_one_line(changes: dict[str, Any], message: 
         ({"x_indptr": np.array([2, 2, 2, 2, 3])}, "should start with 0"),
         ({"x_indptr": np.array([0, 1, 3])}, "features must be a valid sparse matrix"),
         ({"x_indptr": np.array([0, 1, 1, 2, -1])}, "index pointer values must not fall"),
+        (
+            {"x_indptr": np.array([0, 1, 1, 2, -(2**31)], dtype=np.int32)},
+            "index pointer values must not fall",
+        ),
         ({"x_data": np.ones(2)}, "features must be a valid sparse matrix"),
         ({"x_data": np.ones((3, 1))}, "should be 1-D"),
         ({"x_shape": np.array([4])}, "features must be a valid sparse matrix"),

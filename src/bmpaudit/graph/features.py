@@ -39,7 +39,8 @@ def check_sparse(what: str, matrix: Any) -> None:
     try:
         if hasattr(matrix, "check_format"):
             matrix.check_format(full_check=True)
-            if (np.diff(matrix.indptr) < 0).any():  # which the check leaves out if the last one is negative
+            # The check leaves this out if the last one is negative; differences of the smallest integers wrap around.
+            if (matrix.indptr[1:] < matrix.indptr[:-1]).any():
                 raise ValueError("index pointer values must not fall")
     except ValueError as failure:
         raise InputError(f"{what} must be a valid sparse matrix: {failure}") from None
