@@ -12,6 +12,7 @@ from bmpaudit.auditing.table_words import in_words_of
 from bmpaudit.proof import models_to_prove_more
 from bmpaudit.proof.exposure import MIN_MODELS
 from bmpaudit.report.words import count, odds, percent
+from bmpaudit.shadow.releases.base import gives_labels_only
 
 if TYPE_CHECKING:
     from bmpaudit.auditing.finished_audit import Audit
@@ -54,7 +55,7 @@ def _defences(audit: Audit) -> list[str]:
             f"Much of it is the sampling's doing ({odds(floor)} without any model): try another sampler or fraction; "
             "bmpaudit priors shows what each gives away."
         )
-    if any(getattr(release, "gives_labels_only", False) for release in audit.plan.releases):
+    if any(map(gives_labels_only, audit.plan.releases)):
         steps.append("Release nothing where the model is not needed.")
     else:
         steps.append("Release only labels where scores are not needed, and nothing where the model is not needed.")

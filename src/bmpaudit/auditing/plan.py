@@ -154,7 +154,7 @@ class AuditPlan(pydantic.BaseModel):
     releases: Annotated[
         tuple[Any, ...],
         PlanKey("views", RELEASE, is_list=True),
-        Field(description="What the owner gives out; the first is the main one", validate_default=True),
+        Field(description="What is given out, main one first", validate_default=True),
         _build_all(RELEASE),
     ] = ("clean", "noisy")
     queries: Annotated[

@@ -21,7 +21,7 @@ from bmpaudit.shadow.models import GCN, NativeModel, SklearnModel, TrainedElsewh
 from bmpaudit.shadow.models.torch_model import function_name, has_own_name
 from bmpaudit.shadow.queries import FullEdges, NoEdges
 from bmpaudit.shadow.releases import Clean, NoisyLastLayer
-from bmpaudit.shadow.releases.base import models_of
+from bmpaudit.shadow.releases.base import gives_labels_only, models_of
 from bmpaudit.streams import check_seed
 
 FORMAT = 3
@@ -119,11 +119,12 @@ class ShadowPlan:
 
     def _check_labels_only(self) -> None:
         """Refuses statistics of scores where labels alone are given out, which have none."""
-        takes_labels = self.statistic is label_margin or getattr(self.statistic, "takes_labels", False)
-        if isinstance(self.statistic, UntrustedPart) or takes_labels:
+        if isinstance(self.statistic, UntrustedPart) or self.statistic is label_margin:
+            return
+        if getattr(self.statistic, "takes_labels", False):
             return
         for release in self.releases:
-            if getattr(release, "gives_labels_only", False):
+            if gives_labels_only(release):
                 raise InputError(
                     f"release {registry.label(RELEASE, release)} gives out no scores, which the statistic "
                     f"{registry.label(STATISTIC, self.statistic)} needs; one that does not has takes_labels = True"

@@ -5,16 +5,22 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from bmpaudit.arrays import Floats32
+from bmpaudit.registry import UntrustedPart
 
 
 def models_of(release: object) -> int:
     """How many models, trained on the same sample, a release takes."""
-    return int(getattr(release, "num_models", 1))
+    return 1 if isinstance(release, UntrustedPart) else int(getattr(release, "num_models", 1))
 
 
 def gives_embeddings(release: object) -> bool:
     """Whether a release gives out activations of the last hidden layer in place of logits."""
-    return bool(getattr(release, "gives_embeddings", False))
+    return not isinstance(release, UntrustedPart) and bool(getattr(release, "gives_embeddings", False))
+
+
+def gives_labels_only(release: object) -> bool:
+    """Whether a release gives out labels, and no scores."""
+    return not isinstance(release, UntrustedPart) and bool(getattr(release, "gives_labels_only", False))
 
 
 class OutputRelease(ABC):
