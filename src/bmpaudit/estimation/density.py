@@ -414,14 +414,15 @@ def exponential(series: Chebyshev, most_halvings: int = MOST_HALVINGS) -> list[C
 
     That of a parabola, which is a normal density, takes several.
     """
-    to_series, at_points = _interpolation(2 * FINE_DEGREE + 1, len(series.coef))
-    whole = to_series @ np.exp(at_points @ series.coef)
+    coefficients = np.asarray(series.coef, dtype=np.float64)
+    to_series, at_points = _interpolation(2 * FINE_DEGREE + 1, len(coefficients))
+    whole = to_series @ np.exp(at_points @ coefficients)
     low, high = series.domain
     if most_halvings == 0 or np.abs(whole[-2:]).max() < EXPONENTIAL_TOLERANCE:
         return [Chebyshev(whole, domain=[low, high])]
     middle = (low + high) / 2
-    halves = zip(_to_halves(len(series.coef)), ([low, middle], [middle, high]), strict=True)
-    parts = [Chebyshev(to_half @ series.coef, domain=domain) for to_half, domain in halves]
+    halves = zip(_to_halves(len(coefficients)), ([low, middle], [middle, high]), strict=True)
+    parts = [Chebyshev(to_half @ coefficients, domain=domain) for to_half, domain in halves]
     return [part for each in parts for part in exponential(each, most_halvings - 1)]
 
 
@@ -431,7 +432,7 @@ def _interpolation(num_points: int, size: int) -> tuple[Floats, Floats]:
     points = np.polynomial.chebyshev.chebpts1(num_points)
     vandermonde = np.polynomial.chebyshev.chebvander(points, num_points - 1)
     to_series = vandermonde.T * np.where(np.arange(num_points) == 0, 1, 2)[:, None] / num_points
-    return to_series, np.polynomial.chebyshev.chebvander(points, size - 1)
+    return to_series, np.asarray(np.polynomial.chebyshev.chebvander(points, size - 1), dtype=np.float64)
 
 
 @cache

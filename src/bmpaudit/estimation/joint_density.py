@@ -309,7 +309,8 @@ def _between(degree: int) -> Floats:
 def _to_series() -> Floats:
     """From values at the points of a panel to a Chebyshev series."""
     points, _ = legendre_rule(POINTS_PER_PANEL)
-    return np.linalg.inv(np.polynomial.chebyshev.chebvander(points, POINTS_PER_PANEL - 1))
+    at_points = np.polynomial.chebyshev.chebvander(points, POINTS_PER_PANEL - 1)
+    return np.asarray(np.linalg.inv(at_points), dtype=np.float64)
 
 
 def _marginal(values: Floats, edges: Floats, log_mass: float) -> PiecewiseDensity:
