@@ -24,8 +24,7 @@ SIGNALS = {"kill -9": signal.SIGKILL, "Ctrl-C": signal.SIGINT, "SIGTERM": signal
 PHASES = {
     "graph, plan and manifest": ("graph", "plan", "manifest"),
     "training": ("shadows",),
-    "priors": ("priors",),
-    "attack": ("counts", "attack"),
+    "priors and attack": ("priors", "counts", "attack"),
     "proof and exposure": ("proof",),
     "estimation": ("posteriors",),
     "report": ("nodes", "summary", "report", "tables"),
@@ -74,16 +73,14 @@ Several others, each stopped by one kind of signal:
 def _kill_one(commands: Commands, expected: dict[str, bytes], seed: int) -> tuple[Counter[str], bool]:
     """How often an audit was killed in each phase before it came to its end, and whether that has the same bytes."""
     rng, kills, latest = np.random.default_rng([seed, FEWEST_OF_ONE]), Counter[str](), SOON
-    seen = set[str]()
     with progress_bar("kills of one audit", FEWEST_OF_ONE) as progress:
-        # Soon after each start, and later and later until the audit gets on to a file that it had not come to before.
+        # Soon after each start, and later and later until the next phase is reached.
         while (
             end := commands.audit("--pictures", "none", number=signal.SIGKILL, at=int(rng.integers(1, int(latest))))
         ).code:
-            file = re.sub(r"\.partial-\w+|\.\w+\.partial", "", end.last)
-            latest = latest * LATER if file in seen else SOON
-            seen.add(file)
-            kills[_phase(end.last)] += 1
+            phase = _phase(end.last)
+            latest = latest * LATER if phase in kills else SOON
+            kills[phase] += 1
             progress(min(kills.total(), FEWEST_OF_ONE))
     return kills, commands.answer() == expected and not commands.leftovers()
 
