@@ -24,8 +24,7 @@ SIGNALS = {"kill -9": signal.SIGKILL, "Ctrl-C": signal.SIGINT, "SIGTERM": signal
 PHASES = {
     "graph, plan and manifest": ("graph", "plan", "manifest"),
     "training": ("shadows",),
-    "priors": ("priors",),
-    "attack": ("counts", "attack"),
+    "priors and attack": ("priors", "counts", "attack"),
     "proof and exposure": ("proof",),
     "estimation": ("posteriors",),
     "report": ("nodes", "summary", "report", "tables"),

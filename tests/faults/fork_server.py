@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import resource
+import signal
 import sys
 import time
 import warnings
@@ -64,6 +65,8 @@ def run(request: dict[str, Any], answer: Path) -> None:
     """The command, in a process that ends with it."""
     from bmpaudit.cli import main
 
+    # What a shell starts in the background ignores Ctrl-C, and would hand that down.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with Path(request["log"]).open("w") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
         watch(request, answer)
         if "largest" in request:
