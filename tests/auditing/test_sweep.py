@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from small_audit import QUIET, leaky_graph, times, tiny_plan
 
 import bmpaudit
 from bmpaudit import AuditPlan, InputError, UntrustedCodeError
+from bmpaudit.auditing.compare_models import Mean
 from bmpaudit.auditing.sweep import SEARCHED, Sweep, sweep
 from bmpaudit.auditing.sweep_plan import changed_plan, read_sweep, swept_audits
 from bmpaudit.auditing.sweep_point import pareto_front
@@ -180,3 +182,16 @@ def test_a_release_is_added_to_kept_models(tmp_path: Path) -> None:
     assert [point.folder for point in both.points] == 2 * [first.points[0].folder]
     fresh = run(None, plan=plan.replace(releases=("clean", "label-only")), grid={"training.epochs": [5]})
     assert [point.auc for point in both.points] == [point.auc for point in fresh.points]
+
+
+def test_labels_that_expose_more_than_their_source_are_told() -> None:
+    found = run(None, grid={"model.hidden": [4]})
+    scores, labels = found.points
+    assert labels.gives_labels_only
+    low, high = (Mean(value, value - 1, value + 1) for value in (3.0, 9.0))
+    blind = Sweep("graph", (replace(scores, named_90=low), replace(labels, named_90=high)))
+    assert any(
+        "Point 1 (hidden 4, clean) seems to expose less than the labels alone" in each for each in blind.cautions
+    )
+    seeing = Sweep("graph", (replace(scores, named_90=high), replace(labels, named_90=low)))
+    assert not any("seems to expose less" in each for each in seeing.cautions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 AUDITS, CONFIRMED = "audits", "confirmed"
 FORMAT = 1
+SAME_LABELS = 0.01  # difference in accuracy of releases that give out nearly the same labels
 SEARCHED = (
     "The best of many points looks better than it is: chance had a part in its being best. Audit the winner again with "
     "fresh models (--confirm) before you rely on its figures."
@@ -65,7 +66,22 @@ class Sweep:
         """What to beware of."""
         unsettled = [str(number) for number, point in enumerate(self.points, 1) if not point.is_settled]
         few = f"Too few models to say how many nodes can be named at points {', '.join(unsettled)}."
-        return (*(() if self.is_confirmed else (SEARCHED,)), *((few,) if unsettled else ()))
+        return (*(() if self.is_confirmed else (SEARCHED,)), *self._blind_attacks(), *((few,) if unsettled else ()))
+
+    def _blind_attacks(self) -> Iterator[str]:
+        """Where released labels expose more than what they can be computed from."""
+        labels = {point.label.removesuffix(point.release): point for point in self.points if point.gives_labels_only}
+        for number, point in enumerate(self.points, 1):
+            only = labels.get(point.label.removesuffix(point.release))
+            if only is None or not only.named_90 or not point.named_90 or not only.accuracy or not point.accuracy:
+                continue
+            # As accurate: it is not noise that hides the labels.
+            has_labels = abs(only.accuracy.mean - point.accuracy.mean) < SAME_LABELS
+            if has_labels and only.named_90.low > point.named_90.high:
+                yield (
+                    f"Point {number} ({point.label}) seems to expose less than the labels alone, which can be read off "
+                    f"it: the attack on it is too weak; take the {only.named_90.mean:.1f} nodes of {only.label}."
+                )
 
     @cached_property
     def table(self) -> pd.DataFrame:

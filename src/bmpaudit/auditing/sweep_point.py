@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from bmpaudit import registry
 from bmpaudit.arrays import Flags
 from bmpaudit.auditing.compare_models import Mean
 from bmpaudit.auditing.compared import ComparedAudit
 from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.sweep_plan import plain_setting
 from bmpaudit.plain import plain
+from bmpaudit.registry import RELEASE, UntrustedPart
 from bmpaudit.report.compare_words import HELD_OUT_ACCURACY, NAMED_90, NAMED_99
 
 CERTAINTY = 0.9
@@ -37,6 +39,7 @@ class SweepPoint:
         proven_left: The same of ε_L.
         guaranteed_right: What ε_R is guaranteed to be at most, by a proof about the model; None if there is none.
         auc: Area under the curve of the strongest attack.
+        gives_labels_only: Whether the release is the predicted class and nothing else.
         on_exposure_front: Whether no other point is as accurate and exposes less, or exposes as little and is more
             accurate.
         on_proof_front: The same with what is proven of ε_R in place of what is exposed.
@@ -56,6 +59,7 @@ class SweepPoint:
     proven_left: float | None
     guaranteed_right: float | None
     auc: float
+    gives_labels_only: bool = False
     on_exposure_front: bool = False
     on_proof_front: bool = False
     confirmed: SweepPoint | None = None
@@ -99,6 +103,11 @@ def _point(audit: Audit, release: str, label: str, settings: Mapping[str, Any], 
         proven_left=left.proven if left is not None and left.is_beyond_floor else None,
         guaranteed_right=None if guaranteed is None else guaranteed.limits["epsilon_right"],
         auc=audit.attacks.performance[variant.name].auc,
+        gives_labels_only=any(
+            getattr(part, "gives_labels_only", False)
+            for part in audit.plan.releases
+            if not isinstance(part, UntrustedPart) and registry.label(RELEASE, part) == release
+        ),
     )
 
 

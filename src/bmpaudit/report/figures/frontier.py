@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from bmpaudit.errors import InputError
 from bmpaudit.report.figures.style import FAINT, REFERENCE, Width, colour, legend_above, new_figure, plain, styled
 
+FEW = 10.0  # nodes; up to here the axis is linear, beyond it logarithmic
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
@@ -71,7 +72,10 @@ def frontier(points: Sequence[FrontierPoint], *, width: Width = "two") -> Figure
     _front(left, [(point.exposed[0], point) for point in points if point.on_exposure_front])
     where = [(nothing if point.proven is None else point.proven, point) for point in points if point.on_proof_front]
     _front(right, where)
-    left.set(xlim=(0, None), xlabel="training nodes named with 90 % certainty", ylabel="held-out accuracy [%]")
+    left.set_xscale("symlog", linthresh=FEW, linscale=0.5)
+    left.set(
+        xlim=(-0.08 * FEW, None), xlabel="training nodes named with 90 % certainty", ylabel="held-out accuracy [%]"
+    )
     right.set(xlabel=r"$\varepsilon_R$ proven to be at least")
     if any(point.proven is None for point in points):
         right.axvline(nothing / 2 if not known else (nothing + min([0.0, *known])) / 2, color=FAINT, linewidth=0.6)
@@ -97,7 +101,7 @@ def _front(axes: Axes, front: Sequence[tuple[float, FrontierPoint]]) -> None:
     across = [where for where, _ in ordered]
     up = [100 * point.accuracy[0] for _, point in ordered]
     axes.step(across, up, where="post", color=REFERENCE, linewidth=0.8, zorder=1)
-    for where, height, (_, point) in zip(across, up, ordered, strict=True):
-        axes.annotate(
-            str(point.number), (where, height), xytext=(-3, 3), textcoords="offset points", fontsize=7, ha="right"
-        )
+    for place, (where, height, (_, point)) in enumerate(zip(across, up, ordered, strict=True)):
+        # Above and below in turn: points of a front often lie close together.
+        shift = (-2, 4) if place % 2 == 0 else (2, -9)
+        axes.annotate(str(point.number), (where, height), xytext=shift, textcoords="offset points", fontsize=7)
