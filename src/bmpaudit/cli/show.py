@@ -59,9 +59,7 @@ def print_summary(summary: dict[str, Any], report: Path | None = None) -> None:
 
 
 def _releases(releases: dict[str, Any]) -> Table:
-    table = simple_table(
-        "release", "ε_R ≥", "ε_L ≥", "MP ε ≥", "named at 90 %", "at 99 %", "AUC", "TPR at 1 %", "accuracy"
-    )
+    table = simple_table("release", "ε_R ≥", "ε_L ≥", "MP ε ≥", "named 90 %", "99 %", "TPR at 1 %", "accuracy")
     for name, release in releases.items():
         proof = release["proof"] or {}
         proven = [_beyond_floor(proof.get(each)) for each in ("epsilon_right", "epsilon_left", "mp")]
@@ -70,7 +68,6 @@ def _releases(releases: dict[str, Any]) -> Table:
             Text(name),
             *map(number, proven),
             *(_named(named.get(precision)) for precision in SHOWN_PRECISIONS),
-            number(release["auc"], 3),
             percent(release["tpr_at_fpr"]["0.01"], 1),
             percent(release["held_out_accuracy"], 1),
         )
