@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+
+from bmpaudit.files import uninterrupted
 
 LOGGERS = ("pytorch_lightning", "lightning", "lightning.pytorch", "lightning.fabric", "lightning_fabric")
 
 
 @contextmanager
 def quiet_lightning() -> Iterator[None]:
-    """Within the block Lightning's loggers say nothing below an error; Lightning is not imported."""
-    loggers = [logging.getLogger(name) for name in LOGGERS]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+    """Within the block the loggers of Lightning, if it was imported, say nothing below an error."""
+    if not {"lightning", "pytorch_lightning"} & sys.modules.keys():
+        yield
+        return
+    before = _set_levels([logging.ERROR] * len(LOGGERS))
     try:
         yield
     finally:
-        for logger, level in zip(loggers, before, strict=True):
+        _set_levels(before)
+
+
+def _set_levels(levels: Sequence[int]) -> list[int]:
+    """Sets the levels of the loggers, and returns those before.
+
+    Ctrl-C waits: between taking and releasing the lock of `logging` it would leave every other thread waiting.
+    """
+
+    def set_all() -> list[int]:
+        loggers = [logging.getLogger(name) for name in LOGGERS]
+        before = [logger.level for logger in loggers]
+        for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+        return before
+
+    return uninterrupted(set_all)
