@@ -68,11 +68,11 @@ def test_releases_of_one_audit(demo: list[Path]) -> None:
     comparison = json.loads(run_well("compare", f"{demo[0]}:clean", f"{demo[0]}:noisy", "--json"))
     assert [row["label"] for row in comparison["audits"]] == ["clean", "noisy"]
     noisy = figures(comparison)
-    assert "held_out_accuracy" not in noisy
+    assert noisy["held_out_accuracy"]["mean"] < 0  # noise costs accuracy
     assert noisy["auc"]["high"] < 0
     assert all(row["is_paired"] and row["num_models"] == [40, 40] for row in noisy.values())
-    assert "What it costs in held-out accuracy is not known" in comparison["verdicts"][0]
-    assert comparison["audits"][1]["figures"]["held_out_accuracy"] is None
+    assert "is not known" not in comparison["verdicts"][0]
+    assert comparison["audits"][1]["figures"]["held_out_accuracy"] is not None
     # Another release of the same models is never told apart from itself.
     same = json.loads(run_well("compare", demo[0], f"{demo[0]}:clean", "--json"))
     assert all(row["mean"] == 0 and row["low"] == row["high"] == 0 for row in figures(same).values())

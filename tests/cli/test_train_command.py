@@ -89,7 +89,11 @@ def test_failed_models_are_listed(tmp_path: Path) -> None:
         (("--threads", 0), "Invalid value for '--threads': 0 is not in the range x>=1."),
         (("--shadows", 0), "shadows must be greater than or equal to 8, got 0"),
         (("--dropout", 1), "[model] dropout must be in [0, 1), got dropout=1.0"),
-        (("--keep-logit",), "No such option '--keep-logit'. Did you mean '--keep-logits'?"),
+        (
+            ("--keep-logit",),
+            "No such option '--keep-logit'. (Did you mean one of: '--keep-logits', '--keep-weights', "
+            "'--no-keep-weights'?)",
+        ),
     ],
 )
 def test_what_is_wrong_is_reported_in_one_line(options: tuple[object, ...], message: str, tmp_path: Path) -> None:

@@ -80,7 +80,8 @@ def test_fifty_kills_of_one_audit(commands: Commands, undisturbed: Undisturbed) 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_stopped_in_every_phase(number: signal.Signals, commands: Commands, undisturbed: Undisturbed) -> None:
     ends = []
-    for at in moments(undisturbed, 9):
+    is_ctrl_c = number == signal.SIGINT
+    for at in moments(undisturbed, 14 if is_ctrl_c else 7):
         stopped = commands.elsewhere(commands.folder.with_name(f"audit{at}"))
         ends.append(end := stopped.audit("--pictures", "none", number=number, at=at))
         if number == signal.SIGKILL:
@@ -89,7 +90,8 @@ def test_stopped_in_every_phase(number: signal.Signals, commands: Commands, undi
             assert (end.code, end.printed.strip()) == (128 + number, "bmpaudit: stopped"), (at, end)
             assert stopped.leftovers() == [], at
         finish(stopped, undisturbed)
-    assert {re.match(r"\W*(\w*)", end.last)[1] for end in ends} >= PHASES  # type: ignore[index]
+    if is_ctrl_c:
+        assert {re.match(r"\W*(\w*)", end.last)[1] for end in ends} >= PHASES  # type: ignore[index]
 
 
 def test_a_stopped_range_leaves_nothing_half_written(commands: Commands, undisturbed: Undisturbed) -> None:

@@ -35,7 +35,9 @@ def engine():
 def one_model(engine):
     statistics, one = np.zeros((1, 1, 3), dtype=np.float32), np.zeros(1, dtype=np.float32)
     member, state = np.ones((1, 3), dtype=np.uint8), np.zeros(1, dtype=np.uint8)
-    engine.run(member, np.zeros(1, dtype=np.int64), 1, [path], [(0, 0.0)], 2, statistics, None, state, one, one, None)
+    views = np.zeros((2, 1, 1), dtype=np.float32)
+    engine.run(member, np.zeros(1, dtype=np.int64), 1, [path], [(0, 0.0)], 2, statistics, None, state, one, one,
+               *views, None)
 
 
 def chains(correlated):
@@ -99,7 +101,8 @@ def stop(done):
 views = [(0, 0.01 * number) for number in range(num_views)]  # one last layer after another
 member = np.ones((1, num_nodes), dtype=np.uint8)
 try:
-    engine.run(member, np.zeros(1, dtype=np.int64), 1, [query], views, 1, statistics, None, state, one, other, stop)
+    engine.run(member, np.zeros(1, dtype=np.int64), 1, [query], views, 1, statistics, None, state, one, other,
+               *np.zeros((2, len(views), 1), dtype=np.float32), stop)
 except RuntimeError:
     print(state[0], np.isnan(statistics).all(), np.isnan([one, other]).all())
 """

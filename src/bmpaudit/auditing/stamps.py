@@ -51,7 +51,7 @@ def _own_code(kind: str, part: Any) -> Iterator[Any]:
 def _source_hash(code: Any) -> str:
     try:
         source = inspect.getsourcefile(code)
-    except TypeError:  # defined at a prompt, or a callable object: there is no file
+    except (OSError, TypeError):  # defined at a prompt, or a callable object: there is no file
         source = None
     return "" if source is None or not Path(source).is_file() else sha256_of(Path(source))
 

@@ -26,7 +26,7 @@ COMMANDS = {
         "prove": CommandEntry("prove:prove", "Prove lower bounds on ε."),
         "infer": CommandEntry("infer:infer", "Infer who was in the training sample of one released model."),
         "compare": CommandEntry("compare:compare", "Compare finished audits."),
-        "sweep": CommandEntry("sweep:sweep", "Audit many settings: which defence costs least?"),
+        "sweep": CommandEntry("sweep:sweep", "Audit many settings, and find the defences that no other beats."),
         "check": CommandEntry("check:check", "Hold a finished audit against thresholds, as in CI."),
     },
     "The pipeline, step by step": {
