@@ -243,6 +243,7 @@ def _release(name: str, strength: float) -> dict[str, Any]:
             for symbol, proven, floor in names
         ],
         "not_proven": "",
+        "train_accuracy": 0.95,
         "held_out_accuracy": 0.8,
         "num_models": 400,
         "exposure": {"members": curve(78.0), "non_members": curve(222.0)},
