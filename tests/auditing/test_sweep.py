@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 from small_audit import QUIET, leaky_graph, times, tiny_plan
 
 import bmpaudit
@@ -101,9 +103,10 @@ def test_settings_of_parts() -> None:
     assert changed_plan(base, {"model.name": "mlp", "model.layers": 3}).model == MLP(hidden=32, layers=3)
     assert changed_plan(base, {"model.name": "gat", "model.heads": 2}).model == GAT(heads=2)
     assert changed_plan(base, {"model": GAT(heads=3)}).model == GAT(heads=3)
+    assert changed_plan(base, {"model": "gat", "model.heads": 2}).model == GAT(heads=2)
     assert changed_plan(base, {"estimation.prior_variance": 2.0}).prior_variance == 2
     labels = [each.label for each in swept_audits(base, {"model": [GAT(heads=3), "gcn"], "training.epochs": [7]}, [])]
-    assert labels == ["GAT, epochs 7", "gcn, epochs 7"]
+    assert labels == ["gat-3, epochs 7", "gcn, epochs 7"]
 
 
 @pytest.mark.parametrize(
@@ -189,9 +192,32 @@ def test_labels_that_expose_more_than_their_source_are_told() -> None:
     scores, labels = found.points
     assert labels.gives_labels_only
     low, high = (Mean(value, value - 1, value + 1) for value in (3.0, 9.0))
-    blind = Sweep("graph", (replace(scores, named_90=low), replace(labels, named_90=high)))
+    blind = Sweep((replace(scores, named_90=low), replace(labels, named_90=high)))
     assert any(
         "Point 1 (hidden 4, clean) seems to expose less than the labels alone" in each for each in blind.cautions
     )
-    seeing = Sweep("graph", (replace(scores, named_90=high), replace(labels, named_90=low)))
+    seeing = Sweep((replace(scores, named_90=high), replace(labels, named_90=low)))
     assert not any("seems to expose less" in each for each in seeing.cautions)
+
+
+def test_parts_of_one_name_are_confirmed_apart() -> None:
+    plan = tiny_plan()
+    found = run(None, plan=plan, grid={"model": [MLP(hidden=4, dropout=0.0), MLP(hidden=8, dropout=0.0)]}, confirm=True)
+    assert len({point.label for point in found.points}) == 2
+    for point in found.front:
+        assert point.confirmed is not None
+        assert point.confirmed.settings == point.settings
+
+
+def test_a_table_and_scikit_learn_classifiers() -> None:
+    rng = np.random.default_rng(1)
+    table = rng.normal(size=(60, 4)), rng.integers(0, 2, 60)
+    found = sweep(
+        table,
+        AuditPlan(shadows=12, definitions="bmp-r"),
+        grid={"model": [DecisionTreeClassifier(), LogisticRegression()]},
+        points=[{"model": DecisionTreeClassifier(), "model.max_depth": 1}],
+        runtime=QUIET,
+    )
+    assert [point.release for point in found.points] == 3 * ["clean"]
+    assert found.points[0].auc > found.points[2].auc  # a whole tree learns rows by heart

@@ -58,25 +58,24 @@ def audit(
         if "model" not in settings:
             raise InputError("train must come with model, the function that makes the module to train")
         settings["model"] = as_model(settings["model"], train=train)
-    chosen = base.replace(**settings) if settings else base
-    if isinstance(graph, (str, Path)):
-        subject = Subject(datasets.load(graph), source_name(graph), chosen)
-    else:
-        subject = Subject(_as_graph(graph), "", chosen)
+    subject = Subject(*given_graph(graph), base.replace(**settings) if settings else base)
     pipeline = Pipeline(subject, None if folder is None else Workspace(folder, store), runtime)
     with pipeline.prepared():
         pipeline.report(pictures=pictures)
         return pipeline.audit
 
 
-def _as_graph(data: Any) -> Graph:
+def given_graph(data: Graph | str | Path | Any) -> tuple[Graph, str]:
+    """The graph that `audit` is given, and its source; empty for an object."""
+    if isinstance(data, (str, Path)):
+        return datasets.load(data), source_name(data)
     if isinstance(data, Graph):
-        return data
+        return data, ""
     if isinstance(data, tuple):
         if len(data) != 2:
             raise InputError(f"a table must be a pair of features and labels, got {len(data)} parts")
-        return Graph.from_table(*data)
-    return Graph.from_pyg(data)
+        return Graph.from_table(*data), ""
+    return Graph.from_pyg(data), ""
 
 
 def source_name(source: str | Path) -> str:

@@ -11,11 +11,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bmpaudit import datasets, registry
+from bmpaudit import registry
 from bmpaudit.auditing.finished_audit import Audit
 from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.plan import AuditPlan
-from bmpaudit.auditing.run import source_name
+from bmpaudit.auditing.run import given_graph
 from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.sweep_plan import SweptAudit, swept_audits
@@ -44,11 +44,9 @@ class Sweep:
     """The points of a sweep.
 
     Attributes:
-        graph_name: What was audited.
         points: Every release of every audit, in the order of the plan.
     """
 
-    graph_name: str
     points: tuple[SweepPoint, ...]
 
     @property
@@ -59,7 +57,7 @@ class Sweep:
     @property
     def is_confirmed(self) -> bool:
         """Whether every point on a front was audited again with fresh models."""
-        return all(point.confirmed is not None for point in self.front)
+        return bool(self.front) and all(point.confirmed is not None for point in self.front)
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -70,9 +68,9 @@ class Sweep:
 
     def _blind_attacks(self) -> Iterator[str]:
         """Where released labels expose more than what they can be computed from."""
-        labels = {point.label.removesuffix(point.release): point for point in self.points if point.gives_labels_only}
+        labels = {point.audit: point for point in self.points if point.gives_labels_only}
         for number, point in enumerate(self.points, 1):
-            only = labels.get(point.label.removesuffix(point.release))
+            only = labels.get(point.audit)
             if only is None or not only.named_90 or not point.named_90 or not only.accuracy or not point.accuracy:
                 continue
             # As accurate: it is not noise that hides the labels.
@@ -95,7 +93,6 @@ class Sweep:
         return {
             "format": FORMAT,
             "bmpaudit": version("bmpaudit"),
-            "graph": self.graph_name,
             "is_confirmed": self.is_confirmed,
             "cautions": list(self.cautions),
             "points": [{"number": number, **point.to_plain()} for number, point in enumerate(self.points, 1)],
@@ -136,11 +133,9 @@ def sweep(
     ['epochs 5, clean', 'epochs 50, clean']
     """
     audits = swept_audits(plan or AuditPlan(), grid or {}, points)
-    if isinstance(graph, (str, Path)):
-        loaded, source = datasets.load(graph), source_name(graph)
-    else:
-        loaded, source = graph if isinstance(graph, Graph) else Graph.from_pyg(graph), ""
-    return run_sweep(loaded, source, audits, folder, confirm=confirm, pictures=pictures, runtime=runtime or Runtime())
+    return run_sweep(
+        *given_graph(graph), audits, folder, confirm=confirm, pictures=pictures, runtime=runtime or Runtime()
+    )
 
 
 def run_sweep(
@@ -156,33 +151,31 @@ def run_sweep(
     """Runs the audits of a sweep, and writes its table and picture; see `sweep`."""
     formats = picture_formats(pictures)
     base = None if folder is None else Path(folder)
+
+    def run_all(chosen: Mapping[int, SweptAudit], kind: str) -> list[SweepPoint]:
+        start, found = time.monotonic(), list[SweepPoint]()
+        for done, (number, each) in enumerate(chosen.items()):
+            if not runtime.quiet:
+                spent = time.monotonic() - start
+                left = f", about {duration(spent / done * (len(chosen) - done))} left" if done else ""
+                again = " again with fresh models" if kind == CONFIRMED else ""
+                runtime.notice(f"audit {done + 1} of {len(chosen)}{again}: {each.label}{left}")
+            place = None if base is None else base / kind / each.folder
+            audit = _run(Subject(graph, source, each.plan), place, runtime)
+            found += points_of(audit, number, each, "" if place is None else str(place))
+        return found
+
     with nullcontext() if base is None else folder_lock(base):
-        found = [point for each in _run_all(graph, source, audits, base, AUDITS, runtime) for point in each]
-        result = Sweep(Path(source).name.removesuffix(".npz") or "graph", with_fronts(found))
+        result = Sweep(with_fronts(run_all(dict(enumerate(audits)), AUDITS)))
         if confirm:
-            result = _confirmed(result, graph, source, audits, base, runtime)
+            fresh = {(each.audit, each.release): each for each in run_all(_again(result, audits), CONFIRMED)}
+            again = (replace(each, confirmed=fresh.get((each.audit, each.release))) for each in result.points)
+            result = Sweep(tuple(again))
         if base is not None:
             from bmpaudit.auditing.sweep_report import write_sweep
 
             write_sweep(result, base, formats)
     return result
-
-
-def _run_all(
-    graph: Graph, source: str, audits: Sequence[SweptAudit], folder: Path | None, kind: str, runtime: Runtime
-) -> list[list[SweepPoint]]:
-    """The points of each audit."""
-    start, found = time.monotonic(), []
-    for number, each in enumerate(audits, 1):
-        if not runtime.quiet:
-            spent = time.monotonic() - start
-            left = f", about {duration(spent / (number - 1) * (len(audits) - number + 1))} left" if number > 1 else ""
-            again = "" if kind == AUDITS else " again with fresh models"
-            runtime.notice(f"audit {number} of {len(audits)}{again}: {each.label}{left}")
-        place = None if folder is None else folder / kind / each.folder
-        audit = _run(Subject(graph, source, each.plan), place, runtime)
-        found.append(points_of(audit, each.label, each.settings, "" if place is None else str(place)))
-    return found
 
 
 def _run(subject: Subject, folder: Path | None, runtime: Runtime) -> Audit:
@@ -193,21 +186,16 @@ def _run(subject: Subject, folder: Path | None, runtime: Runtime) -> Audit:
         return pipeline.audit
 
 
-def _confirmed(
-    result: Sweep, graph: Graph, source: str, audits: Sequence[SweptAudit], folder: Path | None, runtime: Runtime
-) -> Sweep:
-    """Audits the points on a front again, with a seed that no point of the sweep has used."""
+def _again(result: Sweep, audits: Sequence[SweptAudit]) -> dict[int, SweptAudit]:
+    """The audits of the points on a front, with a seed that no point of the sweep has used, by their number."""
     seed = max(each.plan.seed for each in audits) + 1
-    again = []
-    for each in audits:
-        labels = {point.release for point in result.front if point.label == f"{each.label}, {point.release}"}
+    again = {}
+    for number, each in enumerate(audits):
+        labels = {point.release for point in result.front if point.audit == number}
         releases = tuple(part for part in each.plan.releases if registry.label(RELEASE, part) in labels)
         if releases:
-            again.append(SweptAudit(each.settings, each.plan.replace(releases=releases, seed=seed)))
-    fresh = _run_all(graph, source, again, folder, CONFIRMED, runtime)
-    by_label = {point.label: point for points in fresh for point in points}
-    points = tuple(replace(point, confirmed=by_label.get(point.label)) for point in result.points)
-    return replace(result, points=points)
+            again[number] = SweptAudit(each.settings, each.plan.replace(releases=releases, seed=seed))
+    return again
 
 
 def describe(audits: Sequence[SweptAudit]) -> str:
@@ -231,9 +219,7 @@ def _figures(point: SweepPoint, prefix: str) -> dict[str, Any]:
     row: dict[str, Any] = {"num_models": point.num_models}
     for name in ("accuracy", "named_90", "named_99"):
         mean = getattr(point, name)
-        row |= {f"{name}{end and '_' + end}": None if mean is None else getattr(mean, end or "mean") for end in ENDS}
+        for end, suffix in (("mean", ""), ("low", "_low"), ("high", "_high")):
+            row[f"{name}{suffix}"] = None if mean is None else getattr(mean, end)
     row |= {name: getattr(point, name) for name in ("proven_right", "proven_left", "guaranteed_right", "auc")}
     return {f"{prefix}{name}": value for name, value in row.items()}
-
-
-ENDS = ("", "low", "high")

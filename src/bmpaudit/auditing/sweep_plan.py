@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,9 +48,8 @@ class SweptAudit:
         Models can always be added, releases if weights are kept.
         """
         words = re.sub(r"[^a-z0-9.]+", "-", self.label.lower())[:SLUG_LENGTH].strip("-.")
-        addable = ("shadows", "releases") if self.plan.keep_weights else ("shadows",)
-        apart = self.plan.without_gate.replace(**{name: AuditPlan.model_fields[name].default for name in addable})
-        return f"{words}-{plan_hash(apart)[:HASH_DIGITS]}"
+        addable = {"shadows", "releases"} if self.plan.keep_weights else {"shadows"}
+        return f"{words}-{plan_hash(self.plan, only=plan_keys().keys() - addable)[:HASH_DIGITS]}"
 
 
 def read_sweep(path: str | Path, *, trust_code: bool = False) -> tuple[str, list[SweptAudit]]:
@@ -118,7 +116,7 @@ def swept_audits(
     audits: dict[str, SweptAudit] = {}
     for each in settings:
         plan = changed_plan(base, each)
-        key = plan_hash(plan.replace(releases=base.releases))
+        key = plan_hash(plan, only=plan_keys().keys() - {"releases"})
         apart = {name: value for name, value in each.items() if name.rpartition(".")[2] != "releases"}
         if key in audits:
             there = audits[key]
@@ -150,9 +148,8 @@ def changed_plan(base: AuditPlan, values: Mapping[str, Any]) -> AuditPlan:
         else:
             raise InputError(f"unknown key {key}; a sweep is over keys of a plan, such as training.epochs")
     for section, settings in parts.items():
-        changes[section] = _changed_part(
-            section, keys[section].kind, changes.get(section, getattr(base, section)), settings
-        )
+        part = changes.get(section, getattr(base, section))
+        changes[section] = _changed_part(section, keys[section].kind, part, settings)
     return base.replace(**changes)
 
 
@@ -163,19 +160,14 @@ def _is_part(keys: Mapping[str, PlanKey], section: str) -> bool:
 
 def _changed_part(section: str, kind: str, part: Any, settings: Mapping[str, Any]) -> Any:
     """A part with other settings; of another name, that part with its defaults otherwise."""
-    name = settings.get("name")
-    if kind and name is not None and name != registry.name_of(kind, part):
+    if isinstance(part, str):
+        part = {"name": part}
+    if not kind:
+        return make(type(part), {**vars(part), **settings}, section, also=())
+    table = dict(part) if isinstance(part, Mapping) else registry.table_of(kind, part)
+    if settings.get("name", table["name"]) != table["name"]:
         return dict(settings)
-    if isinstance(part, UntrustedPart):
-        return dataclasses.replace(part, settings={**part.settings, **settings})
-    others = {key: value for key, value in settings.items() if key != "name"}
-    return make(type(part), {**_fields(part), **others}, section, also=("name",) if kind else ())
-
-
-def _fields(part: Any) -> dict[str, Any]:
-    if not dataclasses.is_dataclass(part):
-        return {}
-    return {each.name: getattr(part, each.name) for each in dataclasses.fields(part) if each.init}
+    return {**table, **settings}
 
 
 def _flat(table: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
@@ -210,15 +202,14 @@ def plain_setting(value: Any) -> Any:
 
 
 def _shown(key: str, value: Any) -> str:
-    """A setting in words: a part by its name alone, anything else with what it is.
+    """A setting in words: a part by its name, anything else with what it is.
 
     >>> _shown("model.name", "gat"), _shown("training.weight_decay", 0.01)
     ('gat', 'weight decay 0.01')
     """
-    text = show_value(plain_setting(value))
     name = key.rpartition(".")[2]
-    return (
-        text
-        if name == "name" or (name in plan_keys() and plan_keys()[name].kind)
-        else f"{name.replace('_', ' ')} {text}"
-    )
+    kind = plan_keys()[name].kind if name in plan_keys() else ""
+    if kind and not isinstance(value, (str, Mapping, list, tuple)):
+        return registry.label(kind, value)  # with its settings, which tell it from others
+    text = show_value(plain_setting(value))
+    return text if kind or name == "name" else f"{name.replace('_', ' ')} {text}"

@@ -13,10 +13,11 @@ from bmpaudit.arrays import Flags
 from bmpaudit.auditing.compare_models import Mean
 from bmpaudit.auditing.compared import ComparedAudit
 from bmpaudit.auditing.finished_audit import Audit
-from bmpaudit.auditing.sweep_plan import plain_setting
+from bmpaudit.auditing.sweep_plan import SweptAudit, plain_setting
 from bmpaudit.plain import plain
-from bmpaudit.registry import RELEASE, UntrustedPart
+from bmpaudit.registry import RELEASE
 from bmpaudit.report.compare_words import HELD_OUT_ACCURACY, NAMED_90, NAMED_99
+from bmpaudit.shadow.releases.base import gives_labels_only
 
 CERTAINTY = 0.9
 
@@ -26,6 +27,7 @@ class SweepPoint:
     """What one release of one audit exposes, and what it is worth.
 
     Attributes:
+        audit: Number of its audit in the sweep, from 0.
         label: What sets it apart from the other points, in a few words.
         settings: The same as dotted keys of the plan and their values.
         release: Label of the release.
@@ -46,6 +48,7 @@ class SweepPoint:
         confirmed: The same release audited again with fresh models; None if it was not.
     """
 
+    audit: int
     label: str
     settings: Mapping[str, Any]
     release: str
@@ -78,20 +81,21 @@ class SweepPoint:
         return plain_values
 
 
-def points_of(audit: Audit, label: str, settings: Mapping[str, Any], folder: str) -> list[SweepPoint]:
-    """A point for each release of an audit."""
-    return [_point(audit, release, label, settings, folder) for release in audit.attacks.releases]
+def points_of(audit: Audit, number: int, swept: SweptAudit, folder: str) -> list[SweepPoint]:
+    """A point for each release of an audit, the one of this number in its sweep."""
+    return [_point(audit, release, number, swept, folder) for release in audit.attacks.releases]
 
 
-def _point(audit: Audit, release: str, label: str, settings: Mapping[str, Any], folder: str) -> SweepPoint:
+def _point(audit: Audit, release: str, number: int, swept: SweptAudit, folder: str) -> SweepPoint:
     variant = audit.attacks.strongest(release)
-    compared = ComparedAudit(label, folder, audit, release, variant, "right")
+    compared = ComparedAudit(swept.label, folder, audit, release, variant, "right")
     models, proof, curve = compared.models, compared.findings.proof, compared.curve
     right, left = (None, None) if proof is None else (proof.epsilon_right, proof.epsilon_left)
     guaranteed = audit.guaranteed
     return SweepPoint(
-        label=f"{label}, {release}",
-        settings=settings,
+        audit=number,
+        label=f"{swept.label}, {release}",
+        settings=swept.settings,
         release=release,
         folder=folder,
         num_models=audit.runs.num_models,
@@ -104,9 +108,7 @@ def _point(audit: Audit, release: str, label: str, settings: Mapping[str, Any], 
         guaranteed_right=None if guaranteed is None else guaranteed.limits["epsilon_right"],
         auc=audit.attacks.performance[variant.name].auc,
         gives_labels_only=any(
-            getattr(part, "gives_labels_only", False)
-            for part in audit.plan.releases
-            if not isinstance(part, UntrustedPart) and registry.label(RELEASE, part) == release
+            gives_labels_only(part) for part in audit.plan.releases if registry.label(RELEASE, part) == release
         ),
     )
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from bmpaudit import registry
 from bmpaudit.auditing.plan import AuditPlan
-from bmpaudit.registry import ATTACK, ENTRIES, QUERY, RELEASE, UntrustedPart
+from bmpaudit.registry import ATTACK, ENTRIES, QUERY, RELEASE
+from bmpaudit.shadow.releases.base import gives_labels_only
 
 LABEL_ATTACK = "right-or-wrong"
 
@@ -54,11 +55,9 @@ def attack_on(plan: AuditPlan, release: str) -> Any:
     The other built-in attacks fit distributions to scores, and would miss most of what two values give away. An attack
     of the user's own is taken as it is.
     """
-    part = next(each for each in plan.releases if registry.label(RELEASE, each) == release)
     is_of_scores = registry.name_of(ATTACK, plan.attack) in ENTRIES[ATTACK].keys() - {LABEL_ATTACK}
-    if is_of_scores and not isinstance(part, UntrustedPart) and getattr(part, "gives_labels_only", False):
-        return registry.build(ATTACK, LABEL_ATTACK)
-    return plan.attack
+    part = next(each for each in plan.releases if registry.label(RELEASE, each) == release)
+    return registry.build(ATTACK, LABEL_ATTACK) if is_of_scores and gives_labels_only(part) else plan.attack
 
 
 def variants(plan: AuditPlan) -> tuple[Variant, ...]:
