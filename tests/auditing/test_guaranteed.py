@@ -23,6 +23,7 @@ from bmpaudit.shadow import DPGCN, DPMLP, PrivateSGC
 from bmpaudit.shadow.models import dp_module
 from bmpaudit.shadow.models.dp_model import DPModel
 from bmpaudit.shadow.models.private_module import PrivateModule
+from bmpaudit.shadow.releases import Ensemble
 
 torch.set_num_threads(1)
 
@@ -173,6 +174,11 @@ class TestWhatIsSaid:
         loaded = Audit.load(tmp_path / "audit")
         assert loaded.answer == made.answer
         assert made.answer.guaranteed in (tmp_path / "audit" / "summary.json").read_text(encoding="utf-8")
+
+    def test_an_ensemble_of_several_models_is_guaranteed_as_many_times_as_much(self) -> None:
+        plan = tiny_plan(model=SHARP, engine="torch", sampler=Bernoulli(0.5), releases=("clean", Ensemble(3)))
+        made = audit(ISLANDS, plan, runtime=QUIET)
+        assert made.answer.guaranteed.startswith("By the proof of PrivateSGC, 3 times, ε_R ≤ 3.00")
 
     def test_a_model_without_a_guarantee_says_nothing(self) -> None:
         result = audit(leaky_graph(), tiny_plan(), runtime=QUIET)

@@ -1,8 +1,10 @@
 import math
+from functools import reduce
 
+import numpy as np
 import pytest
 
-from bmpaudit.privacy import Guarantee, approximate_mdp_to_mp, approximate_mp_to_bmp
+from bmpaudit.privacy import Guarantee, approximate_mdp_to_mp, approximate_mp_to_bmp, hockey_stick
 
 
 def test_follows_the_conversions() -> None:
@@ -31,3 +33,16 @@ def test_bad_input() -> None:
         Guarantee("This", epsilon=-1)
     with pytest.raises(ValueError, match=r"delta must be in \[0, 1\], got delta=1.5"):
         Guarantee("This", epsilon=1.0, delta=1.5)
+
+
+def test_several_models_of_one_sample_against_their_joint_law() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        first, second = rng.dirichlet(np.full(4, 0.5), size=2)  # outputs of one model for two neighbouring samples
+        epsilon = float(rng.uniform(0, 2))
+        delta = float(hockey_stick(first, second, epsilon))
+        for times in (2, 3):
+            one, other = (reduce(np.multiply.outer, [law] * times).ravel() for law in (first, second))
+            together = Guarantee("mechanism", epsilon, delta).repeated(times)
+            assert hockey_stick(one, other, together.epsilon) <= together.delta + 1e-12
+    assert Guarantee("mechanism", 1.0).repeated(1) == Guarantee("mechanism", 1.0)

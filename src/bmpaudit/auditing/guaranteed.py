@@ -16,6 +16,7 @@ from bmpaudit.registry import UntrustedPart
 from bmpaudit.report.words import confidence, listed, number
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowPlan
+from bmpaudit.shadow.releases.base import models_of
 
 SYMBOLS = {"epsilon_right": "ε_R", "epsilon_left": "ε_L", "mp": "MP ε"}
 
@@ -99,6 +100,8 @@ def guaranteed(plan: ShadowPlan, graph: Graph, priors: Priors) -> Guaranteed | N
         return None
     if not isinstance(guarantee, Guarantee):
         raise InputError(f"guarantee of {model} must return a Guarantee or None, got {guarantee!r}")
+    # The same limits for all releases: an ensemble gives out several models.
+    guarantee = guarantee.repeated(max(map(models_of, plan.releases)))
     bmp = guarantee.bmp(priors.odds)
     limits = {"epsilon_right": bmp.right, "epsilon_left": bmp.left, "mp": guarantee.mp.epsilon}
     deltas = {"epsilon_right": bmp.delta, "epsilon_left": bmp.delta, "mp": guarantee.mp.delta}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy.typing as npt
 
@@ -47,6 +47,17 @@ class Guarantee:
             raise ValueError(
                 f"epsilon must be ≥ 0 and distance ≥ 1, got epsilon={self.epsilon}, distance={self.distance}"
             )
+
+    def repeated(self, times: int) -> Guarantee:
+        """The guarantee of several models that are trained independently on the same sample (basic composition).
+
+        >>> Guarantee("PrivateSGC", epsilon=0.5).repeated(3)
+        Guarantee(mechanism='PrivateSGC, 3 times', epsilon=1.5, delta=0.0, distance=1)
+        """
+        if times == 1:
+            return self
+        name = f"{self.mechanism}, {times} times"
+        return replace(self, mechanism=name, epsilon=times * self.epsilon, delta=min(times * self.delta, 1.0))
 
     @property
     def mp(self) -> ApproximateMP:
