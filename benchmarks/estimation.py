@@ -1,8 +1,9 @@
 """Time of the estimators: exact quadrature and native Algorithm 3 against Algorithm 3 in plain NumPy, in one run.
 
-Then the exact posterior on every kind of counts, for numbers of nodes up to 100,000: processor time a node.
+Then the exact posterior on every kind of counts, for numbers of nodes up to 100,000: processor time a node
+(--kinds: only that).
 
-python benchmarks/estimation.py [--nodes 2708] [--models 1000] [--auxiliary 50] [--largest 100000]
+python benchmarks/estimation.py [--nodes 2708] [--models 1000] [--auxiliary 50] [--largest 100000] [--kinds]
 """
 
 import argparse
@@ -117,7 +118,7 @@ KINDS = (
     Attack("always non-member", NEVER, NEVER[::-1]),
     Attack("always non-member, priors vary", NEVER, NEVER[::-1], VARIED),
 )
-KIND_DEFINITIONS = ("bmp-r", "bmp-l", "mp")
+KIND_DEFINITIONS = ("bmp-r", "bmp-l", "mp", "bmp")
 KIND_MODELS = (24, 1_000, 10_000)
 
 
@@ -184,24 +185,31 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=1000)
     parser.add_argument("--auxiliary", type=int, default=50)
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="nodes of every kind of counts")
+    parser.add_argument("--kinds", action="store_true", help="only the exact posterior of every kind of counts")
     arguments = parser.parse_args()
-    print(
-        f"{arguments.nodes} nodes, {arguments.models} models, M = {arguments.auxiliary};"
-        f" chains on one thread, exact on {os.cpu_count()}"
-    )
-    for attack in ATTACKS:
-        counts = attack.counts(arguments.nodes, arguments.models)
-        plain_iteration = compare_chains(table_of(counts), arguments.auxiliary, attack.name)
-        for definition in PAPER_ITERATIONS:
-            compare_exact(counts, definition, plain_iteration)
+    if not arguments.kinds:
+        compare_estimators(arguments.nodes, arguments.models, arguments.auxiliary)
     for num_nodes in SIZES:
         if num_nodes <= arguments.largest:
             time_kinds(num_nodes)
 
 
+def compare_estimators(num_nodes: int, num_models: int, num_auxiliary: int) -> None:
+    """Prints the time of chains and exact posteriors."""
+    print(
+        f"{num_nodes} nodes, {num_models} models, M = {num_auxiliary}; chains on one thread, exact on {os.cpu_count()}"
+    )
+    for attack in ATTACKS:
+        counts = attack.counts(num_nodes, num_models)
+        plain_iteration = compare_chains(table_of(counts), num_auxiliary, attack.name)
+        for definition in PAPER_ITERATIONS:
+            compare_exact(counts, definition, plain_iteration)
+
+
 def time_kinds(num_nodes: int) -> None:
     """Prints the processor time a node of every kind of counts, one thread."""
-    print(f"exact, {num_nodes:,} nodes, µs a node: {', '.join(KIND_DEFINITIONS)} for J = 24, J = 1,000, J = 10,000")
+    models = ", ".join(f"J = {number:,}" for number in KIND_MODELS)
+    print(f"exact, {num_nodes:,} nodes, µs a node: {', '.join(KIND_DEFINITIONS)} for {models}")
     for kind in KINDS:
         cells = []
         for num_models in KIND_MODELS:
@@ -212,12 +220,6 @@ def time_kinds(num_nodes: int) -> None:
             )
             cells.append(" ".join(f"{1e6 * spent / num_nodes:5.0f}" for spent in times))
         print(f"  {kind.name:<40} {'   '.join(cells)}", flush=True)
-    if num_nodes > SIZES[1]:
-        return
-    for kind in KINDS:
-        counts = kind.counts(num_nodes, KIND_MODELS[1])
-        spent = seconds(lambda counts=counts: estimate(counts, "bmp", num_threads=1))  # type: ignore[misc]
-        print(f"  {kind.name:<40} bmp, J = 1,000: {1e6 * spent / num_nodes:5.0f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ namespace bmpaudit {
 class Curve {
   public:
     static constexpr int kMostNodes = EpsilonAxis::kMostNodes;
-    using Sums = std::array<std::array<double, kMostNodes>, EpsilonAxis::kLevels>;
+    using Sums = EpsilonAxis::Sums;
 
     Curve(const double *left, const double *right, int64_t num_points, double num_nodes)
         : tolerance_(series_tolerance(kTolerance, num_nodes)), axis_(axis_of(left, right, num_points)) {
@@ -31,39 +31,17 @@ class Curve {
     const double *left() const { return left_.data(); }
     const double *right() const { return right_.data(); }
 
-    // Adds a node's logarithms of factor(k), which is NaN where it is not sure, at the points of the lowest level that
-    // resolves it; false if none does.
+    // As ChebyshevAxis::add.
     template <typename Factor> bool add(Factor factor, double times, Sums &sums) const {
-        std::array<double, kMostNodes> logs;
-        for (int level = 0; level < axis_.num_levels(); ++level) {
-            const int step = EpsilonAxis::step_of(level);
-            for (int k = 0; k < kMostNodes; k += step) {
-                if (level > 0 && k % (2 * step) == 0) continue;
-                logs[k] = std::log(factor(k));
-                if (std::isnan(logs[k])) return false;
-            }
-            const double tail = EpsilonAxis::tail(logs.data(), 1, level);
-            if (tail < tolerance_) {
-                for (int j = 0; j < EpsilonAxis::num_nodes(level); ++j) sums[level][j] += times * logs[j * step];
-                return true;
-            }
-            if (!EpsilonAxis::is_hopeful(tail, axis_.num_levels() - 1 - level, tolerance_)) return false;
-        }
-        return false;
+        return axis_.add(factor, times, tolerance_, sums);
     }
 
     // Adds what the polynomials through these sums are at some values of ε.
     void interpolate(const Sums &sums, const double *left, const double *right, int64_t num_points, double *result) const {
-        std::array<double, kMostNodes> series, basis;
-        for (int level = 0; level < axis_.num_levels(); ++level) {
-            if (std::all_of(sums[level].begin(), sums[level].end(), [](double sum) { return sum == 0; })) continue;
-            const int size = EpsilonAxis::num_nodes(level);
-            for (int m = 0; m < size; ++m) series[m] = EpsilonAxis::coefficient(sums[level].data(), 1, level, m);
-            for (int64_t i = 0; i < num_points; ++i) {
-                axis_.basis(std::min(left[i], right[i]), level, basis.data());
-                for (int m = 0; m < size; ++m) result[i] += series[m] * basis[m];
-            }
-        }
+        const auto basis = [&](int64_t i, int level, double *values) {
+            axis_.basis(std::min(left[i], right[i]), level, values);
+        };
+        axis_.interpolate(sums, num_points, basis, [&](int64_t i, double value) { result[i] += value; });
     }
 
   private:

@@ -1,4 +1,4 @@
-// Chebyshev points of e^{-ε} and polynomials through them: in e^{-ε} a node's likelihood is smooth.
+// Chebyshev points and polynomials through them: in e^{-ε}, a node's likelihood is smooth.
 #pragma once
 
 #include <algorithm>
@@ -10,27 +10,20 @@
 
 namespace bmpaudit {
 
-// Points between the smallest and the largest of some values of ε, on three levels: 9, 17 or all 33 of them.
-class EpsilonAxis {
+// Points between the two ends of an axis, on three levels: 9, 17 or all 33 of them, and the series through values at them.
+class ChebyshevAxis {
   public:
     static constexpr int kLevels = 3, kMostNodes = 33;
+    using Sums = std::array<std::array<double, kMostNodes>, kLevels>;
 
     static constexpr int step_of(int level) { return 4 >> level; }
     static constexpr int num_nodes(int level) { return (kMostNodes - 1) / step_of(level) + 1; }
 
-    // Of finite values; without any level unless one has at most `most_nodes` points.
-    EpsilonAxis(double low, double high, double most_nodes) : low_(low), length_(-std::expm1(low - high)) {
-        if (!std::isfinite(low) || !std::isfinite(high) || !(low < high)) return;
-        while (num_levels_ < kLevels && num_nodes(num_levels_) <= most_nodes) ++num_levels_;
-        for (int k = 0; k < kMostNodes; ++k) {
-            const double sine = std::sin(0.5 * kPi * k / (kMostNodes - 1));
-            epsilon_[k] = low - std::log1p(-length_ * sine * sine);
-        }
+    // Where the k-th of all points is, as a share of the axis.
+    static double share(int k) {
+        const double sine = std::sin(0.5 * kPi * k / (kMostNodes - 1));
+        return sine * sine;
     }
-
-    int num_levels() const { return num_levels_; }
-    double epsilon(int k) const { return epsilon_[k]; }
-
     // How large the last coefficients of the series are whose values at the points of a level are values[k * stride], k
     // the number of a point among all.
     static double tail(const double *values, int stride, int level) {
@@ -57,10 +50,52 @@ class EpsilonAxis {
             sum += (j == 0 || j == degree ? 0.5 : 1.0) * values[j * stride] * cosines[m * j % (2 * degree) * step];
         return sum * (m == 0 || m == degree ? 1.0 : 2.0) / degree;
     }
-    // The polynomials of Chebyshev, those of a level, at some ε.
-    void basis(double epsilon, int level, double *result) const {
-        const double share = -std::expm1(low_ - epsilon) / length_, angle = 2 * std::asin(std::sqrt(std::min(1.0, share)));
-        for (int m = 0; m < num_nodes(level); ++m) result[m] = std::cos(m * angle);
+
+    int num_levels() const { return num_levels_; }
+
+    // Adds a node's logarithms of factor(k), which is NaN where it is not sure, at the points of the lowest level that
+    // resolves it; false if none does.
+    template <typename Factor> bool add(Factor factor, double times, double tolerance, Sums &sums) const {
+        std::array<double, kMostNodes> logs;
+        for (int level = 0; level < num_levels_; ++level) {
+            const int step = step_of(level);
+            for (int k = 0; k < kMostNodes; k += step) {
+                if (level > 0 && k % (2 * step) == 0) continue;
+                logs[k] = std::log(factor(k));
+                if (std::isnan(logs[k])) return false;
+            }
+            const double last = tail(logs.data(), 1, level);
+            if (last < tolerance) {
+                for (int j = 0; j < num_nodes(level); ++j) sums[level][j] += times * logs[j * step];
+                return true;
+            }
+            if (!is_hopeful(last, num_levels_ - 1 - level, tolerance)) return false;
+        }
+        return false;
+    }
+
+    // Adds what the polynomials through these sums are: basis(i, level, values) gives those of Chebyshev at the i-th of some
+    // places, and add(i, value) takes theirs.
+    template <typename Basis, typename Add>
+    void interpolate(const Sums &sums, int64_t num_places, Basis basis_at, Add add) const {
+        std::array<double, kMostNodes> series, basis;
+        for (int level = 0; level < num_levels_; ++level) {
+            if (std::all_of(sums[level].begin(), sums[level].end(), [](double sum) { return sum == 0; })) continue;
+            const int size = num_nodes(level);
+            for (int m = 0; m < size; ++m) series[m] = coefficient(sums[level].data(), 1, level, m);
+            for (int64_t i = 0; i < num_places; ++i) {
+                basis_at(i, level, basis.data());
+                double value = 0;
+                for (int m = 0; m < size; ++m) value += series[m] * basis[m];
+                add(i, value);
+            }
+        }
+    }
+
+  protected:
+    // Levels of at most `most_nodes` points.
+    void allow(double most_nodes) {
+        while (num_levels_ < kLevels && num_nodes(num_levels_) <= most_nodes) ++num_levels_;
     }
 
   private:
@@ -68,8 +103,28 @@ class EpsilonAxis {
     static constexpr int kTail = 3;
     static constexpr double kHope = 1;
 
-    double low_, length_;
     int num_levels_ = 0;
+};
+
+// Between the smallest and the largest of some values of ε, in e^{-ε}.
+class EpsilonAxis : public ChebyshevAxis {
+  public:
+    // Of finite values; without any level unless one has at most `most_nodes` points.
+    EpsilonAxis(double low, double high, double most_nodes) : low_(low), length_(-std::expm1(low - high)) {
+        if (!std::isfinite(low) || !std::isfinite(high) || !(low < high)) return;
+        allow(most_nodes);
+        for (int k = 0; k < kMostNodes; ++k) epsilon_[k] = low - std::log1p(-length_ * share(k));
+    }
+
+    double epsilon(int k) const { return epsilon_[k]; }
+    // The polynomials of Chebyshev, those of a level, at some ε.
+    void basis(double epsilon, int level, double *result) const {
+        const double share = -std::expm1(low_ - epsilon) / length_, angle = 2 * std::asin(std::sqrt(std::min(1.0, share)));
+        for (int m = 0; m < num_nodes(level); ++m) result[m] = std::cos(m * angle);
+    }
+
+  private:
+    double low_, length_;
     std::array<double, kMostNodes> epsilon_{};
 };
 

@@ -13,6 +13,7 @@
 #include "likelihood.hpp"
 #include "log_products.hpp"
 #include "node_factor.hpp"
+#include "rays.hpp"
 #include "surface.hpp"
 #include "threads.hpp"
 
@@ -67,12 +68,18 @@ class Collector {
     LogProducts &factors() { return factors_; }
     Curve::Sums &on_curve() { return on_curve_; }
     Surface::Sums &on_surface() { return on_surface_; }
+    std::vector<Rays::Sums> &on_rays() { return on_rays_; }
+    Rays::Sums &on_ray(int64_t direction, int64_t num_directions) {
+        on_rays_.resize(num_directions);
+        return on_rays_[direction];
+    }
     PartialSums finished() { return {factors_.finished(), std::move(doubtful_)}; }
 
   private:
     LogProducts factors_;
     Curve::Sums on_curve_{};
     Surface::Sums on_surface_;
+    std::vector<Rays::Sums> on_rays_;  // empty, or of each direction
     std::vector<std::vector<Doubtful>> doubtful_;
 };
 
@@ -81,7 +88,7 @@ class SumsOfParts {
   public:
     SumsOfParts(const WeightedCounts &counts, double strength)
         : counts_(counts), strength_(strength), parts_(std::min(kMostParts, counts.table.num_nodes)),
-          on_curve_(parts_.size()), on_surface_(parts_.size()) {}
+          on_curve_(parts_.size()), on_surface_(parts_.size()), on_rays_(parts_.size()) {}
 
     // Calls add(k, node, rates, collector, worker) for each node k; false if the work was stopped.
     template <typename Add> bool collect(int64_t num_points, int num_threads, const Poll &poll, Add add) {
@@ -98,6 +105,7 @@ class SumsOfParts {
             }
             on_curve_[number] = collector.on_curve();
             on_surface_[number] = std::move(collector.on_surface());
+            on_rays_[number] = std::move(collector.on_rays());
             parts_[number] = collector.finished();
         });
     }
@@ -105,9 +113,7 @@ class SumsOfParts {
     // Puts in what polynomials along a curve stand for.
     void add_curve(const Curve &curve, const double *epsilon_left, const double *epsilon_right, int64_t num_points) {
         Curve::Sums sums{};
-        for (const Curve::Sums &part : on_curve_)
-            for (size_t level = 0; level < sums.size(); ++level)
-                for (size_t k = 0; k < sums[level].size(); ++k) sums[level][k] += part[level][k];
+        for (const Curve::Sums &part : on_curve_) add_to(sums, part);
         resolved_.assign(num_points, 0.0);
         curve.interpolate(sums, epsilon_left, epsilon_right, num_points, resolved_.data());
     }
@@ -119,6 +125,18 @@ class SumsOfParts {
         for (const Surface::Sums &part : on_surface_) sums.add(part);
         resolved_.assign(num_left * num_right, 0.0);
         surface.interpolate(sums, epsilon_left, num_left, epsilon_right, num_right, resolved_.data());
+    }
+
+    // And for rays: point i · num_directions + j is that of distance i and direction j.
+    void add_rays(const Rays &rays, const double *distances, int64_t num_distances, int64_t num_directions) {
+        resolved_.assign(num_distances * num_directions, 0.0);
+        for (int64_t j = 0; j < num_directions; ++j) {
+            Rays::Sums sums{};
+            for (const std::vector<Rays::Sums> &part : on_rays_)
+                if (!part.empty()) add_to(sums, part[j]);
+            rays.interpolate(sums, distances, num_distances,
+                             [&](int64_t i, double value) { resolved_[i * num_directions + j] += value; });
+        }
     }
 
     double upper_bound(int64_t point) const {
@@ -141,11 +159,17 @@ class SumsOfParts {
     }
 
   private:
+    static void add_to(ChebyshevAxis::Sums &sums, const ChebyshevAxis::Sums &part) {
+        for (size_t level = 0; level < sums.size(); ++level)
+            for (size_t k = 0; k < sums[level].size(); ++k) sums[level][k] += part[level][k];
+    }
+
     const WeightedCounts counts_;
     const double strength_;
     std::vector<PartialSums> parts_;
     std::vector<Curve::Sums> on_curve_;  // of each part
     std::vector<Surface::Sums> on_surface_;
+    std::vector<std::vector<Rays::Sums>> on_rays_;
     std::vector<double> resolved_;
 };
 

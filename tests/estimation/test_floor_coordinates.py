@@ -42,7 +42,8 @@ def test_marginals_agree_with_a_plain_product_rule(
     counts = table(kind, num_nodes, num_models)
     likelihood = likelihood_of(counts, BMP())
     low = -float(likelihood.log_prior_odds.min()), float(likelihood.log_prior_odds.max())
-    edges = [np.log(np.geomspace(1e-12 * far, far, 56)) for far in reach]
+    shares = np.concatenate([np.geomspace(1e-12, 1e-6, 8, endpoint=False), np.geomspace(1e-6, 1, 28)])
+    edges = [np.log(far * shares) for far in reach]
     (x, x_weight), (y, y_weight) = (gauss_legendre(ends, POINTS) for ends in edges)
     left, right = low[0] + np.exp(x), low[1] + np.exp(y)
     logs = likelihood.on_grid(left, right) - left[:, None] ** 2 / 20 - right**2 / 20 + x[:, None] + y

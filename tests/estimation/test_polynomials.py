@@ -1,5 +1,7 @@
 """Polynomials in e^-ε and Gauss rules stand for many nodes: what comes out is what each node alone gives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,21 @@ def test_a_grid_of_two(kind: str, num_models: int) -> None:
         expected = one_by_one(of, *pairs).reshape(30, 20)
         found = of.on_grid(left, right, depth=np.inf)
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["spread", "nothing leaks", "few errors", "never"])
+@pytest.mark.parametrize("num_models", [20, 200, 5_000])
+@pytest.mark.parametrize("is_at_floor", [True, False])
+def test_rays_from_the_floor(kind: str, num_models: int, is_at_floor: bool) -> None:
+    of = likelihood(kind, num_models)
+    if is_at_floor:  # the floor of all nodes, where regions have no area
+        of = replace(of, log_prior_odds=np.full(NUM_NODES, -0.8))
+    low = -of.log_prior_odds.min(), of.log_prior_odds.max()
+    distances = np.geomspace(1e-8, 0.1, 30)
+    directions = 1 + np.exp([-3.0, 0.1, 0.7]), 1 + np.exp([3.0, -0.1, -0.7])
+    left, right = (start + distances[:, None] * each for start, each in zip(low, directions, strict=True))
+    expected = one_by_one(of, left.ravel(), right.ravel()).reshape(left.shape)
+    np.testing.assert_allclose(of.on_rays(low, distances, directions), expected, rtol=0, atol=1e-7)
 
 
 def test_decisions_that_never_vary_are_condensed() -> None:

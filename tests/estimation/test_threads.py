@@ -13,9 +13,11 @@ from bmpaudit.estimation import StrengthPrior, estimate, node_leakage
 FUNCTIONS = {
     "log_likelihood": 7,
     "grid_log_likelihood": 7,
+    "ray_log_likelihood": 8,
     "node_log_likelihood": 5,
     "leakage_quantiles": 2,
 }  # where num_threads stands
+NO_LEAK = ErrorCounts.from_arrays([300] * 3, [100] * 3, [150, 148, 152], [50, 51, 49], [0.25] * 3)
 COUNTS = ErrorCounts.from_arrays([30, 20], [20, 20], [3, 0], [4, 20], [0.4, 0.5])
 
 
@@ -39,6 +41,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 WORK: list[tuple[str, Callable[[int | None], object]]] = [
     ("log_likelihood", lambda threads: estimate(COUNTS, "mp", num_threads=threads)),
     ("grid_log_likelihood", lambda threads: estimate(COUNTS.take([0]), "bmp", num_threads=threads)),
+    ("ray_log_likelihood", lambda threads: estimate(NO_LEAK, "bmp", num_threads=threads)),
     ("log_likelihood", lambda threads: estimate(COUNTS.take([0]), "bmp-r", strength=0.4, num_threads=threads)),
     (
         "log_likelihood",

@@ -16,7 +16,7 @@ from bmpaudit.estimation.floor_coordinates import (
     floor_tolerance,
     joint_density_at_floor,
 )
-from bmpaudit.estimation.joint_density import DEEPEST, JointDensity, approximate_joint_density, find_peak
+from bmpaudit.estimation.joint_density import DEEPEST, Ends, JointDensity, approximate_joint_density, find_peak
 from bmpaudit.estimation.likelihood import STRONGEST, Likelihood
 from bmpaudit.estimation.prior import LogDensity, StrengthPrior, upper_end
 from bmpaudit.estimation.rows import Rows
@@ -82,6 +82,13 @@ def exact_joint_density(
         step = steps.step(*_share(likelihood, left.size // GRID_POINTS, rows))
         return likelihood(left, right, strength, rows=rows, progress=step) + prior(left) + prior(right)
 
+    def on_rays(low: Ends, distances: Floats, directions: tuple[Floats, Floats], rows: Rows = all_rows) -> Floats:
+        left, right = (start + distances[:, None] * each for start, each in zip(low, directions, strict=True))
+        if strength > 0:
+            return at_points(left, right, rows)
+        step = steps.step(*_share(likelihood, left.size // GRID_POINTS, rows))
+        return likelihood.on_rays(low, distances, directions, rows=rows, progress=step) + prior(left) + prior(right)
+
     high, sketch = _upper_end(prior, max(low_left, low_right), strength > 0), all_rows.sketch()
     lows, highs = (_just_above(low_left, high), _just_above(low_right, high)), (high, high)
     is_small = sketch is all_rows
@@ -94,9 +101,9 @@ def exact_joint_density(
             peak = find_peak(on_grid, lows, highs)
     coordinates = floor_coordinates(partial(at_points, rows=sketch), peak, (low_left, low_right))
     if coordinates is not None:
-        rough = JointLogDensity(partial(at_points, rows=sketch), partial(on_grid, rows=sketch))
+        rough = JointLogDensity(partial(on_grid, rows=sketch), partial(on_rays, rows=sketch))
         return joint_density_at_floor(
-            JointLogDensity(at_points, on_grid),
+            JointLogDensity(on_grid, on_rays),
             coordinates,
             (low_left, low_right),
             highs,

@@ -32,6 +32,9 @@ from bmpaudit.estimation.quadrature import gauss_legendre, legendre_rule
 PointFunction = Callable[[Floats, Floats], Floats]
 """Log-density of pairs, which broadcast."""
 
+RayFunction = Callable[[Ends, Floats, tuple[Floats, Floats]], Floats]
+"""Log-density along rays from a point, shape (num_distances, num_directions)."""
+
 THINNEST = 1e-12  # of the range
 MOST_LOPSIDED = 36.0  # log p/q, either way
 THIN = 0.3  # distance from a floor at the peak
@@ -145,12 +148,12 @@ class JointLogDensity:
     """A log-density of (ε_L, ε_R).
 
     Attributes:
-        at_points: At pairs.
-        on_grid: On all pairs of two lists, much faster.
+        on_grid: On all pairs of two lists.
+        on_rays: At all distances from a point, in all directions: what a distance of 1 adds to either parameter.
     """
 
-    at_points: PointFunction
     on_grid: GridFunction
+    on_rays: RayFunction
 
     def in_coordinates(self, coordinates: FloorCoordinates, low: Ends) -> GridFunction:
         """The log-density in coordinates, on all pairs of two lists of them."""
@@ -160,8 +163,7 @@ class JointLogDensity:
             if isinstance(coordinates, LogCoordinates):
                 values = self.on_grid(low[0] + np.exp(x), low[1] + np.exp(y))
             else:
-                log_p, log_q = coordinates.distances(*pairs)
-                values = self.at_points(low[0] + np.exp(log_p), low[1] + np.exp(log_q))
+                values = self.on_rays(low, np.exp(x), (1 + np.exp(y), 1 + np.exp(-y)))
             return values + coordinates.log_jacobian(*pairs)
 
         return log_density
