@@ -229,7 +229,7 @@ ALL_SAMPLERS, ALL_DEFINITIONS = ", ".join(ENTRIES["sampler"]), ", ".join(ENTRIES
         ("permutations = 18", "permutations must be greater than or equal to 19, got 18"),
         (
             'engine = "jax"',
-            "engine must be one of native, torch, sklearn, or module:Name of your own, got engine='jax'",
+            "engine must be one of native, torch, sklearn, or module:Name of your own, got 'jax'",
         ),
         ("engine = 3", "engine must be a string, got 3"),
         ("graph = 3", "graph must be a string, got 3"),
