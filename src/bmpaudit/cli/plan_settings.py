@@ -28,8 +28,8 @@ def make_subject(
 ) -> Subject:
     """The graph and the plan: options override the plan file, which overrides the defaults.
 
-    Without GRAPH and --plan, the plan of the folder is used. How many shadow models there are, and whether their weights
-    are kept, is the folder's in any case unless it is given.
+    Without GRAPH and --plan, the plan of the folder is used. How many shadow models there are, and whether their
+    weights are kept, is the folder's in any case unless it is given.
 
     Raises:
         UntrustedCodeError: if the file names code, and `--trust-code` was not given.
