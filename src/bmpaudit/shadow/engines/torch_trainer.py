@@ -32,6 +32,7 @@ from bmpaudit.shadow.engines.torch_training import train_on_sample
 from bmpaudit.shadow.models import NativeModel
 from bmpaudit.shadow.models.estimator_table import is_estimator
 from bmpaudit.shadow.models.layered_module import LayeredModule
+from bmpaudit.shadow.models.torch_model import check_call
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.streams import Purpose, repeat_index, stream
 
@@ -127,6 +128,7 @@ class TorchTrainer:
             module = self._new_module(initial)
             sample = self.data.subgraph(torch.from_numpy(np.flatnonzero(member)).to(self.device))
             if self.plan.training is None:
+                sample.train_mask = torch.ones(sample.num_nodes, dtype=torch.bool, device=self.device)
                 with redirect_stdout(sys.stderr):  # where progress is; results are on stdout
                     self.plan.model.train(module, sample, seed % 2**32)  # every library takes such a seed
             elif not train_on_sample(module, sample, self.plan.training, self.plan.seed, stream_index):
@@ -138,6 +140,7 @@ class TorchTrainer:
         if not isinstance(module, nn.Module):
             hint = "; what makes a scikit-learn classifier takes no arguments" if is_estimator(module) else ""
             raise InputError(f"{self.plan.model} must make an nn.Module, got {type(module).__name__}{hint}")
+        check_call(module.forward, f"forward of {self.plan.model}", "x", "edge_index")
         if initial is not None:
             module.load_flat(initial)
         moved: nn.Module = module.to(self.device)
