@@ -273,6 +273,24 @@ def test_mistakes_are_reported_with_file_key_and_what_is_allowed(text: str, mess
     assert "\n" not in str(wrong.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("shadow = 30", "; did you mean shadows?"),
+        ("[training]\nepoch = 3", "; did you mean epochs?"),
+        ('[model]\nname = "DPMLP"', ", got 'DPMLP'; did you mean dp-mlp or mlp?"),
+        ('[sampler]\nname = "snowbal"', ", got 'snowbal'; did you mean snowball?"),
+        ('[views]\nreleases = ["label_only"]', ", got 'label_only'; did you mean label-only?"),
+        ('engine = "pytorch"', ", got 'pytorch'; did you mean torch?"),
+        ('[model]\nname = "tree"', ", got 'tree'"),
+    ],
+)
+def test_what_may_have_been_meant_is_said(text: str, hint: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as wrong:
+        read_plan(written(text, tmp_path))
+    assert str(wrong.value).endswith(hint)
+
+
 @pytest.mark.parametrize("content", [b"shadows 100", b"shadows = 1\nshadows = 2", b"\xff\xfe", b"[sampler"])
 def test_what_is_not_toml_is_reported(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "audit.toml"

@@ -45,7 +45,13 @@ def make_subject(
     if folder is not None:
         table = _stored_settings(folder) | table
     plan = parse_plan(table).plan  # code that is left in it stands on the command line, or is trusted
-    is_from_file = graph is None and "graph" not in _given(settings)
+    given = _given(settings)
+    if plan.shadow_plan.training is None and given.get("training"):
+        key = next(iter(given["training"]))
+        raise click.UsageError(
+            f"the model {registry.title(plan.model)} is not trained by the plan: {key} does not apply"
+        )
+    is_from_file = graph is None and "graph" not in given
     if is_from_file and base is not None and _has_copy_of_graph(base):
         loaded = stored_graph(Workspace(base.parent), source, trust_code=trust_code)
         is_own = folder is not None and base.parent.resolve() == folder.resolve()

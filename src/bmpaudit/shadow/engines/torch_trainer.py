@@ -172,7 +172,7 @@ class TorchTrainer:
         return answers
 
     def _embeddings(self, module: nn.Module, edge_index: torch.Tensor) -> Floats32:
-        """What goes into the last layer."""
+        """What goes into the last layer; where nothing is learnt before it, there is no hidden layer."""
         layer: nn.Module = module.last_layer if isinstance(module, LayeredModule) else last_layer(module)
         taken: list[Any] = []
         hook = layer.register_forward_pre_hook(lambda _, inputs: taken.append(inputs[0]))
@@ -181,7 +181,8 @@ class TorchTrainer:
         finally:
             hook.remove()
         shape = None if not taken else tuple(taken[-1].shape)
-        if layer is module or shape is None or taken[-1] is self.data.x:
+        is_learnt = len(list(module.parameters())) > len(list(layer.parameters()))
+        if not is_learnt or shape is None or taken[-1] is self.data.x:
             refuse_embeddings(self.plan)
         if shape is None or len(shape) != 2 or shape[0] != len(self.labels):
             raise InputError(f"the last layer must take a row for each node, {len(self.labels):,}, got shape {shape}")
