@@ -8,12 +8,13 @@ uses what is there. docs/defences.md has the same of Cora and CiteSeer.
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from bmpaudit import AuditPlan, Graph, Runtime, Sweep, sweep
 from bmpaudit.shadow import Clean, LabelOnly, Rounded
 
 GRID = {"training.weight_decay": [0.0005, 0.01, 0.05]}
-POINTS = [{"training.validation_share": 0.2}, {"model.hidden": 4}]
+POINTS: list[dict[str, Any]] = [{"training.validation_share": 0.2}, {"model.hidden": 4}]
 
 
 def search(data: Graph | str, num_models: int, folder: Path | None = None) -> Sweep:
