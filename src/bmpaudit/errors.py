@@ -1,5 +1,9 @@
 """What goes wrong because of what was given, told in one line."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 
 class InputError(ValueError):
     """Something the user gave cannot be used; the message names the thing, the bound and the value."""
@@ -24,3 +28,20 @@ def one_line(failure: Exception) -> str:
     ("KeyError: 'a'", 'RuntimeError', 'ValueError: one two')
     """
     return " ".join(f"{type(failure).__name__}: {failure}".split()).removesuffix(":")
+
+
+def did_you_mean(given: str, names: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the known ones that it resembles, or nothing.
+
+    >>> did_you_mean("DPMLP", ["gcn", "dp-mlp"]), did_you_mean("tree", ["gcn", "dp-mlp"])
+    ('; did you mean dp-mlp?', '')
+    """
+    import difflib  # only needed once something is wrong
+
+    by_letters = {_letters(name): name for name in names}
+    similar = difflib.get_close_matches(_letters(given), by_letters)
+    return f"; did you mean {' or '.join(by_letters[each] for each in similar)}?" if similar else ""
+
+
+def _letters(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
-from bmpaudit.errors import InputError, UntrustedCodeError
+from bmpaudit.errors import InputError, UntrustedCodeError, did_you_mean
 
 SAMPLER, MODEL, ENGINE, RELEASE, QUERY, STATISTIC, ATTACK, RULE, DEFINITION = KINDS = (
     *("sampler", "model", "engine", "release", "query", "statistic", "attack", "rule", "definition"),
@@ -195,7 +195,15 @@ def load(kind: str, name: str) -> Any:
         return import_target(entry.target, is_built_in=True)
     if is_code(name):
         return import_target(name)
-    raise InputError(f"{kind} must be one of {', '.join(ENTRIES[kind])}, or module:Name of your own, got {name!r}")
+    raise unknown_name(kind, name)
+
+
+def unknown_name(kind: str, name: str) -> InputError:
+    """The error that lists the choices of a kind, and says which of them may have been meant."""
+    return InputError(
+        f"{kind} must be one of {', '.join(ENTRIES[kind])}, or module:Name of your own, got {name!r}"
+        f"{did_you_mean(name, ENTRIES[kind])}"
+    )
 
 
 def build(kind: str, given: Any, *, trust_code: bool = True) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pydantic
 
-from bmpaudit.errors import InputError
+from bmpaudit.errors import InputError, did_you_mean
 
 STRICT = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
 
@@ -51,13 +51,19 @@ def make(kind: type[Any], values: Mapping[str, Any], section: str, also: tuple[s
         raise InputError(f"[{section}] {wrong}") from None
 
 
+def unknown_key(section: str, name: str, allowed: typing.Sequence[str]) -> str:
+    """What to say of a key that a section does not have; without a section, of one at the top of a file."""
+    key, where = (f"{section}.{name}", f"in [{section}]") if section else (name, "here")
+    return f"unknown key {key}; allowed {where}: {', '.join(allowed)}{did_you_mean(name, allowed)}"
+
+
 def explain(section: str, wrong: pydantic.ValidationError, allowed: typing.Sequence[str]) -> str:
     """The first thing that pydantic found wrong, in one line."""
     # An unknown key comes first: it may be a misspelt one, which is then missing.
     first = min(wrong.errors(), key=lambda error: error["type"] != "extra_forbidden")
     key = ".".join([*([section] if section else []), str(first["loc"][0])])
     if first["type"] == "extra_forbidden":
-        return f"unknown key {key}; allowed {f'in [{section}]' if section else 'here'}: {', '.join(allowed)}"
+        return unknown_key(section, str(first["loc"][0]), allowed)
     if first["type"] == "missing":
         return f"{key} is missing"
     if first["type"] == "value_error":

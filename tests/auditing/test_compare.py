@@ -180,6 +180,23 @@ def test_definitions_with_one_and_two_parameters(tmp_path: Path) -> None:
         compare(folders, "bmp-l", side="right")
 
 
+def test_a_definition_that_all_audits_have_is_chosen() -> None:
+    estimated = (("bmp-l", "bmp-s", "mp"), ("mp", "bmp-l"), ("bmp-r", "bmp-s"))
+    audits = [made_audit(strong(), definitions=each) for each in estimated]
+
+    def chosen(*which: int, side: str | None = None) -> str | None:
+        estimated = compare([audits[number] for number in which], side=side).estimated
+        return None if estimated is None else estimated.definition
+
+    assert chosen(0, 1) == "bmp-l"
+    assert chosen(0, 1, side="right") == "mp"
+    assert chosen(0, 2) == "bmp-s"
+    assert chosen(1, 2) is None
+    with_none = compare([audits[1], audits[2]])
+    assert "No ε of this side was estimated in all of the audits" in with_none.cautions[-1]
+    assert with_none.to_dict()["estimated"] is None
+
+
 def test_the_left_side_is_about_non_members() -> None:
     audit = made_audit(weak(), definitions=("bmp-r", "bmp-l"))
     result = compare([audit, audit], side="left")

@@ -65,6 +65,48 @@ def test_the_engine_is_the_one_that_can_train_the_model() -> None:
     assert AuditPlan().replace(model=Linear).engine == "torch"
 
 
+def train_by_mask(module: Any, data: Any, seed: int) -> None:  # noqa: ARG001
+    """As tutorials do it."""
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
+    for _ in range(3):
+        optimizer.zero_grad()
+        logits = module(data.x, data.edge_index)[data.train_mask]
+        assert len(logits) == data.num_nodes
+        nn.functional.cross_entropy(logits, data.y[data.train_mask]).backward()
+        optimizer.step()
+
+
+def test_a_loop_over_the_training_mask_trains_on_the_sample() -> None:
+    assert audit(leaky_graph(), model=Linear, train=train_by_mask, **SETTINGS).runs.num_models == 12
+
+
+class OfData(Linear):
+    """As the module of many a tutorial is called."""
+
+    def forward(self, data: Any) -> torch.Tensor:  # type: ignore[override]
+        return self.last_layer(data.x)
+
+
+def of_one(num_features: int) -> nn.Module:
+    return Linear(num_features, 2)
+
+
+def without_seed(module: Any, data: Any) -> None: ...
+
+
+def test_what_cannot_be_called_is_named() -> None:
+    for settings, message in (
+        ({"model": of_one}, r"model \S+of_one must take \(num_features, num_classes\), got \(num_features"),
+        (
+            {"model": Linear, "train": without_seed},
+            r"train \S+ must take \(module, data, seed\), got \(module",
+        ),
+        ({"model": OfData}, r"forward of OfData must take \(x, edge_index\), got \(data"),
+    ):
+        with pytest.raises(InputError, match=message):
+            audit(leaky_graph(), **settings, **SETTINGS)
+
+
 def test_training_without_a_model_is_refused() -> None:
     with pytest.raises(InputError, match="train must come with model"):
         audit(leaky_graph(), train=train, **SETTINGS)

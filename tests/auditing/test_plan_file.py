@@ -229,7 +229,7 @@ ALL_SAMPLERS, ALL_DEFINITIONS = ", ".join(ENTRIES["sampler"]), ", ".join(ENTRIES
         ("permutations = 18", "permutations must be greater than or equal to 19, got 18"),
         (
             'engine = "jax"',
-            "engine must be one of native, torch, sklearn, or module:Name of your own, got engine='jax'",
+            "engine must be one of native, torch, sklearn, or module:Name of your own, got 'jax'",
         ),
         ("engine = 3", "engine must be a string, got 3"),
         ("graph = 3", "graph must be a string, got 3"),
@@ -271,6 +271,24 @@ def test_mistakes_are_reported_with_file_key_and_what_is_allowed(text: str, mess
         read_plan(path)
     assert str(wrong.value).startswith(f"{path}: {message}")
     assert "\n" not in str(wrong.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("shadow = 30", "; did you mean shadows?"),
+        ("[training]\nepoch = 3", "; did you mean epochs?"),
+        ('[model]\nname = "DPMLP"', ", got 'DPMLP'; did you mean dp-mlp or mlp?"),
+        ('[sampler]\nname = "snowbal"', ", got 'snowbal'; did you mean snowball?"),
+        ('[views]\nreleases = ["label_only"]', ", got 'label_only'; did you mean label-only?"),
+        ('engine = "pytorch"', ", got 'pytorch'; did you mean torch?"),
+        ('[model]\nname = "tree"', ", got 'tree'"),
+    ],
+)
+def test_what_may_have_been_meant_is_said(text: str, hint: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as wrong:
+        read_plan(written(text, tmp_path))
+    assert str(wrong.value).endswith(hint)
 
 
 @pytest.mark.parametrize("content", [b"shadows 100", b"shadows = 1\nshadows = 2", b"\xff\xfe", b"[sampler"])

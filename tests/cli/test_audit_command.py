@@ -19,6 +19,7 @@ from bmpaudit.auditing.plan_file import read_plan
 from bmpaudit.auditing.run import audit
 from bmpaudit.samplers import RandomWalk, Snowball, Uniform
 from bmpaudit.shadow import Training
+from bmpaudit.shadow.engines.native import NativeEngine
 
 
 @pytest.fixture
@@ -45,6 +46,7 @@ def test_audits_leaves_a_finished_audit_alone_and_extends_it(graph_path: Path, t
 
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file() and path.name != ".lock"}
     assert json.loads(run_well("audit", "--out", out, "--pictures=none", "--json")) == summary
+    assert json.loads(run_well("audit", graph_path, *FAST, "--out", out, "--pictures=none", "--json")) == summary
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
     outcome = run_here("audit", "--out", out, "--shadows", 44, "--pictures=none", "--json")
@@ -55,6 +57,31 @@ def test_audits_leaves_a_finished_audit_alone_and_extends_it(graph_path: Path, t
     assert extended["graph"]["source"] == str(graph_path)
     fewer = run_wrong("audit", "--out", out, "--shadows", 40, "--pictures=none")
     assert "holds results of 44 shadow models" in fewer
+
+
+def test_a_release_is_added_to_kept_weights_without_training(
+    graph_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, added = tmp_path / "whole", tmp_path / "added"
+    command = ("audit", graph_path, *FAST, "--shadows", 16, "--pictures=none", "--json", "--release", "clean")
+    more = ("--release", "rounded", "--release", "label-only")
+    from_the_start = run_well(*command, *more, "--keep-weights", "--out", whole)
+    run_well(*command, "--keep-weights", "--out", added)
+
+    ask = NativeEngine._ask
+
+    def ask_trained(self: NativeEngine, batch: Any, repeat: int, *others: Any) -> None:
+        assert not np.isnan(batch.weights[repeat]).any()
+        ask(self, batch, repeat, *others)
+
+    monkeypatch.setattr(NativeEngine, "_ask", ask_trained)
+    summaries = [json.loads(printed) for printed in (from_the_start, run_well(*command, *more, "--out", added))]
+    for summary in summaries:
+        del summary["timings"]
+    assert summaries[0] == summaries[1]
+    for part in ("shadows", "counts", "posteriors"):
+        assert contents(whole / part) == contents(added / part)
+        assert contents(whole / part)
 
 
 def test_damaged_results_are_made_again(graph_path: Path, tmp_path: Path) -> None:

@@ -130,7 +130,6 @@ def test_nothing_is_changed_in_the_folders(folders: list[Path]) -> None:
         (["{one}", "/nowhere/at/all"], "is not an audit folder"),
         (["{one}", "{two}", "--definition", "mp"], "mp was not estimated"),
         (["{one}", "{two}", "--definition", "dp"], "dp was not estimated"),
-        (["{one}", "{two}", "--side", "left"], "bmp-l was not estimated"),
         (["{one}", "{two}", "--side", "left", "--definition", "bmp-r"], "about the other side"),
         (["{one}:noisy", "{two}", "--variant", "full+none_clean_weak"], "is an attack on the release clean"),
         (["{one}", "{two}", "--variant", "best"], "has no attack 'best'"),

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from command_line import run_here, run_wrong
+
+from bmpaudit.auditing.sweep import Sweep
+from bmpaudit.auditing.sweep_point import SweepPoint
+from bmpaudit.cli.sweep import show
 
 PLAN = """graph = "demo"
 shadows = 16
@@ -34,12 +39,25 @@ def test_table_picture_and_json(plan: Path, tmp_path: Path) -> None:
     assert "audit 2 of 2: epochs 50, about" in first.stderr
     assert "epochs 5, clean" in first.stdout
     assert "Audit the winner again" in " ".join(first.stdout.split())
+    assert f"picture: {out / 'frontier.png'}" in first.stdout.splitlines()
+    assert "ε_R ≤" not in first.stdout
     assert (out / "frontier.png").read_bytes().startswith(b"\x89PNG")
     again = run_here("sweep", plan, "--out", out, "--json", "--quiet", "--confirm")
     assert again.stderr == ""
     found = json.loads(again.stdout)
     assert [point["settings"] for point in found["points"]] == [{"training.epochs": 5}, {"training.epochs": 50}]
     assert found["is_confirmed"]
+
+
+def test_a_guarantee_has_a_column(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = SweepPoint(0, "gcn", {}, "clean", "", 16, None, None, None, True, None, None, None, 0.5)
+    private = replace(plain, label="private-sgc", guaranteed_right=0.9, on_exposure_front=True, confirmed=plain)
+    show(Sweep((replace(plain, confirmed=None), private)))
+    first, again = capsys.readouterr().out.split("Again, with fresh models:")
+    assert first.splitlines()[1].split()[-6:] == ["ε_R", "≤", "on", "the", "front", "of"]
+    row = next(line for line in first.splitlines() if "private-sgc" in line)
+    assert row.split()[-2:] == ["0.90", "exposure"]
+    assert "ε_R ≤" in again
 
 
 def test_errors(plan: Path, tmp_path: Path) -> None:

@@ -154,6 +154,7 @@ def page_data(
             "statistic": 0.91,
             "null_statistics": rounded(rng.normal(0.5, 0.008, 19)),
         },
+        "words": {},
         "is_not": [
             "The posterior is calibrated under its own model, in which error rates are uniform on the region; it is no "
             "confidence statement about other attacks.",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers import fill, random_graph
 
-from bmpaudit import InputError
+from bmpaudit import InputError, registry
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import (
     APPNP,
@@ -20,6 +20,7 @@ from bmpaudit.shadow import (
     Clean,
     Embeddings,
     NoEdges,
+    PrivateSGC,
     ShadowPlan,
     Training,
     label_margin,
@@ -99,10 +100,12 @@ def test_the_last_layer_of_a_gcn_takes_the_embeddings() -> None:
     assert np.array_equal(batch.logits[1, 0], probe_scores(embeddings[0, 0], GRAPH.labels, classes))
 
 
-@pytest.mark.parametrize("engine", ["native", "torch"])
-def test_a_model_without_a_hidden_layer_has_none(engine: str, tmp_path: Path) -> None:
-    plan = replace(PLAN, model=SGC(), engine=engine)
-    with pytest.raises(InputError, match="release embeddings needs a hidden layer, and the model SGC has none"):
+@pytest.mark.parametrize(("model", "engine"), [(SGC(), "native"), (SGC(), "torch"), (PrivateSGC(), "torch")], ids=str)
+def test_a_model_without_a_hidden_layer_has_none(model: Any, engine: str, tmp_path: Path) -> None:
+    plan = replace(PLAN, model=model, engine=engine)
+    with pytest.raises(
+        InputError, match=f"release embeddings needs a hidden layer, and the model {registry.title(model)} has"
+    ):
         train_shadows(GRAPH, plan, 3, tmp_path)
 
 

@@ -138,7 +138,7 @@ def test_training_is_recorded_as_it_is() -> None:
         (lambda: ShadowPlan(Uniform(0.5), seed=-1), "seed must be a whole number"),
         (
             lambda: ShadowPlan(Uniform(0.5), engine="jax"),
-            "engine must be one of native, torch, sklearn, or module:Name of your own, got engine='jax'",
+            "engine must be one of native, torch, sklearn, or module:Name of your own, got 'jax'",
         ),
         (lambda: ShadowPlan(Uniform(0.5), TorchModel(Sage)), "the native engine cannot train Sage: .*engine='torch'"),
         (

@@ -276,9 +276,10 @@ class TestInPlans:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"epsilon": 0.0}, r"epsilon must be in \(0, 1e\+09\], got epsilon=0.0"),
-            ({"epsilon": math.nan}, r"epsilon must be in \(0, 1e\+09\], got epsilon=nan"),
-            ({"epsilon": math.inf}, r"epsilon must be in \(0, 1e\+09\], got epsilon=inf"),
+            ({"epsilon": 0.0}, r"epsilon must be in \[1e-09, 1e\+09\], got epsilon=0.0"),
+            ({"epsilon": 1e-10}, r"epsilon must be in \[1e-09, 1e\+09\], got epsilon=1e-10"),
+            ({"epsilon": math.nan}, r"epsilon must be in \[1e-09, 1e\+09\], got epsilon=nan"),
+            ({"epsilon": math.inf}, r"epsilon must be in \[1e-09, 1e\+09\], got epsilon=inf"),
             ({"hops": 65}, r"hops must be a whole number in \[0, 64\], got hops=65"),
             ({"max_degree": 0}, r"max_degree must be a whole number of at least 1, got max_degree=0"),
             ({"dimensions": 0}, r"dimensions must be a whole number of at least 1, got dimensions=0"),

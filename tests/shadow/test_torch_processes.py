@@ -25,7 +25,7 @@ from bmpaudit import InputError, registry
 from bmpaudit.interfaces import Progress
 from bmpaudit.registry import MODEL
 from bmpaudit.samplers import Uniform, draw_memberships
-from bmpaudit.shadow import GCN, Clean, FullEdges, ShadowPlan, ShadowStore, TorchModel, Training, train_shadows
+from bmpaudit.shadow import DPGCN, GCN, Clean, FullEdges, ShadowPlan, ShadowStore, TorchModel, Training, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.processes import FewerProcessesWarning
 from bmpaudit.shadow.engines.torch import TorchEngine
@@ -100,8 +100,9 @@ def engines() -> Iterator[Callable[[ShadowPlan], TorchEngine]]:
     [
         replace(PLAN, model=TorchModel(Sage), training=Training(epochs=5), releases=ShadowPlan(Uniform(0.5)).releases),
         replace(PLAN, model=GCN(), training=Training(epochs=5), statistic=noting_margin),
+        replace(PLAN, model=DPGCN(noise_multiplier=0.5, steps=4, sampling_rate=0.4, hidden=3, max_degree=2)),
     ],
-    ids=["own", "built-in"],
+    ids=["own", "built-in", "private"],
 )
 def test_two_processes_give_the_same_bytes_as_one_however_models_are_split(
     plan: ShadowPlan, notes: Path, engines: Callable[[ShadowPlan], TorchEngine]

@@ -204,6 +204,19 @@ def compare_estimates(audits: Sequence[ComparedAudit], definition: str, side: st
     return EstimatedComparison(definition, first.parameter, epsilons, tuple(differences))
 
 
+def shared_definition(audits: Sequence[ComparedAudit], side: str | None) -> str | None:
+    """The definition to compare where none is named: the usual one of the side, else the first that all have."""
+    first, *others = (audit.audit.estimates.posteriors[audit.variant.name] for audit in audits)
+    shared = [name for name in first if all(name in other for other in others) and _is_about(first[name], side)]
+    usual = "bmp-l" if side == "left" else "bmp-r"
+    return usual if usual in shared else next(iter(shared), None)
+
+
+def _is_about(posterior: Posterior, side: str | None) -> bool:
+    names = [parameter.name for parameter in posterior.definition.parameters]
+    return side is None or f"epsilon_{side}" in names or not names[0].startswith("epsilon_")
+
+
 def _epsilon(audit: ComparedAudit, definition: str, side: str | None) -> EstimatedEpsilon:
     row = audit.audit.estimates.posteriors[audit.variant.name]
     name = next((key for key in row if definition in (key, registry.name_of(DEFINITION, row[key].definition))), None)

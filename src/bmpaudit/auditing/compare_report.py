@@ -70,7 +70,7 @@ def draw_posteriors(result: Comparison, width: Width = "two") -> Figure:
     """The estimated ε as a matplotlib figure.
 
     Raises:
-        InputError: if nothing is estimated, as no leakage was found.
+        InputError: if nothing is estimated.
     """
     estimated = result.estimated
     return compared_posteriors(

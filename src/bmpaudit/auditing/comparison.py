@@ -9,7 +9,7 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from bmpaudit.auditing.compare_estimates import EstimatedComparison, compare_estimates
+from bmpaudit.auditing.compare_estimates import EstimatedComparison, compare_estimates, shared_definition
 from bmpaudit.auditing.compare_models import (
     LEVEL,
     ModelDifference,
@@ -102,7 +102,7 @@ class Comparison:
         audits: What was compared, in the order given.
         differences: Of each audit but the first, to the first.
         settings: Keys of the plan in which the audits differ.
-        estimated: Their posteriors; None if no leakage was found in any of them.
+        estimated: Their posteriors; None if no leakage was found in any of them, or no ε was estimated in all of them.
     """
 
     audits: tuple[ComparedAudit, ...]
@@ -119,6 +119,8 @@ class Comparison:
     def cautions(self) -> tuple[str, ...]:
         """What a reader must know before trusting the verdicts."""
         lost = [f"{each.label}: {each.nodes.not_comparable}." for each in self.differences if each.nodes.not_comparable]
+        if self.estimated is None and any(audit.is_leakage_found for audit in self.audits):
+            lost.append("No ε of this side was estimated in all of the audits, so no estimates are compared.")
         return (*cautions(self.audits), *lost)
 
     def to_dict(self, top: int = 20) -> dict[str, Any]:
@@ -180,7 +182,8 @@ def compare(
     Args:
         audits: Audits or their folders, at least two. `FOLDER:RELEASE`, or a pair of an audit and a release's label, is
             another release than the main one.
-        definition: Which estimated ε to compare; `bmp-r` if not given, or `bmp-l` for the left side.
+        definition: Which estimated ε to compare; if not given `bmp-r`, or `bmp-l` for the left side, or where an audit
+            lacks it the first that all of them have.
         side: `right` (the default) compares members that are named, `left` non-members; and which ε of a definition
             that has both.
         variant: Which attack the estimated ε is about, such as `full_clean_strong`, and so which release; the strongest
@@ -193,7 +196,8 @@ def compare(
     if side not in (None, "right", "left"):
         raise InputError(f"side must be 'right' or 'left', got side={side!r}")
     first, *others = compared = compared_audits(audits, side or "right", variant)
-    estimated = compare_estimates(compared, definition or ("bmp-l" if side == "left" else "bmp-r"), side)
+    chosen = definition or shared_definition(compared, side)
+    estimated = None if chosen is None else compare_estimates(compared, chosen, side)
     return Comparison(
         audits=compared,
         differences=tuple(_difference(first, other) for other in others),

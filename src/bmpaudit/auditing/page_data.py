@@ -19,6 +19,7 @@ from bmpaudit.auditing.page_nodes import nodes_part, shown_nodes
 from bmpaudit.auditing.page_releases import release_data
 from bmpaudit.auditing.plan_file import format_plan
 from bmpaudit.auditing.summary import graph_sizes
+from bmpaudit.auditing.table_words import in_words_of, words_of
 from bmpaudit.build import build_id
 from bmpaudit.plain import plain
 from bmpaudit.proof import Proof
@@ -44,13 +45,16 @@ def _answer_part(audit: Audit) -> dict[str, Any]:
         "version": version("bmpaudit"),
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "graph": {"name": audit.graph_name, **graph_sizes(audit.graph)},
+        "words": words_of(audit.graph),
         "verdict": audit.verdict,
         "is_leakage_found": audit.is_leakage_found,
         "answer": dataclasses.asdict(audit.answer),
         "guarantee": _guarantee(audit),
         "next": audit.summary["next"],
         "releases": [release_data(audit, release) for release in audit.attacks.releases],
-        "headline": [dataclasses.asdict(row) for row in audit.headline],
+        "headline": [
+            dataclasses.asdict(row) | {"meaning": in_words_of(audit.graph, row.meaning)} for row in audit.headline
+        ],
         "cautions": audit.summary["cautions"],
         "permutation_test": {
             "is_leakage_found": test.is_leakage_found,
@@ -58,7 +62,7 @@ def _answer_part(audit: Audit) -> dict[str, Any]:
             "statistic": test.statistic,
             "null_statistics": test.null_statistics,
         },
-        "is_not": IS_NOT,
+        "is_not": [in_words_of(audit.graph, sentence) for sentence in IS_NOT],
         "at_risk": exposure.at_risk,
         "exposure_level": exposure.member_nodes.level,
         "leakage_level": audit.estimates.leakage.level,
@@ -86,7 +90,7 @@ def _models_part(audit: Audit) -> dict[str, Any]:
 def _methods_part(audit: Audit) -> dict[str, Any]:
     return {
         "provenance": _provenance(audit),
-        "diagnostics": _diagnostics(audit),
+        "diagnostics": [(in_words_of(audit.graph, name), value) for name, value in _diagnostics(audit)],
         "timings": [(name, f"{seconds:.1f} s") for name, seconds in audit.timings.items()],
         "plan_toml": format_plan(audit.plan.without_gate, audit.source),
         "citation": CITATION,

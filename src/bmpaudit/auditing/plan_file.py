@@ -15,6 +15,7 @@ from bmpaudit.auditing.plan import AuditPlan, PlanKey, plan_keys, trusting_code
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.reading.text import read_toml
 from bmpaudit.registry import ENTRIES, UntrustedPart
+from bmpaudit.settings import unknown_key
 from bmpaudit.shadow import Training
 
 HEADING = (
@@ -77,7 +78,7 @@ def parse_plan(table: Mapping[str, Any], *, trust_code: bool = True) -> PlanFile
             raise InputError("it has a table [sweep]: run it with bmpaudit sweep")
         if name not in _sections(keys):
             if name not in keys or keys[name].section:
-                raise InputError(f"unknown key {name}; allowed here: {', '.join(_top_level(keys))}")
+                raise InputError(unknown_key("", name, _top_level(keys)))
             values[name] = value
         elif not isinstance(value, Mapping):
             raise InputError(f"{name} must be a table, as in [{name}], got {value!r}")
@@ -100,7 +101,7 @@ def _section_values(section: str, table: Mapping[str, Any], keys: Mapping[str, P
     allowed = [name for name, key in keys.items() if key.section == section]
     for name in table:
         if name not in allowed:
-            raise InputError(f"unknown key {section}.{name}; allowed in [{section}]: {', '.join(allowed)}")
+            raise InputError(unknown_key(section, name, allowed))
     return dict(table)
 
 

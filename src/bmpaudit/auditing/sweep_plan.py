@@ -17,7 +17,7 @@ from bmpaudit.auditing.stamps import plan_hash
 from bmpaudit.errors import DataError, InputError
 from bmpaudit.reading.text import read_toml
 from bmpaudit.registry import RELEASE, UntrustedPart
-from bmpaudit.settings import make
+from bmpaudit.settings import make, unknown_key
 
 MOST_POINTS = 10_000
 HASH_DIGITS = 8
@@ -76,7 +76,7 @@ def read_sweep(path: str | Path, *, trust_code: bool = False) -> tuple[str, list
         if not isinstance(sweep, Mapping):
             raise InputError("a table [sweep] is missing, with [sweep.grid], [[sweep.points]] or both")
         if unknown := sweep.keys() - {"grid", "points"}:
-            raise InputError(f"unknown key sweep.{min(unknown)}; allowed in [sweep]: grid, points")
+            raise InputError(unknown_key("sweep", min(unknown), ("grid", "points")))
         base = parse_plan(table, trust_code=trust_code)
         if not base.graph:
             raise InputError("graph is missing")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+from bmpaudit.report.words import TABLE_WORDS, in_other_words
 
 if TYPE_CHECKING:
     from bmpaudit.graph import Graph
 
-TABLE_NOTE = "The data are a table without edges: where pages and files say node, they mean a row."
-# The command keeps its name.
-REPLACED = (("training graph", "training data"), (r"(?<!bmpaudit )\bnode(s?)\b", r"row\1"))
+TABLE_NOTE = "The data are a table without edges: where pictures and files say node, they mean a row."
+
+
+def words_of(graph: Graph) -> Mapping[str, str]:
+    """What the usual words are replaced by: none if there are edges."""
+    return {} if graph.num_edges else TABLE_WORDS
 
 
 def in_words_of(graph: Graph, text: str) -> str:
@@ -21,8 +26,4 @@ def in_words_of(graph: Graph, text: str) -> str:
     >>> in_words_of(table, "2 nodes of the training graph: bmpaudit nodes DIR")
     '2 rows of the training data: bmpaudit nodes DIR'
     """
-    if graph.num_edges:
-        return text
-    for pattern, replacement in REPLACED:
-        text = re.sub(pattern, replacement, text)
-    return text
+    return in_other_words(text, words_of(graph))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     "--definition",
     metavar="NAME",
     cls=SectionOption,
-    default_text="bmp-r; with --side left bmp-l",
+    default_text="bmp-r, with --side left bmp-l; else the first that all have",
     help="Privacy definition whose estimated ε is compared; the audits must have estimated it.",
 )
 @click.option(

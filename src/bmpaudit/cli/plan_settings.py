@@ -28,7 +28,8 @@ def make_subject(
 ) -> Subject:
     """The graph and the plan: options override the plan file, which overrides the defaults.
 
-    Without GRAPH and --plan, the plan of the folder is used.
+    Without GRAPH and --plan, the plan of the folder is used. How many shadow models there are, and whether their
+    weights are kept, is the folder's in any case unless it is given.
 
     Raises:
         UntrustedCodeError: if the file names code, and `--trust-code` was not given.
@@ -41,14 +42,31 @@ def make_subject(
     source = str(table.get("graph") or "")
     if not source:
         raise click.UsageError("GRAPH is missing: name one, or a --plan that has one, or the --out of an audit")
+    if folder is not None:
+        table = _stored_settings(folder) | table
     plan = parse_plan(table).plan  # code that is left in it stands on the command line, or is trusted
-    is_from_file = graph is None and "graph" not in _given(settings)
+    given = _given(settings)
+    if plan.shadow_plan.training is None and given.get("training"):
+        key = next(iter(given["training"]))
+        raise click.UsageError(
+            f"the model {registry.title(plan.model)} is not trained by the plan: {key} does not apply"
+        )
+    is_from_file = graph is None and "graph" not in given
     if is_from_file and base is not None and _has_copy_of_graph(base):
         loaded = stored_graph(Workspace(base.parent), source, trust_code=trust_code)
         is_own = folder is not None and base.parent.resolve() == folder.resolve()
         is_copy = source == OWN_GRAPH and not is_own
         return Subject(loaded, str((base.parent / OWN_GRAPH).resolve()) if is_copy else source, plan)
     return Subject(datasets.load(source, trust_code=trust_code or not is_from_file), source_name(source), plan)
+
+
+def _stored_settings(folder: Path) -> dict[str, Any]:
+    """What the plan of an audit folder says of its models; nothing if there is no plan that can be read."""
+    try:
+        plan = read_plan(folder / "plan.toml").plan
+    except InputError:  # whoever uses the folder says what is wrong
+        return {}
+    return {"shadows": plan.shadows, "keep_weights": plan.keep_weights}
 
 
 def check_trainable(subject: Subject, folder: Path) -> None:

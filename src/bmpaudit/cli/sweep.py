@@ -26,6 +26,8 @@ from bmpaudit.report.compare_words import HELD_OUT_ACCURACY, NAMED_90, NAMED_99,
 from bmpaudit.report.words import number
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from bmpaudit.auditing.sweep import Sweep
     from bmpaudit.auditing.sweep_point import SweepPoint
 
@@ -91,29 +93,34 @@ def sweep(
     if as_json:
         echo(to_json(result.to_dict()))
     else:
-        _show(result)
+        show(result)
         console().print(Text(f"table: {out / 'sweep.csv'}"), soft_wrap=True)
+        for picture in sorted(out.glob("frontier.*")):
+            console().print(Text(f"picture: {picture}"), soft_wrap=True)
 
 
-def _show(result: Sweep) -> None:
-    table = simple_table(
-        *("#", "point", "held-out accuracy", "named at 90 %", "at 99 %", "ε_R ≥", "ε_L ≥", "on the front of"),
-        num_left=2,
-    )
-    for place, point in enumerate(result.points, 1):
-        table.add_row(str(place), *_cells(point), _fronts(point))
-    print_table(table)
-    again = [(place, point.confirmed) for place, point in enumerate(result.points, 1) if point.confirmed is not None]
+def show(result: Sweep) -> None:
+    """Prints the points, those on a front again if they were confirmed, and what to beware of."""
+    has_guarantee = any(point.guaranteed_right is not None for point in result.points)
+    print_table(_table(dict(enumerate(result.points, 1)), has_guarantee=has_guarantee, has_fronts=True))
+    again = {place: point.confirmed for place, point in enumerate(result.points, 1) if point.confirmed is not None}
     if again:
         console().print(Text("Again, with fresh models:", style="bold"))
-        table = simple_table(
-            "#", "point", "held-out accuracy", "named at 90 %", "at 99 %", "ε_R ≥", "ε_L ≥", num_left=2
-        )
-        for place, point in again:
-            table.add_row(str(place), *_cells(point))
-        print_table(table)
+        print_table(_table(again, has_guarantee=has_guarantee, has_fronts=False))
     for caution in result.cautions:
         console().print(Text(f"! {caution}"))
+
+
+def _table(points: dict[int, SweepPoint], *, has_guarantee: bool, has_fronts: bool) -> Table:
+    """Points by their number; a guarantee and fronts have a column where there are any."""
+    columns = ["#", "point", "held-out accuracy", "named at 90 %", "at 99 %", "ε_R ≥", "ε_L ≥"]
+    table = simple_table(
+        *columns, *(["ε_R ≤"] if has_guarantee else []), *(["on the front of"] if has_fronts else []), num_left=2
+    )
+    for place, point in points.items():
+        guaranteed = [number(point.guaranteed_right)] if has_guarantee else []
+        table.add_row(str(place), *_cells(point), *guaranteed, *([_fronts(point)] if has_fronts else []))
+    return table
 
 
 def _cells(point: SweepPoint) -> list[Text]:

@@ -9,7 +9,7 @@ from bmpaudit.datasets.demo import make_demo
 from bmpaudit.datasets.from_code import graph_from_function
 from bmpaudit.datasets.locate import at_hand, find_archive, find_files, search_path
 from bmpaudit.datasets.planetoid import read_planetoid
-from bmpaudit.errors import DataError
+from bmpaudit.errors import DataError, did_you_mean
 from bmpaudit.graph import Graph, GraphCleanedWarning
 from bmpaudit.registry import is_code, untrusted
 
@@ -50,7 +50,9 @@ def load(name: str | Path, data_dir: str | Path | None = None, *, trust_code: bo
         return graph_from_function(str(name))
     archive = find_archive(str(name), data_dir)
     if archive is None:
-        raise DataError(f"no data set, archive or folder {str(name)!r}; at hand: {', '.join(at_hand(data_dir))}")
+        there = at_hand(data_dir)
+        similar = did_you_mean(str(name), there)
+        raise DataError(f"no data set, archive or folder {str(name)!r}; at hand: {', '.join(there)}{similar}")
     return Graph.from_npz(archive)
 
 

@@ -125,7 +125,10 @@ def _nodes(compared: Mapping[str, Any], first: str) -> str:
 
 def _estimated(estimated: Mapping[str, Any] | None, pictures: Mapping[str, tuple[str, bytes]]) -> str:
     if estimated is None:
-        return "<p>Nothing: no leakage was found in any of the audits, so an estimate would mean nothing.</p>"
+        return (
+            "<p>Nothing: no leakage was found in any of the audits, so that an estimate would mean nothing, or no ε "
+            "was estimated in all of them.</p>"
+        )
     head = [f"{_symbols(estimated['symbol'])} ({_escape(estimated['definition'])})", *PERCENTILES, "floor", "nodes"]
     more = [None, *(each["more_prob"] for each in estimated["differences"])]
     rows = [

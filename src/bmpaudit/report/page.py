@@ -13,8 +13,10 @@ from typing import Any
 
 from bmpaudit.errors import DataError
 from bmpaudit.report.bundle import bundle
+from bmpaudit.report.words import in_other_words
 
 DATA = re.compile(r'<script type="text/plain" id="data">([^<]*)</script>')
+FIXED_TEXT = re.compile(r'>[^<>]+<|(?:aria-label|data-nav)="[^"]*"')
 SCRIPT_OF_PART = re.compile(r'data-script="(\w+)"')
 
 
@@ -48,8 +50,9 @@ def render_page(data: Mapping[str, Any]) -> str:
         "library": _packed(library),
         "application": application,
     }
+    template = FIXED_TEXT.sub(lambda found: in_other_words(found[0], data["words"]), _part("page.html"))
     # In one pass, so that a name that looks like a placeholder stays a name.
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _part("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
 
 
 def data_of_page(page: str) -> dict[str, Any]:

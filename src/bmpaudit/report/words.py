@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 MISSING = "–"
 MINUS = "−"
 LARGEST_SHOWN_ODDS = 1e6
 USUAL_DIGITS, ALL_DIGITS = 6, 17  # of a confidence level
+TABLE_WORDS = {
+    "training graph": "training data",
+    "graph": "data set",
+    "Graph": "Data set",
+    "node": "row",
+    "nodes": "rows",
+    "Node": "Row",
+    "Nodes": "Rows",
+}
+"""What words about graphs are replaced by where the data are a table."""
 INFINITE = {"inf": math.inf, "-inf": -math.inf}  # as JSON has them
 
 Number = float | str | None
@@ -118,6 +129,18 @@ def listed(items: Sequence[str]) -> str:
     """
     *first, last = items
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def in_other_words(text: str, replaced: Mapping[str, str]) -> str:
+    """A text with some of its words replaced; names of commands stay.
+
+    >>> in_other_words("Nodes of a graph: bmpaudit nodes DIR", TABLE_WORDS)
+    'Rows of a data set: bmpaudit nodes DIR'
+    """
+    if not replaced:
+        return text
+    pattern = rf"(?<!bmpaudit )\b({'|'.join(map(re.escape, replaced))})\b"
+    return re.sub(pattern, lambda found: replaced[found[1]], text)
 
 
 def odds(epsilon: float) -> str:

@@ -134,8 +134,7 @@ class ShadowPlan:
         if isinstance(self.engine, UntrustedPart):
             return
         if self.engine not in registry.ENTRIES[ENGINE] and not registry.is_code(str(self.engine)):
-            choices = ", ".join(registry.ENTRIES[ENGINE])
-            raise InputError(f"engine must be one of {choices}, or module:Name of your own, got engine={self.engine!r}")
+            raise registry.unknown_name(ENGINE, str(self.engine))
         if self.engine == "native" and not isinstance(self.model, NativeModel | TrainedElsewhere | UntrustedPart):
             raise InputError(f"the native engine cannot train {self.model}: it needs engine={engine_of(self.model)!r}")
         if self.engine == "sklearn":

@@ -1,14 +1,14 @@
 // Accuracy of the shadow models on the nodes they were trained on and on the others.
 import {addChart, axis, layoutOf, OKABE_ITO} from './charts.js';
 import {formatPercent, isNumber} from './format.js';
-import {data} from './state.js';
+import {data, inWords} from './state.js';
 import {largest, quantile, smallest} from './statistics.js';
 
 export function show() {
   addChart('chart-accuracy', 'Accuracy of the shadow models', () => {
     const series = [
-      ['training nodes', data.accuracy?.train],
-      ['other nodes', data.accuracy?.held_out],
+      [inWords('training nodes'), data.accuracy?.train],
+      [inWords('other nodes'), data.accuracy?.held_out],
     ]
       .map(([name, values]) => [name, (values ?? []).filter(isNumber)])
       .filter(([, values]) => values.length);

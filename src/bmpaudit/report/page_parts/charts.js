@@ -2,7 +2,7 @@
 import {byId, element} from './dom.js';
 import {formatCount, formatFixed, formatInterval, formatSignificant, shorten} from './format.js';
 import {inflate} from './inflate.js';
-import {namedInWords, nodes, selectNode} from './state.js';
+import {inWords, namedInWords, nodes, selectNode} from './state.js';
 
 export const OKABE_ITO = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000', '#8c8c00'];
 // Cividis, from much to little: on white paper what leaks most is darkest.
@@ -88,7 +88,7 @@ export function addChart(id, label, figure, marks = null) {
     shapes: [],
   };
   chart.place.setAttribute('role', 'img');
-  chart.place.setAttribute('aria-label', label);
+  chart.place.setAttribute('aria-label', inWords(label));
   charts.push(chart);
   return chart;
 }
@@ -106,7 +106,7 @@ export function drawChart(chart) {
       if (chart.hasPlot) Plotly.purge(place);
       chart.hasPlot = false;
       place.classList.add('is-empty');
-      place.replaceChildren(empty);
+      place.replaceChildren(inWords(empty));
     });
     return;
   }

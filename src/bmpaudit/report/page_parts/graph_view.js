@@ -6,6 +6,7 @@ import {nodeButton} from './node_button.js';
 import {
   byRank,
   data,
+  inWords,
   isAboveThreshold,
   isAudited,
   namedInWords,
@@ -301,7 +302,7 @@ export function show() {
     const more = found.length > 10 ? [element('li', {}, `and ${formatCount(found.length - 10)} more`)] : [];
     byId('graph-found').replaceChildren(
       ...found.slice(0, 10).map((position) => element('li', {}, nodeButton(position))),
-      ...(wanted && !found.length ? [element('li', {}, 'No such node.')] : more),
+      ...(wanted && !found.length ? [element('li', {}, inWords('No such node.'))] : more),
     );
   });
   new ResizeObserver(() => {

@@ -1,7 +1,7 @@
 // Margins of the selected node under H0 and H1, binned, with the fitted normals.
 import {addChart, axis, drawChart, forPlotly, layoutOf, OKABE_ITO} from './charts.js';
 import {formatCounted, isNumber, shorten} from './format.js';
-import {data, nodes, state, whenChanged} from './state.js';
+import {data, inWords, nodes, state, whenChanged} from './state.js';
 
 export function show() {
   const {margins} = data;
@@ -55,7 +55,7 @@ export function show() {
         margin: {l: 60, r: 34, t: 40, b: 50},
         legend: {orientation: 'h', y: 1.02, yanchor: 'bottom', x: 0},
         title: {
-          text: `node ${forPlotly(shorten(nodes.name[position], 40))}`,
+          text: `${inWords('node')} ${forPlotly(shorten(nodes.name[position], 40))}`,
           x: 0.01,
           xanchor: 'left',
           y: 0.99,

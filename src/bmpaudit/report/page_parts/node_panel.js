@@ -13,7 +13,7 @@ import {
 } from './format.js';
 import {goToSection} from './navigation.js';
 import {nodeButton} from './node_button.js';
-import {exposureInterval, namedInWords, neighbours, nodes, selectNode, state, whenChanged} from './state.js';
+import {exposureInterval, inWords, namedInWords, neighbours, nodes, selectNode, state, whenChanged} from './state.js';
 
 const MAX_NEIGHBOURS = 12;
 
@@ -96,8 +96,8 @@ export function show() {
     else panel.dataset.position = position;
     const summary = panel.querySelector('summary');
     if (position === null) {
-      summary.textContent = 'No node selected';
-      byId('node-details').replaceChildren('Click a node in a chart, in the graph or in the table.');
+      summary.textContent = inWords('No node selected');
+      byId('node-details').replaceChildren(inWords('Click a node in a chart, in the graph or in the table.'));
       return;
     }
     const share = nodes.member_exposure[position];
@@ -119,7 +119,7 @@ export function show() {
       'div',
       {class: 'buttons'},
       element('button', {type: 'button', onclick: () => goToSection('nodes')}, 'Show in table'),
-      element('button', {type: 'button', onclick: () => goToSection('graph')}, 'Show in graph'),
+      element('button', {type: 'button', onclick: () => goToSection('graph')}, inWords('Show in graph')),
       element('button', {type: 'button', onclick: () => selectNode(null)}, 'Clear'),
     );
     byId('node-details').replaceChildren(

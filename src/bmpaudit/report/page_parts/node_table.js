@@ -3,6 +3,7 @@ import {byId, element, fillOptions, withSubscripts} from './dom.js';
 import {formatCount, formatFixed, formatPercent, formatSignificant, isNumber, shorten} from './format.js';
 import {
   data,
+  inWords,
   isAboveThreshold,
   isAudited,
   isFlagged,
@@ -18,7 +19,7 @@ import {
 const ROWS_OF_PAGE = 50;
 const formatShare = (value) => formatPercent(value);
 const COLUMNS = [
-  {key: 'name', label: 'Node'},
+  {key: 'name', label: inWords('Node')},
   {key: 'rank', label: 'Rank', format: formatCount, isAscending: true},
   {key: 'class', label: 'Class'},
   {key: 'degree', label: 'Degree', format: formatCount},
@@ -126,7 +127,7 @@ export function show() {
   const notes = [];
   if (!nodes.member_named.some((named) => named > 0)) {
     notes.push(
-      `Nobody is ever named as a member with ${formatPercent(data.at_risk)} certainty, so nodes are ranked by the attack’s accuracy (0.5 is guessing). `,
+      `Nobody is ever named as a member with ${formatPercent(data.at_risk)} certainty, so ${inWords('nodes')} are ranked by the attack’s accuracy (0.5 is guessing). `,
     );
   }
   if (numShown < data.graph.num_nodes) {
@@ -186,8 +187,11 @@ export function show() {
       ),
     );
     const hidden =
-      state.selected !== null && !view.rows.includes(state.selected) ? ' The selected node is not among them.' : '';
-    byId('table-count').textContent = `${formatCount(view.rows.length)} of ${formatCount(numShown)} nodes.${hidden}`;
+      state.selected !== null && !view.rows.includes(state.selected)
+        ? inWords(' The selected node is not among them.')
+        : '';
+    byId('table-count').textContent =
+      `${formatCount(view.rows.length)} of ${formatCount(numShown)} ${inWords('nodes')}.${hidden}`;
     byId('table-page').textContent = `Page ${formatCount(view.page + 1)} of ${formatCount(numPages)}`;
     byId('table-previous').disabled = view.page === 0;
     byId('table-next').disabled = view.page === numPages - 1;

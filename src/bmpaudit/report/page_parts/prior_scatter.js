@@ -13,7 +13,7 @@ import {
 } from './charts.js';
 import {byId} from './dom.js';
 import {formatCounted} from './format.js';
-import {audited, isFlagged, nodes, numShown, state, whenChanged} from './state.js';
+import {audited, inWords, isFlagged, nodes, numShown, state, whenChanged} from './state.js';
 import {largest, smallest} from './statistics.js';
 
 export function show() {
@@ -27,7 +27,7 @@ export function show() {
   );
   const numLeftOut = numShown - drawable.length;
   byId('prior-left-out').textContent = numLeftOut
-    ? `${formatCounted(numLeftOut, 'node')} that could not be audited ${numLeftOut === 1 ? 'is' : 'are'} not shown.`
+    ? `${formatCounted(numLeftOut, inWords('node'))} that could not be audited ${numLeftOut === 1 ? 'is' : 'are'} not shown.`
     : '';
 
   const cloud = (chosen, name, marker) => ({

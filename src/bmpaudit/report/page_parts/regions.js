@@ -5,7 +5,7 @@ import {byId, element, headings, numberCell} from './dom.js';
 import {formatCount, formatSignificant, isNumber, shorten} from './format.js';
 import {nodeButton} from './node_button.js';
 import {regionCorners} from './region_corners.js';
-import {data, nodes, state, toggleKept, whenChanged} from './state.js';
+import {data, inWords, nodes, state, toggleKept, whenChanged} from './state.js';
 import {quantile} from './statistics.js';
 
 function medianPair() {
@@ -161,13 +161,15 @@ export function show() {
       );
     });
     byId('region-table').replaceChildren(
-      headings(['Node', 'Prior odds η', 'False positives', 'False negatives', '']),
+      headings([inWords('Node'), 'Prior odds η', 'False positives', 'False negatives', '']),
       element('tbody', {}, ...rows),
     );
     byId('region-messages').replaceChildren(...messages.map((message) => element('li', {}, message)));
     const pin = byId('region-pin');
     pin.disabled = state.selected === null || (!state.kept.includes(state.selected) && state.kept.length >= 7);
-    pin.textContent = state.kept.includes(state.selected) ? 'Drop selected node' : 'Keep selected node';
+    pin.textContent = state.kept.includes(state.selected)
+      ? inWords('Drop selected node')
+      : inWords('Keep selected node');
   };
   const update = () => {
     drawChart(chart);

@@ -1,7 +1,7 @@
 // A row per release: what is proven, how many are named, and how good and how honest the attack is.
 import {byId, element, headings, numberCell} from './dom.js';
 import {formatFactor, formatFixed, formatInterval, formatOdds, formatPercent, isNumber, MISSING} from './format.js';
-import {data} from './state.js';
+import {data, inWords} from './state.js';
 
 const CERTAINTIES = [0.9, 0.95, 0.99];
 const SYMBOLS = ['ε_R', 'ε_L', 'MP ε'];
@@ -12,10 +12,10 @@ const small = (text) => element('span', {class: 'odds'}, text);
 function provenCell(bound) {
   if (!bound || !isNumber(bound.proven)) return numberCell('nothing');
   if (!bound.is_beyond_floor) return numberCell('nothing', small('beyond the sampling'));
-  const inWords = bound.symbol === 'MP ε' ? formatFactor : formatOdds;
+  const asOdds = bound.symbol === 'MP ε' ? formatFactor : formatOdds;
   return numberCell(
     `≥ ${formatFixed(bound.proven)}`,
-    small(inWords(bound.proven)),
+    small(asOdds(bound.proven)),
     small(`${bound.num_hits} of ${bound.num_guesses} right`),
   );
 }
@@ -35,7 +35,7 @@ function accuracyCell(release) {
   if (!isNumber(release.held_out_accuracy)) return numberCell(MISSING);
   return numberCell(
     formatPercent(release.held_out_accuracy, 1),
-    small(`${formatPercent(release.train_accuracy, 1)} on training nodes`),
+    small(`${formatPercent(release.train_accuracy, 1)} on ${inWords('training nodes')}`),
   );
 }
 

@@ -11,6 +11,14 @@ export const data = JSON.parse(
 );
 export const nodes = data.nodes;
 export const numShown = nodes.id.length;
+const replaced = Object.keys(data.words);
+const REPLACED = new RegExp(`\\b(${replaced.join('|')})\\b`, 'g');
+
+// A text of the page in the words that fit the data: about nodes, or about the rows of a table.
+export function inWords(text) {
+  return replaced.length ? text.replace(REPLACED, (word) => data.words[word]) : text;
+}
+
 // Shares of the models that a node was in, or not in, which name it; null without such a model.
 for (const side of ['member', 'non_member']) {
   nodes[`${side}_exposure`] = nodes[`${side}_named`].map((named, position) =>
@@ -111,7 +119,8 @@ export function exposureInterval(position, side) {
 export function sampleInWords() {
   if (numShown === data.graph.num_nodes) return '';
   const others = formatCounted(numShown - data.num_most_exposed, 'other');
-  return `Shown here are ${formatCount(numShown)} of the graph’s ${formatCounted(data.graph.num_nodes, 'node')}: the ${formatCount(data.num_most_exposed)} most at risk, and ${others} taken evenly from the rest.`;
+  const all = inWords(`the graph’s ${formatCounted(data.graph.num_nodes, 'node')}`);
+  return `Shown here are ${formatCount(numShown)} of ${all}: the ${formatCount(data.num_most_exposed)} most at risk, and ${others} taken evenly from the rest.`;
 }
 
 export function variantLabel(id) {

@@ -1,7 +1,7 @@
 // The answer for the reader in a hurry. The verdict itself stands in the page's HTML; here it gets its subscripts.
 import {byId, element, fillList, withSubscripts} from './dom.js';
 import {formatCounted, formatPercent} from './format.js';
-import {data, sampleInWords} from './state.js';
+import {data, inWords, sampleInWords} from './state.js';
 
 function fillText(place, text) {
   place.replaceChildren(...withSubscripts(text));
@@ -32,7 +32,7 @@ export function show() {
   const {graph} = data;
   const parts = [
     graph.name,
-    formatCounted(graph.num_nodes, 'node'),
+    formatCounted(graph.num_nodes, inWords('node')),
     formatCounted(graph.num_edges, 'edge'),
     formatCounted(graph.num_features, 'feature'),
     formatCounted(graph.num_classes, 'class', 'classes'),

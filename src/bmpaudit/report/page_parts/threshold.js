@@ -2,7 +2,7 @@
 import {addChart, axis, layoutOf, line, moveMarks, OKABE_ITO, SELECTED_COLOUR} from './charts.js';
 import {byId} from './dom.js';
 import {formatCount, formatCounted, formatPercent} from './format.js';
-import {data, setThreshold, state, whenChanged} from './state.js';
+import {data, inWords, setThreshold, state, whenChanged} from './state.js';
 
 const USUAL = 0.1;
 
@@ -20,8 +20,8 @@ export function show() {
     byId('threshold-value').textContent = formatPercent(state.threshold);
     slider.setAttribute('aria-valuetext', formatPercent(state.threshold));
     byId('threshold-count').textContent = numCounted
-      ? `${formatCount(count)} of ${formatCounted(numCounted, 'node')} (${formatPercent(count / numCounted, 1)}).`
-      : 'No node was in a model that was attacked.';
+      ? `${formatCount(count)} of ${formatCounted(numCounted, inWords('node'))} (${formatPercent(count / numCounted, 1)}).`
+      : inWords('No node was in a model that was attacked.');
   };
   const chart = addChart(
     'chart-threshold',
@@ -35,13 +35,13 @@ export function show() {
             y: numAbove,
             mode: 'lines',
             line: {shape: 'hv', color: OKABE_ITO[0], width: 2},
-            hovertemplate: 'above %{x:.0%}: %{y:,} nodes<extra></extra>',
+            hovertemplate: `above %{x:.0%}: %{y:,} ${inWords('nodes')}<extra></extra>`,
           },
         ],
         layout: layoutOf({
           margin: {l: 50, r: 10, t: 8, b: 45},
           xaxis: axis('threshold for exposure', {range: [-0.01, 1], tickformat: '.0%'}),
-          yaxis: axis('nodes above', {rangemode: 'tozero'}),
+          yaxis: axis(inWords('nodes above'), {rangemode: 'tozero'}),
         }),
       };
     },

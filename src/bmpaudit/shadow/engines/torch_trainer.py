@@ -32,6 +32,7 @@ from bmpaudit.shadow.engines.torch_training import train_on_sample
 from bmpaudit.shadow.models import NativeModel
 from bmpaudit.shadow.models.estimator_table import is_estimator
 from bmpaudit.shadow.models.layered_module import LayeredModule
+from bmpaudit.shadow.models.torch_model import check_call
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.streams import Purpose, repeat_index, stream
 
@@ -127,6 +128,7 @@ class TorchTrainer:
             module = self._new_module(initial)
             sample = self.data.subgraph(torch.from_numpy(np.flatnonzero(member)).to(self.device))
             if self.plan.training is None:
+                sample.train_mask = torch.ones(sample.num_nodes, dtype=torch.bool, device=self.device)
                 with redirect_stdout(sys.stderr):  # where progress is; results are on stdout
                     self.plan.model.train(module, sample, seed % 2**32)  # every library takes such a seed
             elif not train_on_sample(module, sample, self.plan.training, self.plan.seed, stream_index):
@@ -138,6 +140,7 @@ class TorchTrainer:
         if not isinstance(module, nn.Module):
             hint = "; what makes a scikit-learn classifier takes no arguments" if is_estimator(module) else ""
             raise InputError(f"{self.plan.model} must make an nn.Module, got {type(module).__name__}{hint}")
+        check_call(module.forward, f"forward of {self.plan.model}", "x", "edge_index")
         if initial is not None:
             module.load_flat(initial)
         moved: nn.Module = module.to(self.device)
@@ -169,7 +172,7 @@ class TorchTrainer:
         return answers
 
     def _embeddings(self, module: nn.Module, edge_index: torch.Tensor) -> Floats32:
-        """What goes into the last layer."""
+        """What goes into the last layer; where nothing is learnt before it, there is no hidden layer."""
         layer: nn.Module = module.last_layer if isinstance(module, LayeredModule) else last_layer(module)
         taken: list[Any] = []
         hook = layer.register_forward_pre_hook(lambda _, inputs: taken.append(inputs[0]))
@@ -178,7 +181,8 @@ class TorchTrainer:
         finally:
             hook.remove()
         shape = None if not taken else tuple(taken[-1].shape)
-        if layer is module or shape is None or taken[-1] is self.data.x:
+        is_learnt = len(list(module.parameters())) > len(list(layer.parameters()))
+        if not is_learnt or shape is None or taken[-1] is self.data.x:
             refuse_embeddings(self.plan)
         if shape is None or len(shape) != 2 or shape[0] != len(self.labels):
             raise InputError(f"the last layer must take a row for each node, {len(self.labels):,}, got shape {shape}")

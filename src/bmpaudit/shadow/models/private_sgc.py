@@ -14,8 +14,9 @@ from bmpaudit.samplers import AnySampler, sampler_distance
 from bmpaudit.shadow.models.bounded_degree import bound_degrees
 
 MOST_HOPS = 64
-LARGEST_EPSILON = 1e9
-"""Beyond it the noise is smaller than the rounding of the optimum, for which no proof accounts."""
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
+"""Below the first the noise may leave the range of single precision; beyond the second it is smaller than the rounding
+of the optimum, for which no proof accounts."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,9 @@ class PrivateSGC:
     """How far from 0 the gradient is when training ends; the noise accounts for it."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.epsilon <= LARGEST_EPSILON:
-            raise InputError(f"epsilon must be in (0, {LARGEST_EPSILON:g}], got epsilon={self.epsilon}")
+        if not SMALLEST_EPSILON <= self.epsilon <= LARGEST_EPSILON:
+            limits = f"[{SMALLEST_EPSILON:g}, {LARGEST_EPSILON:g}]"
+            raise InputError(f"epsilon must be in {limits}, got epsilon={self.epsilon}")
         check_at_least_one(max_degree=self.max_degree, dimensions=self.dimensions)
         if not 0 <= self.hops <= MOST_HOPS:
             raise InputError(f"hops must be a whole number in [0, {MOST_HOPS}], got hops={self.hops}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +21,8 @@ class TorchModel:
         factory: Called with (num_features, num_classes), returns an `nn.Module` with `forward(x, edge_index)` that
             gives logits.
         train: Called with (module, data, seed), where `data` is the PyTorch Geometric `Data` of the induced training
-            graph; trains the module in place. The seed is below 2³², so that any library takes it. Without `train`
-            the plan's `Training` is carried out.
+            graph, all of whose nodes are in its `train_mask`; trains the module in place. The seed is below 2³², so
+            that any library takes it. Without `train` the plan's `Training` is carried out.
         version: Any text that tells this model from others of the same name.
     """
 
@@ -34,6 +35,10 @@ class TorchModel:
             if function is not None and not self.version and not has_own_name(function):
                 name = function_name(function)
                 raise InputError(f"TorchModel: {name} may stand for many functions; tell them apart by version='…'")
+
+        check_call(self.factory, f"model {function_name(self.factory)}", "num_features", "num_classes")
+        if self.train is not None:
+            check_call(self.train, f"train {function_name(self.train)}", "module", "data", "seed")
 
     def __str__(self) -> str:
         return function_name(self.factory).rpartition(":")[2].rpartition(".")[2]
@@ -52,6 +57,23 @@ class TorchModel:
         if self.train is not None:
             table["train"] = function_name(self.train)
         return table | ({"version": self.version} if self.version else {})
+
+
+def check_call(function: Any, name: str, *arguments: str) -> None:
+    """Refuses a function that cannot be called with these arguments, by their places.
+
+    >>> check_call(lambda module, data: None, "train my:train", "module", "data", "seed")
+    Traceback (most recent call last):
+    bmpaudit.errors.InputError: train my:train must take (module, data, seed), got (module, data)
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some callables do not tell
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        raise InputError(f"{name} must take ({', '.join(arguments)}), got {signature}") from None
 
 
 def function_name(function: Any) -> str:

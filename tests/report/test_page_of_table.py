@@ -1,0 +1,38 @@
+"""The page of a table speaks of rows, in its fixed text and in what its scripts write; names stay as they are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import sample_page
+from page_browser import Browser
+from page_fixture import page_data
+
+from bmpaudit.report.page import render_page
+from bmpaudit.report.words import TABLE_WORDS
+
+browser = sample_page.browser
+# All that can be read, also where it is folded away, and what is read aloud.
+ALL_TEXT = """
+document.querySelectorAll('script, style').forEach((each) => each.remove());
+const labels = [...document.querySelectorAll('[aria-label]')].map((each) => each.getAttribute('aria-label'));
+return [document.body.textContent, ...labels].join('\\n');
+"""
+
+
+def test_nodes_are_rows(browser: Browser, tmp_path: Path) -> None:
+    data = page_data(num_nodes=30, num_edges=0)
+    data["nodes"]["class"] = ["a graph"] * 30
+    # Sentences about the audit are put into these words where they are made.
+    data |= {"next": [], "is_not": [], "cautions": [], "provenance": [], "diagnostics": [], "headline": []}
+    data |= {"verdict": "", "title": "", "plan_toml": "", "citation": "", "words": TABLE_WORDS}
+    data["answer"] = {name: [] if name == "warnings" else "" for name in data["answer"]}
+    path = tmp_path / "report.html"
+    path.write_text(render_page(data), encoding="utf-8")
+    browser.open(path)
+    text = browser.run(ALL_TEXT)
+    names = r"(?<!bmpaudit )\b[Nn]odes?\b(?!\.csv|\.parquet)"
+    assert not [text[max(0, found.start() - 60) : found.end() + 40] for found in re.finditer(names, text)]
+    assert "30 rows" in text
+    assert "a graph" in text
