@@ -43,6 +43,7 @@ class ArrayGroup:
         try:
             place = path.zarr_store(read_only=read_only) if isinstance(path, RemoteFolder) else path
             self._group = uninterrupted(lambda: zarr.open_group(place, mode="r" if read_only else "a"))
+            self._arrays: dict[str, zarr.Array[Any]] = {}
             arrays = [self[name] for name in self._keys()]
         except Exception as damage:  # what was damaged can make Zarr raise nearly anything
             raise DataError(f"{path}: damaged metadata ({one_line(damage)}); use a new folder") from None
@@ -62,10 +63,12 @@ class ArrayGroup:
         return [file.parent.name for file in self.path.glob("*/zarr.json")]
 
     def __getitem__(self, name: str) -> zarr.Array[Any]:
-        array = self._group[name]
-        if not isinstance(array, zarr.Array):
-            raise KeyError(f"{name} is not an array")
-        return array
+        if name not in self._arrays:  # Zarr would read the metadata again each time, which takes as long as a write
+            array = self._group[name]
+            if not isinstance(array, zarr.Array):
+                raise KeyError(f"{name} is not an array")
+            self._arrays[name] = array
+        return self._arrays[name]
 
     def check(self, kinds: Mapping[str, ArrayKind], *, are_all_there: bool, with_room: bool = True) -> None:
         """Checks that arrays are what they are said to be, before anything of their size is read.
