@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import zarr
-from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
 
 from bmpaudit.errors import DataError, InputError, one_line
 from bmpaudit.files import uninterrupted
 from bmpaudit.shadow.remote_folder import RemoteFolder
 from bmpaudit.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK
+
+if TYPE_CHECKING:
+    import zarr
 
 MOST_MODELS = 2**20
 """Models that a group has room for: every chunk of them is looked for, whether it is there or not."""
@@ -37,6 +38,8 @@ class ArrayGroup:
     """
 
     def __init__(self, path: Path | RemoteFolder, *, read_only: bool) -> None:
+        import zarr  # takes long, and a plan or a help text needs no models
+
         self.path = path
         if read_only and not path.exists():
             raise DataError(f"{path.parent} has no shadow models")
@@ -64,8 +67,10 @@ class ArrayGroup:
 
     def __getitem__(self, name: str) -> zarr.Array[Any]:
         if name not in self._arrays:  # Zarr would read the metadata again each time, which takes as long as a write
+            from zarr import Array
+
             array = self._group[name]
-            if not isinstance(array, zarr.Array):
+            if not isinstance(array, Array):
                 raise KeyError(f"{name} is not an array")
             self._arrays[name] = array
         return self._arrays[name]
@@ -115,6 +120,8 @@ class ArrayGroup:
         Raises:
             InputError: if one is missing though there are finished models, and may not be added.
         """
+        from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
+
         for name, kind in kinds.items():
             if name in self._group:
                 continue
