@@ -7,6 +7,7 @@ import os
 import re
 import stat
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -76,6 +77,8 @@ def uninterrupted(call: Callable[[], Value]) -> Value:
     >>> uninterrupted(lambda: 42)
     42
     """
+    if threading.current_thread() is not threading.main_thread():
+        return call()  # only the main thread hears of Ctrl-C
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(call).result()
 

@@ -16,6 +16,8 @@ def plain(value: Any) -> Any:
     >>> plain({"a": np.float64(1.5), "b": (np.inf, np.nan), "c": np.arange(2)})
     {'a': 1.5, 'b': ['inf', None], 'c': [0, 1]}
     """
+    if value is None or type(value) in (str, int, bool):  # as most are, and telling a mapping takes long
+        return value
     if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, np.ndarray):

@@ -33,7 +33,8 @@ def audited() -> Audit:
 
 def few_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AuditPlots, "names", lambda _: ["permutation_test", "posteriors"])
-    monkeypatch.setattr(pipeline_module, "pictures_of_attacks", lambda *_: {})
+    monkeypatch.setattr(pipeline_module, "pictures_of_attacks", lambda _: {})
+    monkeypatch.setattr(pipeline_module, "pictures_of_findings", lambda *_: {})
 
 
 def test_progress_moves_with_every_part(audited: Audit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

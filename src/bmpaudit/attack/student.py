@@ -186,5 +186,10 @@ def _folds(num_models: int) -> list[slice]:
 
 
 def _spread(nodes: Ints, num_models: int) -> Ints:
-    """The nodes that a prior is learnt from: so many that the work stays bounded."""
-    return evenly_spaced(nodes, min(max(2**19 // num_models, 256), 2**12))
+    """The nodes that a prior is learnt from."""
+    return evenly_spaced(nodes, num_learnt_from(len(nodes), num_models))
+
+
+def num_learnt_from(num_nodes: int, num_models: int) -> int:
+    """How many nodes a prior is learnt from: so many that the work stays bounded."""
+    return min(num_nodes, max(2**19 // num_models, 256), 2**12)

@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
-import operator
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import nnls
 from scipy.sparse.csgraph import breadth_first_order
 
 from bmpaudit.arrays import Floats, Ints
+from bmpaudit.attack.student import num_learnt_from
 from bmpaudit.auditing.attack_step import MOST_PERMUTED
 from bmpaudit.auditing.pipeline import PRIOR_SECONDS, Pipeline
 from bmpaudit.auditing.runtime import Runtime
 from bmpaudit.auditing.subject import Subject
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.graph import Graph
-from bmpaudit.report.picture_formats import DEFAULT_PICTURES, NO_PICTURES
 from bmpaudit.samplers import Priors, prior_probabilities
 from bmpaudit.shadow import ShadowRuns, estimate_cost
 
-SMALL, LARGE = (300, 40), (1_200, 160)
-"""Nodes and models of the two rehearsals, whose difference tells what a larger audit takes."""
+WARM_UP, FEW_NODES, MORE_NODES = (100, 20), (300, 40), (1_200, 40)
+"""Nodes and models of rehearsals: the first, which imports what is needed, counts for nothing."""
+MOST_MODELS, MOST_NODES, CHALLENGES = 800, 2_400, 480_000  # of the last rehearsal
 PRIOR_TRIALS = 2_000  # draws whose time is scaled up
-SIZES: Mapping[str, Callable[[int, int], int]] = {
-    "permutation test": lambda num_nodes, num_models: min(num_nodes * num_models, MOST_PERMUTED),
-    "attack": operator.mul,
-    "proof and exposure": operator.mul,
-    "estimation": lambda num_nodes, _: num_nodes,
+
+
+def _challenges(num_nodes: int, num_models: int) -> int:
+    return num_nodes * num_models
+
+
+SIZES: Mapping[str, tuple[Callable[[int, int], int], ...]] = {
+    "permutation test": (num_learnt_from, lambda num_nodes, num_models: min(num_nodes * num_models, MOST_PERMUTED)),
+    "attack": (num_learnt_from, _challenges),
+    "proof and exposure": (num_learnt_from, _challenges),
+    "estimation": (lambda num_nodes, _: num_nodes,),
 }
-"""What the time of each step grows with, by the number of nodes and of models; the report hardly grows."""
+"""What the time of each step grows with, by the number of nodes and of models; the report hardly grows.
+
+An attack challenges all nodes but learns from so many at most; on small graphs learning takes most of the time.
+"""
 SHIFT = 1.5  # standard deviations by which being in the sample raises a made-up statistic
 
 
@@ -61,15 +71,18 @@ class AuditCost:
 def audit_cost(subject: Subject, runtime: Runtime) -> AuditCost:
     """Measures a little of each step, keeps nothing, and scales up."""
     plan, graph = subject.plan, subject.graph
-    with runtime.progress("cost", 4) as progress:
+    many_models = min(plan.shadows, MOST_MODELS)
+    largest = min(CHALLENGES // many_models, MOST_NODES), many_models
+    sizes = WARM_UP, FEW_NODES, MORE_NODES, largest
+    with runtime.progress("cost", 2 + len(sizes)) as progress:
         priors, drawing = _draw_some(subject, runtime)
-        progress(1)
-        small = _rehearse(subject, priors.prob, SMALL, runtime, pictures=NO_PICTURES)
-        progress(2)
-        large = _rehearse(subject, priors.prob, LARGE, runtime)
-        progress(3)
+        rehearsals = []
+        for number, size in enumerate(sizes, start=1):
+            progress(number)
+            rehearsals.append(_rehearse(subject, priors.prob, size, runtime, is_reported=size is largest))
+        progress(1 + len(sizes))
         training = estimate_cost(graph, plan.shadow_plan, plan.shadows, num_threads=runtime.num_threads)
-    later = {step: _scaled(step, small, large, graph.num_nodes, plan.shadows) for step in large.seconds}
+    later = {step: _scaled(step, rehearsals[1:], graph.num_nodes, plan.shadows) for step in rehearsals[-1].seconds}
     return AuditCost(
         num_models=plan.shadows,
         seconds={"training": training.seconds, "priors": drawing, **later},
@@ -102,7 +115,7 @@ class _Rehearsal:
 
 
 def _rehearse(
-    subject: Subject, prior_prob: Floats, size: tuple[int, int], runtime: Runtime, *, pictures: str = DEFAULT_PICTURES
+    subject: Subject, prior_prob: Floats, size: tuple[int, int], runtime: Runtime, *, is_reported: bool
 ) -> _Rehearsal:
     """Times the steps after training on some of the nodes and on made-up models."""
     rng = np.random.default_rng(subject.plan.seed)
@@ -118,7 +131,7 @@ def _rehearse(
         pipeline.runs = ShadowRuns.from_arrays(is_member, statistics, graph)
         pipeline.priors = Priors.from_formula(plan.sampler, prob)
         with pipeline.prepared():
-            pipeline.report(pictures=pictures)
+            pipeline.report() if is_reported else pipeline.audit
     return _Rehearsal(num_nodes, num_models, pipeline.timings)
 
 
@@ -133,12 +146,17 @@ def _induced(graph: Graph, nodes: Ints) -> Graph:
     return Graph.from_scipy(graph.adjacency[nodes][:, nodes], graph.features[nodes], graph.labels[nodes])
 
 
-def _scaled(step: str, small: _Rehearsal, large: _Rehearsal, num_nodes: int, num_models: int) -> float:
-    """The time of a step of the real size, on the line through both rehearsals."""
+def _scaled(step: str, rehearsals: Sequence[_Rehearsal], num_nodes: int, num_models: int) -> float:
+    """The time of a step of the real size: a fixed part, and parts that grow with the sizes that the step has."""
     if step not in SIZES:
-        return large.seconds[step]
-    size = SIZES[step]
-    at_large = size(large.num_nodes, large.num_models)
-    run = at_large - size(small.num_nodes, small.num_models)
-    slope = max(large.seconds[step] - small.seconds[step], 0.0) / run if run else 0.0
-    return large.seconds[step] + slope * (size(num_nodes, num_models) - at_large)
+        return rehearsals[-1].seconds[step]
+
+    def sizes(nodes: int, models: int) -> list[float]:
+        return [1.0, *(size(nodes, models) for size in SIZES[step])]
+
+    seconds = np.array([each.seconds[step] for each in rehearsals])
+    design = np.array([sizes(each.num_nodes, each.num_models) for each in rehearsals])
+    unit = design.max(axis=0)
+    # No part takes less than no time; rows are relative, as a long rehearsal strays by more seconds than a short one.
+    parts, _ = nnls(design / unit / seconds[:, None], np.ones(len(seconds)))
+    return float(parts / unit @ sizes(num_nodes, num_models))

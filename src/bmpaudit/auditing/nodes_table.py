@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse.csgraph
 
 from bmpaudit.arrays import Floats, Ints
 from bmpaudit.auditing.attack_step import Attacks
@@ -47,7 +46,9 @@ def node_homophily(graph: Graph) -> Floats:
 
 def node_components(graph: Graph) -> Ints:
     """The connected component of each node, the largest being 0, shape (num_nodes,)."""
-    _, label = scipy.sparse.csgraph.connected_components(graph.adjacency, directed=False)
+    from scipy.sparse.csgraph import connected_components  # takes long to import
+
+    _, label = connected_components(graph.adjacency, directed=False)
     sizes = np.bincount(label)
     rank = np.empty(len(sizes), dtype=np.int64)
     rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))

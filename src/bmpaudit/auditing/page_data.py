@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import platform
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -108,11 +109,13 @@ PARTS: tuple[Callable[[Audit], dict[str, Any]], ...] = (
 
 def finite(value: Any) -> Any:
     """Plain values; the page knows no infinity, which it shows as a dash."""
+    if isinstance(value, float):  # most values are, so this comes first
+        return float(value) if math.isfinite(value) else None
     if isinstance(value, np.ndarray):
         is_plain = value.dtype.kind in "biu" or (value.dtype.kind == "f" and np.isfinite(value).all())
         return value.tolist() if is_plain else finite(value.tolist())
-    if isinstance(value, (float, np.floating)):
-        return float(value) if np.isfinite(value) else None
+    if isinstance(value, np.floating):
+        return finite(float(value))
     if isinstance(value, dict):
         return {name: finite(part) for name, part in value.items()}
     return [finite(part) for part in value] if isinstance(value, (list, tuple)) else plain(value)

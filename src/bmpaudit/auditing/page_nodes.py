@@ -11,7 +11,6 @@ from bmpaudit.arrays import Ints
 from bmpaudit.auditing.node_ranking import node_accuracy, ranked_nodes
 from bmpaudit.auditing.page_groups import group_data
 from bmpaudit.graph import Graph
-from bmpaudit.report.layout import graph_layout
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +46,8 @@ def nodes_part(nodes: pd.DataFrame, graph: Graph) -> dict[str, Any]:
         nodes: The audit's table of nodes (docs/audit-folder.md).
         graph: The graph that was audited.
     """
+    from bmpaudit.report.layout import graph_layout  # needs parts of SciPy that take long to import
+
     shown = shown_nodes(nodes)
     accuracy = node_accuracy(nodes)
     adjacency = graph.adjacency[shown][:, shown]

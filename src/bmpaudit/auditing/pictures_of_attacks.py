@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from bmpaudit.report.figures import Width
 
 
-def pictures_of_attacks(attacks: Attacks, findings: Findings) -> dict[str, Picture]:
-    """All of them, by name, for any process to draw."""
-    return {
-        "exposure": exposure(attacks, findings),
-        "reliability": reliability(findings),
-        "roc": roc(attacks),
-        "permutation_test": permutation_test(attacks),
-    }
+def pictures_of_attacks(attacks: Attacks) -> dict[str, Picture]:
+    """Those of the attacks alone, by name, for any process to draw."""
+    return {"roc": roc(attacks), "permutation_test": permutation_test(attacks)}
+
+
+def pictures_of_findings(attacks: Attacks, findings: Findings) -> dict[str, Picture]:
+    """Those of what the attacks expose, by name, for any process to draw."""
+    return {"exposure": exposure(attacks, findings), "reliability": reliability(findings)}
 
 
 def exposure(attacks: Attacks, findings: Findings, width: Width = "one") -> Picture:

@@ -17,7 +17,7 @@ from bmpaudit.arrays import Flags
 from bmpaudit.auditing.attack_step import Attacks, attack_files, read_attacks, run_attacks, run_permutation_test
 from bmpaudit.auditing.estimate_step import run_estimates
 from bmpaudit.auditing.finished_audit import Audit
-from bmpaudit.auditing.pictures_of_attacks import pictures_of_attacks
+from bmpaudit.auditing.pictures_of_attacks import pictures_of_attacks, pictures_of_findings
 from bmpaudit.auditing.plan_file import format_plan, read_plan
 from bmpaudit.auditing.proof_step import Findings, proof_files, read_proofs, run_proofs
 from bmpaudit.auditing.report_step import num_parts, report_files
@@ -162,7 +162,9 @@ class Pipeline:
         with Drawing(formats, thread_count(self.runtime.num_threads) - 1) as drawing:
             if not self._is_reported(workspace, stamp, formats):
                 drawing.start()  # not all of the audit keeps more than one core busy
-                drawing.draw(pictures_of_attacks(self.attacks, self.findings) if formats else {})
+                if formats:
+                    drawing.draw(pictures_of_attacks(self.attacks))
+                    drawing.draw(pictures_of_findings(self.attacks, self.findings))
             audit = self.audit
             if not self._is_reported(workspace, stamp, formats):
                 with self._timed("report"), self.runtime.progress("report", num_parts(audit, drawing)) as progress:

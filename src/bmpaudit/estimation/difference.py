@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from bmpaudit.arrays import Floats
 from bmpaudit.errors import InputError
@@ -46,6 +45,8 @@ class DifferenceMarginal:
 
     def quantile(self, probability: npt.ArrayLike) -> Floats:
         """The inverse of `cdf`."""
+        from scipy.optimize import brentq  # takes long to import, and only comparisons need it
+
         wanted = np.asarray(probability, dtype=np.float64)
         if not ((wanted > FURTHEST) & (wanted < 1 - FURTHEST)).all():
             raise InputError(f"a quantile's probability must be in (0, 1), got {probability!r}")

@@ -2,7 +2,6 @@
 
 import numpy as np
 import numpy.typing as npt
-import scipy.optimize
 import scipy.sparse
 
 from bmpaudit.privacy.epsilon import Floats, check_probability
@@ -82,6 +81,8 @@ def membership_distance(membership_prob: npt.ArrayLike) -> int:
 
 
 def _infinite_wasserstein(table: npt.NDArray[np.bool_], first: Floats, second: Floats) -> int:
+    from scipy.optimize import linprog  # takes long to import, and no audit needs it
+
     rows, columns = np.flatnonzero(first), np.flatnonzero(second)
     hamming = (table[rows, None, :] != table[None, columns, :]).sum(axis=2)
     # One variable for each pair of vectors; row sums and column sums are given.
@@ -92,7 +93,7 @@ def _infinite_wasserstein(table: npt.NDArray[np.bool_], first: Floats, second: F
     for distance in np.unique(hamming):
         # The most that can be moved within reach; at most `masses`, not exactly, so that there always is a plan.
         gain = -(hamming <= distance).ravel().astype(np.float64)
-        plan = scipy.optimize.linprog(gain, A_ub=marginals, b_ub=masses, method="highs", options=_SOLVER_OPTIONS)
+        plan = linprog(gain, A_ub=marginals, b_ub=masses, method="highs", options=_SOLVER_OPTIONS)
         if 1 + plan.fun < _NO_MASS:
             return int(distance)
     raise AssertionError("the largest distance leaves nothing out of reach")

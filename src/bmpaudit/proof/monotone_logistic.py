@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize
 import scipy.special
 
 from bmpaudit.arrays import Floats
@@ -86,7 +85,13 @@ def fit_monotone_logistic(scores: Floats, size: Floats, members: Floats, knots: 
 
 def _fit(scores: Floats, size: Floats, members: Floats, knots: Floats, penalty: Floats) -> MonotoneLogistic:
     """Minimises Σ size·log(1 + e^f) - members·f + |penalty·coefficients|²/2 over rises of at least 0."""
+    from scipy.optimize import nnls  # takes long to import; what reads or draws an exposure does without
+
     design = _design(scores, knots)
+    # The first coefficient may have any sign: it is the difference of two that may not.
+    signed = np.hstack([design, -design[:, :1]])
+    beside = np.hstack([penalty, -penalty[:, :1]])
+    no_target = np.zeros(len(penalty))
 
     def objective(candidate: Floats) -> float:
         log_odds = design @ candidate
@@ -101,7 +106,13 @@ def _fit(scores: Floats, size: Floats, members: Floats, knots: Floats, penalty: 
         prob = scipy.special.expit(log_odds)
         weight = np.sqrt(np.maximum(size * prob * (1 - prob), 1e-9))
         target = weight * log_odds + (members - size * prob) / weight
-        wanted = _least_squares(np.vstack([weight[:, None] * design, penalty]), np.pad(target, (0, len(penalty))))
+        solution, _ = nnls(
+            np.vstack([weight[:, None] * signed, beside]),
+            np.concatenate([target, no_target]),
+            maxiter=100 * design.shape[1],
+        )
+        wanted = solution[:-1]
+        wanted[0] -= solution[-1]
         step = 1.0
         while (next_value := objective(coefficients + step * (wanted - coefficients))) > value and step > TOLERANCE:
             step /= 2
@@ -111,14 +122,6 @@ def _fit(scores: Floats, size: Floats, members: Floats, knots: Floats, penalty: 
     prob = scipy.special.expit(design @ coefficients)
     information = design.T @ ((size * prob * (1 - prob))[:, None] * design) + penalty.T @ penalty
     return MonotoneLogistic(knots, coefficients, information)
-
-
-def _least_squares(design: Floats, target: Floats) -> Floats:
-    """The first coefficient of any sign, all others at least 0."""
-    solution, _ = scipy.optimize.nnls(np.hstack([design, -design[:, :1]]), target, maxiter=100 * design.shape[1])
-    result: Floats = solution[:-1]
-    result[0] -= solution[-1]
-    return result
 
 
 def _design(scores: Floats, knots: Floats) -> Floats:

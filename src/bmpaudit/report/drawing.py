@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_HELPERS = 3
+WAITING_PER_HELPER = 1
+"""Pictures that a helper draws while another process would still import matplotlib."""
 
 
 @dataclass(frozen=True)
@@ -111,15 +113,15 @@ class Drawing:
                 advance()
 
     def finish(self) -> dict[str, bytes]:
-        """Draws beside the helpers until everything is done; the content of all files, such as `roc.png`."""
+        """Draws beside the helpers, if it pays, until all is done; the content of all files, such as `roc.png`."""
         with self._changed:
             self._is_complete = True
             self._changed.notify_all()
-        while name := self._next():
+        while len(self._waiting) > WAITING_PER_HELPER * len(self._feeders) and (name := self._next()):
             self._draw_here(name)
         for feeder in self._feeders:
             feeder.result()
-        for name in self._left:
+        for name in [*self._left, *self._waiting]:  # of helpers that could not, or have died
             self._draw_here(name)
         return dict(sorted(self._files.items()))
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import zarr
-from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
 
 from bmpaudit.errors import DataError, InputError, one_line
 from bmpaudit.files import uninterrupted
 from bmpaudit.shadow.remote_folder import RemoteFolder
 from bmpaudit.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK
+
+if TYPE_CHECKING:
+    import zarr
 
 MOST_MODELS = 2**20
 """Models that a group has room for: every chunk of them is looked for, whether it is there or not."""
@@ -37,12 +38,15 @@ class ArrayGroup:
     """
 
     def __init__(self, path: Path | RemoteFolder, *, read_only: bool) -> None:
+        import zarr  # takes long, and a plan or a help text needs no models
+
         self.path = path
         if read_only and not path.exists():
             raise DataError(f"{path.parent} has no shadow models")
         try:
             place = path.zarr_store(read_only=read_only) if isinstance(path, RemoteFolder) else path
             self._group = uninterrupted(lambda: zarr.open_group(place, mode="r" if read_only else "a"))
+            self._arrays: dict[str, zarr.Array[Any]] = {}
             arrays = [self[name] for name in self._keys()]
         except Exception as damage:  # what was damaged can make Zarr raise nearly anything
             raise DataError(f"{path}: damaged metadata ({one_line(damage)}); use a new folder") from None
@@ -62,10 +66,14 @@ class ArrayGroup:
         return [file.parent.name for file in self.path.glob("*/zarr.json")]
 
     def __getitem__(self, name: str) -> zarr.Array[Any]:
-        array = self._group[name]
-        if not isinstance(array, zarr.Array):
-            raise KeyError(f"{name} is not an array")
-        return array
+        if name not in self._arrays:  # Zarr would read the metadata again each time, which takes as long as a write
+            from zarr import Array
+
+            array = self._group[name]
+            if not isinstance(array, Array):
+                raise KeyError(f"{name} is not an array")
+            self._arrays[name] = array
+        return self._arrays[name]
 
     def check(self, kinds: Mapping[str, ArrayKind], *, are_all_there: bool, with_room: bool = True) -> None:
         """Checks that arrays are what they are said to be, before anything of their size is read.
@@ -112,6 +120,8 @@ class ArrayGroup:
         Raises:
             InputError: if one is missing though there are finished models, and may not be added.
         """
+        from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
+
         for name, kind in kinds.items():
             if name in self._group:
                 continue

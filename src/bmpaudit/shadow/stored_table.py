@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zarr
 
 from bmpaudit.arrays import Floats32, Ints
 from bmpaudit.errors import DataError, InputError, one_line
 from bmpaudit.shadow.remote_folder import RemoteFolder, reaching
 from bmpaudit.tables import LazyTable
+
+if TYPE_CHECKING:
+    import zarr
 
 
 class StoredTable(LazyTable[np.float32]):

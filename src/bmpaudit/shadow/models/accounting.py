@@ -15,7 +15,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.optimize
 from scipy.special import gammaln, logsumexp, ndtr, xlog1py, xlogy
 
 from bmpaudit.arrays import Floats
@@ -54,6 +53,8 @@ class Steps:
         Raises:
             InputError: if none does.
         """
+        from scipy.optimize import brentq  # takes long to import
+
         low, high = LEAST_NOISE, MOST_NOISE
         if self.epsilon(low, delta) <= epsilon:
             return low
@@ -63,7 +64,7 @@ class Steps:
                 f"{self.num_steps:,} steps: the least it can give is {self.epsilon(high, delta):.2g}"
             )
         # log ε falls nearly linearly in log σ, so that few tries are needed.
-        found = scipy.optimize.brentq(
+        found = brentq(
             lambda log_noise: math.log(self.epsilon(math.exp(log_noise), delta) / epsilon),
             *(math.log(low), math.log(high)),
             xtol=1e-4,
