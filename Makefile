@@ -6,7 +6,7 @@ DEMO ?= bmpaudit-demo
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find src native -type f -not -path '*/__pycache__/*')
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test bench reliability fuzz sanitize clean
+.PHONY: demo test docs bench reliability fuzz sanitize clean
 
 demo: $(VENV)/installed
 	@$(BIN)/bmpaudit demo --out $(DEMO)
@@ -20,6 +20,10 @@ test: $(VENV)/test-tools $(VENV)/installed
 	npm ci --silent
 	npm run --silent lint
 	$(BIN)/pytest --numprocesses auto --dist loadfile bmpaudit tests
+
+# The docs site, in site/; warnings are errors. The tests build it too.
+docs: $(VENV)/test-tools $(VENV)/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 bench: $(VENV)/test-tools $(VENV)/installed
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -21,6 +21,7 @@ STAGES = (
         "checks",
         "arrays",
         "tables",
+        "notebook_html",
         "plain",
         "settings",
         "registry",

@@ -18,6 +18,7 @@ from bmpaudit.auditing.plan import AuditPlan
 from bmpaudit.auditing.proof_step import Findings, ReleaseFindings
 from bmpaudit.auditing.summary import summarise
 from bmpaudit.graph import Graph
+from bmpaudit.notebook_html import paragraphs
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
 
@@ -170,4 +171,5 @@ class Audit:
 
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self.answer.lines)
-        return f"<h4>{escape(self.title)}</h4><p>{escape(self.verdict)}</p><table>{rows}</table>"
+        warnings = paragraphs(f"! {warning}" for warning in self.answer.warnings)
+        return f"<h4>{escape(self.title)}</h4><p>{escape(self.verdict)}</p><table>{rows}</table>{warnings}"

@@ -16,6 +16,7 @@ from bmpaudit.auditing.infer_score import CERTAINTIES, InferenceScore, Named
 from bmpaudit.auditing.nodes_table import class_names
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
+from bmpaudit.notebook_html import html_table, paragraphs
 from bmpaudit.plain import plain
 from bmpaudit.proof import Recalibration
 from bmpaudit.report.words import count, odds, percent
@@ -203,8 +204,8 @@ class Inference:
 
     def _repr_html_(self) -> str:
         warnings = "".join(f"<p><b>{escape(warning)}</b></p>" for warning in self.warnings)
-        lines = "".join(f"<p>{escape(line)}</p>" for line in (self.setting, *self.findings()))
-        tables = "".join(_html_table(*cells) for cells in (self.named_cells(), node_cells(self, SHOWN_NODES)))
+        lines = paragraphs((self.setting, *self.findings()))
+        tables = "".join(html_table(*cells) for cells in (self.named_cells(), node_cells(self, SHOWN_NODES)))
         return f"{warnings}<p><b>{escape(self.verdict)}</b></p>{lines}{tables}"
 
 
@@ -256,12 +257,6 @@ def node_cells(inference: Inference, top: int) -> tuple[list[str], list[list[str
 
 def _counts(named: int, expected: float, by_prior: int) -> list[str]:
     return [f"{named:,}", f"{expected:,.1f}", f"{by_prior:,}"]
-
-
-def _html_table(head: list[str], rows: list[list[str]]) -> str:
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><tr>{top}</tr>{body}</table>"
 
 
 def _difference(check: BehaviourCheck) -> str:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bmpaudit.arrays import Flags, Floats, Ints
 from bmpaudit.errors import InputError
+from bmpaudit.notebook_html import html_table, paragraphs
 from bmpaudit.plain import plain
 from bmpaudit.proof.bands import Band, band
 from bmpaudit.proof.bounds import check_level
@@ -129,6 +130,12 @@ class ExposureCurve:
             raise InputError(f"precision must be one of {listed}, got {precision}")
         return int(found[0])
 
+    def cells(self, k: int) -> tuple[str, str]:
+        """How many are named at the k-th precision, with limits, and the share that is right."""
+        share = self.share_correct.mean[k]
+        limits = f"({self.interval.low[k]:.1f} to {self.interval.high[k]:.1f})"
+        return f"{self.named.mean[k]:8.1f} {limits}", "–" if math.isnan(share) else f"{share:.3f}"
+
     def to_plain(self) -> list[dict[str, Any]]:
         """One row for each precision, values as JSON can hold them."""
         columns = {
@@ -214,15 +221,20 @@ class Exposure:
             "  certainty   members named            right   non-members named        right",
         ]
         for k, precision in enumerate(self.members.precision):
-            cells = []
-            for curve in (self.members, self.non_members):
-                limits = f"({curve.interval.low[k]:.1f} to {curve.interval.high[k]:.1f})"
-                share = curve.share_correct.mean[k]
-                cells.append(
-                    f"{curve.named.mean[k]:8.1f} {limits:<16}{'  –  ' if math.isnan(share) else f'{share:.3f}'}"
-                )
+            cells = [f"{named:<25}{right:^5}" for named, right in (self.members.cells(k), self.non_members.cells(k))]
             lines.append(f"  {100 * precision:7.1f} %  {cells[0]}   {cells[1]}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """A sentence and a table for notebooks."""
+        sides = (self.members, self.non_members)
+        rows = [
+            [f"{100 * precision:g} %", *(cell for curve in sides for cell in curve.cells(k))]
+            for k, precision in enumerate(self.members.precision)
+        ]
+        statement = self.statement()
+        head = ["certainty", "members named", "right", "non-members named", "right"]
+        return paragraphs([statement[:1].upper() + statement[1:] + "."]) + html_table(head, rows)
 
 
 def _count(number: float) -> str:

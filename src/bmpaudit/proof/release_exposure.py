@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bmpaudit.arrays import Floats, Ints
+from bmpaudit.notebook_html import paragraphs
 from bmpaudit.plain import plain
 from bmpaudit.proof.calibration import Recalibration
 from bmpaudit.proof.exposure import Exposure
@@ -89,3 +90,7 @@ class ReleaseExposure:
 
     def __str__(self) -> str:
         return f"{self.exposure}\n{self.reliability}"
+
+    def _repr_html_(self) -> str:
+        """What is exposed, and how far to believe it, for notebooks."""
+        return self.exposure._repr_html_() + paragraphs([str(self.reliability).partition("\n")[0]])

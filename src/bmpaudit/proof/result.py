@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from bmpaudit.notebook_html import html_table, paragraphs
 from bmpaudit.plain import plain
 from bmpaudit.proof.guesses import Choice, Guesses, Parameter
 
@@ -117,3 +118,18 @@ class Proof:
             f"models, {first.num_challenged:,} challenged"
         )
         return "\n".join([head, *(f"  {bound.row()}" for bound in self.bounds)])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        head, *_ = str(self).splitlines()
+        rows = [
+            (
+                SYMBOLS[bound.parameter],
+                "nothing" if bound.proven is None else f"≥ {bound.proven:.2f}",
+                f"{bound.num_hits:,} of {bound.num_guesses:,}",
+                bound.choice.source,
+                f"≥ {bound.floor:.2f}",
+            )
+            for bound in self.bounds
+        ]
+        return paragraphs([head]) + html_table(("", "proven", "guesses right", "by", "sampling alone"), rows)
