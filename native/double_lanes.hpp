@@ -9,7 +9,7 @@
 namespace bmpaudit {
 
 using Doubles = Wide<double>;
-using DoubleMask = Wide<int64_t>;
+using DoubleMask = decltype(Doubles{} < Doubles{});  // compilers choose different integers of 64 bits
 inline constexpr int kDoubles = 8;
 
 inline Doubles max_doubles(const Doubles &a, const Doubles &b) { return select(a > b, a, b); }

@@ -59,7 +59,7 @@ template <typename T> inline int64_t num_reached(const T *ascending, int64_t siz
 constexpr int kBlock = 128;
 template <typename T> void find_places(const T *ascending, int64_t size, const T *x, int count, int32_t *place) {
     using Numbers = Wide<T>;
-    using Words = Wide<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
+    using Words = decltype(Numbers{} < Numbers{});
     constexpr int kLanes = 64 / sizeof(T), kMost = 12 * kRegisterBytes / static_cast<int>(sizeof(T));
     if (size > kMost) {
         for (int i = 0; i < count; ++i) place[i] = static_cast<int32_t>(num_reached(ascending, size, x[i]));
@@ -87,7 +87,7 @@ template <typename T> void find_places(const T *ascending, int64_t size, const T
 // bits are equal. A digit that all numbers share takes no pass.
 template <typename T, int DigitBits, int Passes> void sort_by_digits(T *values, int64_t size) {
     constexpr Key<T> kDigits = 1 << DigitBits;
-    constexpr int kShift = std::max<int>(8 * sizeof(T) - Passes * DigitBits, 0);  // bits that are left to the end
+    constexpr int kShift = std::max(8 * static_cast<int>(sizeof(T)) - Passes * DigitBits, 0);  // bits that are left to the end
     std::vector<Key<T>> keys(size), other(size);
     std::vector<std::array<int64_t, kDigits>> starts(Passes);
     for (auto &counts : starts) counts.fill(0);

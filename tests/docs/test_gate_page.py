@@ -10,13 +10,15 @@ from pathlib import Path
 
 import yaml
 
+import bmpaudit
 from bmpaudit import Gate
 from bmpaudit.auditing.gate_result import EXIT_CODES
 from bmpaudit.auditing.plan_file import parse_plan
 from bmpaudit.cli.check import Unusable, check
 from bmpaudit.proof import provable
 
-TEXT = (Path(__file__).parents[2] / "docs" / "gate.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
 
 
 def block(language: str) -> str:
@@ -38,12 +40,22 @@ def test_every_threshold_and_exit_code_is_explained() -> None:
 
 def test_commands_have_the_options_that_the_page_gives_them() -> None:
     known = {option for parameter in check.params for option in parameter.opts}
-    steps = yaml.safe_load(block("yaml"))["jobs"]["gate"]["steps"]
-    lines = [step["run"] for step in steps if "run" in step] + re.findall(r"^\$ (bmpaudit .*)$", TEXT, re.MULTILINE)
+    lines = re.findall(r"^\$ (bmpaudit .*)$", TEXT, re.MULTILINE)
     checks = [shlex.split(line) for line in lines if line.startswith("bmpaudit check")]
     assert len(checks) == 3
     for words in checks:
         assert {word for word in words if word.startswith("--")} <= known
+
+
+def test_the_action_is_as_the_page_says() -> None:
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    rows = re.findall(r"^\| `([a-z-]+)` \| `([^`]+)` \|", TEXT, re.MULTILINE)
+    assert dict(rows) == {name: about["default"] for name, about in action["inputs"].items()}
+    (gate,) = (step for step in yaml.safe_load(block("yaml"))["jobs"]["gate"]["steps"] if step.get("id") == "gate")
+    assert gate["uses"] == f"OWNER/bmpaudit@v{bmpaudit.__version__}"
+    assert set(gate["with"]) <= set(action["inputs"])
+    for output in action["outputs"]:
+        assert f"`{output}`" in TEXT
 
 
 def test_what_models_could_have_proven_is_as_the_page_says() -> None:
