@@ -26,6 +26,7 @@ from bmpaudit.plain import to_json
 @click.option("--quick", is_flag=True, help="Train a tenth of the models, for a first look.")
 @click.option("--beyond", is_flag=True, help="Also attack PubMed and MLP.")
 @click.option("--study", is_flag=True, help="Also study ε_R for training fractions from 10 % to 90 %.")
+@click.option("--growth", is_flag=True, help="Also study how results move with the number of models, up to 20,000.")
 @click.option("--page-only", is_flag=True, help="Run nothing; write tables, figures and page from existing results.")
 @click.option("--keep-shadows", is_flag=True, help="Keep the shadow models, as audit folders (43 MB per set).")
 @threads_option

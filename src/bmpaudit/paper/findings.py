@@ -14,7 +14,6 @@ from bmpaudit.paper.table_findings import table_findings
 SAME_ACCURACY = 0.01  # attacks whose shares of right decisions differ by no more than this have "the same accuracy"
 MUCH_MORE = 2.0
 SURELY = 0.95
-NUM_SNOWBALL_CELLS = len(CELLS) // len(SAMPLERS)
 
 
 def all_findings(
@@ -26,7 +25,7 @@ def all_findings(
     parts: tuple[tuple[bool, Callable[[], list[Finding]]], ...] = (
         (is_complete, lambda: table_findings(paper, "mean")),
         (is_complete and "ours" in set(cells["counting"]), lambda: [mp_from_nodes_never_attacked(cells)]),
-        (len(unflagged) >= NUM_SNOWBALL_CELLS, lambda: [mp_from_constant_decisions(unflagged)]),
+        (len(unflagged) >= len(CELLS), lambda: [mp_from_constant_decisions(unflagged)]),
         ("snowball" in _figure_three(nodes), lambda: high_epsilon_small_prior(nodes)),
         (len(joint) > 0 and set(joint["sampler"]) == set(SAMPLERS), lambda: snowball_raises_both(joint)),
         (len(paper) > 0, lambda: [accuracy_hides(paper)]),
@@ -61,7 +60,8 @@ def mp_from_constant_decisions(unflagged: pd.DataFrame) -> Finding:
     Args:
         unflagged: `unflagged_records`.
     """
-    gaps = {name: _mean_gap(unflagged, f"p50_{name}") for name in ("paper", "ours", "unflagged")}
+    snowball = unflagged[unflagged["sampler"] == "snowball"]
+    gaps = {name: _mean_gap(snowball, f"p50_{name}") for name in ("paper", "ours", "unflagged")}
     share = 1 - gaps["unflagged"] / gaps["paper"]
     return Finding(
         "Under snowball sampling most of MP - BMP-R comes from nodes whose decision never varies, including those that "
