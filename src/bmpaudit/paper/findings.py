@@ -14,6 +14,7 @@ from bmpaudit.paper.table_findings import table_findings
 SAME_ACCURACY = 0.01  # attacks whose shares of right decisions differ by no more than this have "the same accuracy"
 MUCH_MORE = 2.0
 SURELY = 0.95
+NUM_SNOWBALL_CELLS = len(CELLS) // len(SAMPLERS)
 
 
 def all_findings(
@@ -25,7 +26,7 @@ def all_findings(
     parts: tuple[tuple[bool, Callable[[], list[Finding]]], ...] = (
         (is_complete, lambda: table_findings(paper, "mean")),
         (is_complete and "ours" in set(cells["counting"]), lambda: [mp_from_nodes_never_attacked(cells)]),
-        (len(unflagged) >= len(CELLS), lambda: [mp_from_constant_decisions(unflagged)]),
+        (len(_snowball(unflagged)) >= NUM_SNOWBALL_CELLS, lambda: [mp_from_constant_decisions(unflagged)]),
         ("snowball" in _figure_three(nodes), lambda: high_epsilon_small_prior(nodes)),
         (len(joint) > 0 and set(joint["sampler"]) == set(SAMPLERS), lambda: snowball_raises_both(joint)),
         (len(paper) > 0, lambda: [accuracy_hides(paper)]),
@@ -60,7 +61,7 @@ def mp_from_constant_decisions(unflagged: pd.DataFrame) -> Finding:
     Args:
         unflagged: `unflagged_records`.
     """
-    snowball = unflagged[unflagged["sampler"] == "snowball"]
+    snowball = _snowball(unflagged)
     gaps = {name: _mean_gap(snowball, f"p50_{name}") for name in ("paper", "ours", "unflagged")}
     share = 1 - gaps["unflagged"] / gaps["paper"]
     return Finding(
@@ -163,6 +164,10 @@ def accuracy_hides(cells: pd.DataFrame) -> Finding:
         f"{accuracy[high]:.1%} with {epsilon[high]:.1f} ({cell_label(right.iloc[high].to_dict())}); {much:.0%} of the "
         f"pairs of the same accuracy differ by more than {MUCH_MORE:g}",
     )
+
+
+def _snowball(table: pd.DataFrame) -> pd.DataFrame:
+    return table[table["sampler"] == "snowball"] if len(table) else table
 
 
 def _mean_gap(cells: pd.DataFrame, value: str) -> float:

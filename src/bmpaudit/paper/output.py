@@ -11,6 +11,7 @@ import pandas as pd
 
 from bmpaudit.files import write_text
 from bmpaudit.paper import records
+from bmpaudit.paper.against_proofs import against_proofs, directions
 from bmpaudit.paper.disagreement import explain
 from bmpaudit.paper.experiments import BEYOND, CELLS, CONFIGURATIONS
 from bmpaudit.paper.figures import write_figures
@@ -46,9 +47,12 @@ TABLES = (
     "growth_proofs",
     "growth_exposures",
     "growth_cells",
+    "against_proofs",
+    "directions",
     "plain_costs",
+    "variants",
 )
-"""The tables, each in a file `<name>.csv`; `plain_costs` comes from benchmarks/reproduction.py."""
+"""The tables, each in a file `<name>.csv`; the last two come from benchmarks/."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,9 @@ def collect(runs: dict[str, list[Run]]) -> tuple[dict[str, pd.DataFrame], list[F
         "exposures": exposure_records(paper),
         **growth_records(runs["growth"][0]),
     }
+    if len(tables["proofs"]) and len(cells):
+        tables["against_proofs"] = against_proofs(cells, unflagged, tables["proofs"])
+        tables["directions"] = directions(cells, tables["exposures"])
     return tables, findings
 
 
