@@ -45,6 +45,14 @@ def test_an_interval_is_refuted_by_the_median_of_the_bounds_of_its_own_adversary
     assert not table["is_driven"].any()
 
 
+def test_of_two_bounds_the_lower_one_counts() -> None:
+    cells = both_countings(lambda _: 4.0)
+    unflagged = cells[cells["counting"] == "paper"].assign(p50_unflagged=4.0)
+    proofs = proof_table(lambda key: 3.0 + key["seed"])
+    table = against_proofs(cells, unflagged, proofs[proofs["seed"] < 2])
+    assert set(table.loc[table["definition"] == "bmp-r", "proven_same"]) == {3.0}
+
+
 def test_nothing_proven_refutes_nothing() -> None:
     cells = both_countings(lambda _: 4.0)
     unflagged = cells[cells["counting"] == "paper"].assign(p50_unflagged=4.0)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bmpaudit.paper.against_proofs import CONFIGURATION, INTERVALS, PROVERS
-from bmpaudit.paper.experiments import DEFINITIONS, RELEASES, RULES, TITLES, cell_label
+from bmpaudit.paper.experiments import DEFINITIONS, RELEASES, RULES, SAMPLERS, TITLES, cell_label
 from bmpaudit.paper.tables import markdown_grid, short
 
 Tables = Mapping[str, pd.DataFrame]
@@ -17,6 +17,14 @@ Tables = Mapping[str, pd.DataFrame]
 ADVERSARY_TITLES = {"full": "full edges, Gaussian", "none": "no edges, Gaussian", "all": "both, Student"}
 PRECISIONS = (0.9, 0.99, 0.999)
 SHOWN = ("published", "paper")
+SAFE = 0.9
+FACTOR_WORDS = {
+    "train_fraction": "the training fraction",
+    "release": "the release",
+    "sampler": "the sampler",
+    "model": "the model",
+    "query": "the query",
+}
 PROVEN_FIGURE, EXPOSURE_FIGURE, GROWTH_FIGURE = "proven", "exposure-curves", "growth"
 
 
@@ -25,20 +33,24 @@ def proofs_part(tables: Tables, figures: Sequence[str]) -> str:
     if "against_proofs" not in tables:
         return ""
     table = tables["against_proofs"]
+    seeds = tables["proofs"].groupby(CONFIGURATION)["seed"].nunique()
+    number = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
     lines = [
         "## What is proven, and which intervals it refutes",
         "",
         "On the same models, lower bounds on ε_R, ε_L and ε of MP were proven by one guess per model "
         "([proof.md](proof.md)), each with 95 % confidence: 333 models to fit on, 667 to guess about, so that no bound "
         "on ε_R can exceed 5.40. Three adversaries: the paper's Gaussian attack with full edges, the same with no "
-        "edges, and a Student attack that uses both answers. Values are medians over seeds; that a median of three "
-        "independent bounds exceeds the truth has a probability of at most 0.8 %. An interval is *refuted* if its 95 % "
-        "end (p95; for published ones, the largest number that is printed so) lies below what is proven.",
+        f"edges, and a Student attack that uses both answers. Values are medians over {number} seeds, the lower one of "
+        "an even number. That a median exceeds the truth has a probability of at most 5 % with one seed, and of at "
+        "most 0.8 % with two or three. An interval is *refuted* if its 95 % end (p95; for published ones, the largest "
+        "number that is printed so) lies below what is proven.",
         "",
         *_refuted_counts(table),
         "",
-        "A cell's own query and attack prove what is asked of the estimate: it has seen the same answers. All queries "
-        "prove more about the release, which an ε for one query does not claim to cover.",
+        "A cell's own query and attack have seen the answers that the estimate was made from. Both queries together "
+        "say more about the release, which an ε for one query does not claim to cover; but the fused attack is not "
+        "always the stronger one: with noisy outputs it can prove less than the query without edges by itself.",
         "",
     ]
     if PROVEN_FIGURE in figures:
@@ -124,35 +136,59 @@ def growth_part(tables: Tables, figures: Sequence[str]) -> str:
 
 
 def uses_part(tables: Tables) -> str:
-    """Evidence on what the estimate is good for."""
+    """What the estimate is good for, with the evidence."""
     if "directions" not in tables:
         return ""
     table, moves = tables["against_proofs"], tables["directions"]
+    refuted = {name: int(table[f"below_{name}_same"].sum()) for name in INTERVALS}
+    driven = table[table["is_driven"]]
+    by_definition = ", ".join(f"{name.upper()} {(driven['definition'] == name).sum()}" for name in DEFINITIONS)
+    by_sampler = ", ".join(f"{name} {(driven['sampler'] == name).sum()}" for name in SAMPLERS)
+    of_factor = moves[moves["factor"] != "all"].groupby("factor", sort=False)[["num_agreeing", "num_pairs"]].sum()
+    shares = of_factor["num_agreeing"] / of_factor["num_pairs"]
+    safe, unsafe = (_factors(shares[shares >= SAFE]), _factors(shares[shares < SAFE]))
+    correlation = moves.loc[moves["factor"] == "all", "correlation"]
+    return "\n".join(
+        [
+            "## For which purposes is the paper's estimate safe to use?",
+            "",
+            f"- *To claim that a release leaks at most so much*: no. {refuted['published']} of {len(table)} published "
+            f"intervals, and {refuted['paper']} of ours, end below what is proven from the very answers that they were "
+            "estimated from. Use a guarantee ([guarantees.md](guarantees.md)); no audit gives an upper bound.",
+            "- *To claim that a release leaks at least so much*: no. "
+            f"{len(driven)} of {len(table)} cells are driven by decisions that never vary: without those nodes p50 "
+            f"falls below what p5 was with them ({by_definition}; {by_sampler}; first seed; column `is_driven` of "
+            "`reproduction/against_proofs.csv`). What is decided about such nodes does not depend on the model, so "
+            "nothing was learnt about them. Use what is proven.",
+            "- *To say how many members are at risk*: no. The rank correlation between p50 and the share of members "
+            f"that the same adversary names at 99 % lies between {correlation.min():+.2f} and {correlation.max():+.2f} "
+            "over the cells of a definition and a rule. Use exposure.",
+            f"- *To say which of two settings leaks more*: if they differ in {safe or 'nothing that was varied here'} "
+            f"only, the estimate goes the way of exposure in at least nine of ten pairs"
+            + (f"; if they differ in {unsafe}, it does not." if unsafe else "."),
+            "",
+            "Pairs of cells that differ in one factor only, and in how many of them p50 (counted the paper's way) goes "
+            "the way of the share of members that the cell's own adversary names at 99 %; and the rank correlation "
+            "over all cells:",
+            "",
+            *_directions(moves),
+        ]
+    )
+
+
+def _factors(shares: pd.Series[float]) -> str:
+    named = [f"{FACTOR_WORDS[str(name)]} ({share:.0%})" for name, share in shares.items()]
+    return " or ".join([", ".join(named[:-1]), named[-1]]) if len(named) > 1 else "".join(named)
+
+
+def _directions(moves: pd.DataFrame) -> list[str]:
+    factors = [name for name in moves["factor"].unique() if name != "all"]
     rows = []
     for (definition, rule), part in moves.groupby(["definition", "rule"], sort=False):
         cells = {row["factor"]: row for row in part.to_dict("records")}
-        shown = [
-            f"{int(cells[name]['num_agreeing'])} of {int(cells[name]['num_pairs'])}" for name in cells if name != "all"
-        ]
+        shown = [f"{int(cells[name]['num_agreeing'])} of {int(cells[name]['num_pairs'])}" for name in factors]
         rows.append([f"{str(definition).upper()} {rule}", *shown, f"{cells['all']['correlation']:+.2f}"])
-    factors = [name for name in moves["factor"].unique() if name != "all"]
-    driven = table[table["is_driven"]]
-    return "\n".join(
-        [
-            "Do the estimates at least rise and fall with exposure? Pairs of cells that differ in one factor only, and "
-            "in how many of them p50 goes the way of the share of members that the cell's own adversary names at "
-            "99 %; and the rank correlation over all cells:",
-            "",
-            *markdown_grid(["p50 of", *factors, "rank correlation"], rows),
-            "",
-            f"{len(driven)} of {len(table)} cells are driven by decisions that never vary: without those nodes, p50 "
-            f"falls below what p5 was with them (first seed). By definition: "
-            + ", ".join(f"{name.upper()} {int((driven['definition'] == name).sum())}" for name in DEFINITIONS)
-            + "; by sampler: "
-            + ", ".join(f"{name} {int(count)}" for name, count in driven["sampler"].value_counts().items())
-            + ". They are listed in `reproduction/against_proofs.csv` (`is_driven`).",
-        ]
-    )
+    return markdown_grid(["p50 of", *factors, "rank correlation"], rows)
 
 
 def _refuted_counts(table: pd.DataFrame) -> list[str]:
