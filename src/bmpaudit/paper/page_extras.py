@@ -144,9 +144,9 @@ def times_part(tables: Mapping[str, pd.DataFrame]) -> str:
     lines = [
         "## Run time",
         "",
-        "Processor time, because other work ran on the same machine. A run that was stopped counts what was done after "
-        f"it was resumed. All of it, {total:.0f} minutes of one core, takes {total / 2:.0f} minutes of two cores that "
-        "do nothing else, if both are kept busy.",
+        "Processor time, because other work ran on the same machine; a set of models whose training was stopped counts "
+        f"what was trained after it was resumed. {len(paper)} sets of models took {total:.1f} minutes of one core in "
+        "all.",
         "",
         *markdown_grid(["seed", "models", *STAGES, "total"], rows),
     ]

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from bmpaudit.paper.experiments import TITLES as DATASET_TITLES
-from bmpaudit.paper.external.experiments import COMMIT, EXPERIMENTS, MODEL_TITLES, PAPER, SOURCE, TITLES
+from bmpaudit.paper.external.experiments import COMMIT, EXPERIMENTS, MODEL_TITLES, PAPER, SOURCE, TITLES, Experiment
 from bmpaudit.paper.tables import markdown_grid
 
 MEASURES = {"auc": "AUC", "tpr_at_1e-2": "TPR at 1 % FPR", "tpr_at_1e-3": "TPR at 0.1 % FPR"}
@@ -22,7 +22,8 @@ def make_page(figures: pd.DataFrame) -> str:
         "source": f"[its repository]({SOURCE}/tree/{COMMIT}), commit `{COMMIT[:7]}`",
         "paper": PAPER,
         "brief": _brief(figures),
-        "settings": _settings(),
+        "settings": _settings(figures),
+        "missing": _missing(figures),
         "figures": _figures(figures),
         "disagreements": _disagreements(figures),
     }
@@ -53,7 +54,18 @@ def _brief(figures: pd.DataFrame) -> str:
     )
 
 
-def _settings() -> str:
+def _run_experiments(figures: pd.DataFrame) -> list[Experiment]:
+    run = set(zip(figures["dataset"], figures["model"], strict=True))
+    return [experiment for experiment in EXPERIMENTS if (experiment.dataset, experiment.model) in run]
+
+
+def _missing(figures: pd.DataFrame) -> str:
+    run = _run_experiments(figures)
+    names = [f"{DATASET_TITLES[e.dataset]} with {MODEL_TITLES[e.model]}" for e in EXPERIMENTS if e not in run]
+    return f"Planned but not run here: {', '.join(names)}." if names else ""
+
+
+def _settings(figures: pd.DataFrame) -> str:
     rows = [
         [
             DATASET_TITLES[experiment.dataset],
@@ -62,7 +74,7 @@ def _settings() -> str:
             f"{experiment.weight_decay:g}",
             ", ".join(f"{name} {value}" for name, value in experiment.options) or "-",
         ]
-        for experiment in EXPERIMENTS
+        for experiment in _run_experiments(figures)
     ]
     return "\n".join(markdown_grid(["data set", "model", "epochs", "weight decay", "also"], rows))
 
