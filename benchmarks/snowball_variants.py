@@ -204,27 +204,25 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/reproduction/variants.csv"))
     asked = parser.parse_args()
     wanted = [c for c in CONFIGURATIONS if c.sampler == "snowball" and c.model in asked.models.split(",")]
-    wanted.sort(key=lambda each: (each.model != "gcn", each.dataset != "citeseer"))
+    wanted.sort(key=lambda each: (each.model != "gcn", each.dataset != "citeseer", -each.train_fraction))
     done = pd.read_csv(asked.out) if asked.out.exists() else pd.DataFrame(columns=["snowball", *KEY])
-    for model in asked.models.split(","):
+    for configuration in wanted:
+        graph = datasets.load(configuration.dataset)
         for name in asked.variants.split(","):
-            for configuration in (each for each in wanted if each.model == model):
-                keep = RULES[name].keeps
-                graph = datasets.load(configuration.dataset)
-                if keep is not None and keep(graph).all():
-                    continue  # changes nothing here
-                of = done[done["snowball"] == name]
-                if len(of.merge(pd.DataFrame([vars(configuration)]))):
-                    continue
-                start = time.process_time()
-                table = run(name, configuration, asked.shadows)
-                done = table if not len(done) else pd.concat([done, table], ignore_index=True)
-                write_csv(asked.out, done)
-                print(
-                    f"{name}, {configuration.name}: {table['is_within'].sum()} of {len(table)} cells within reach, "
-                    f"{time.process_time() - start:.0f} s",
-                    flush=True,
-                )
+            keeps = RULES[name].keeps
+            if keeps is not None and keeps(graph).all():
+                continue  # changes nothing here
+            if len(done[done["snowball"] == name].merge(pd.DataFrame([vars(configuration)]))):
+                continue
+            start = time.process_time()
+            table = run(name, configuration, asked.shadows)
+            done = table if not len(done) else pd.concat([done, table], ignore_index=True)
+            write_csv(asked.out, done)
+            print(
+                f"{name}, {configuration.name}: {table['is_within'].sum()} of {len(table)} cells within reach, "
+                f"{time.process_time() - start:.0f} s",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

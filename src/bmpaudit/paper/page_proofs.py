@@ -82,8 +82,8 @@ def exposure_part(tables: Tables, figures: Sequence[str]) -> str:
         "## What one released model gives away",
         "",
         "Members that an adversary names correctly, on average over models, if they name whom they hold to be a member "
-        "with a calibrated probability of at least 90, 99 or 99.9 %. Median over seeds, range in brackets; "
-        "`reproduction/exposures.csv` has confidence limits, all precisions, and the query without edges.",
+        "with a calibrated probability of at least 90, 99 or 99.9 %. Median over seeds (the lower one of two), range "
+        "in brackets; `reproduction/exposures.csv` has confidence limits, all precisions, and the query without edges.",
         "",
     ]
     if EXPOSURE_FIGURE in figures:
@@ -262,7 +262,8 @@ def _bound(value: float) -> str:
 
 
 def _spread(values: pd.Series[float], digits: int) -> str:
-    low, middle, high = (f"{each:.{digits}f}" for each in (values.min(), values.median(), values.max()))
+    middle_value = values.quantile(0.5, interpolation="lower")
+    low, middle, high = (f"{each:.{digits}f}" for each in (values.min(), middle_value, values.max()))
     return middle if low == high else f"{middle} [{low}, {high}]"
 
 
