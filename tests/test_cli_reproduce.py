@@ -10,6 +10,8 @@ from click.testing import CliRunner
 from bmpaudit.cli import cli
 from bmpaudit.errors import InputError
 from bmpaudit.paper import workflow
+from bmpaudit.paper.external import workflow as external
+from bmpaudit.paper.external.workflow import ExternalSummary
 from bmpaudit.paper.finding import Finding
 from bmpaudit.paper.output import Summary
 
@@ -37,7 +39,7 @@ def test_all_configurations_by_default(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert done.exit_code == 0, done.output
     out, names, options = recorder.calls[0]
     assert (out, len(names), options["num_seeds"], options["quick"]) == (tmp_path, 16, 3, False)
-    assert not any(options[name] for name in ("beyond", "study", "page_only", "keep_shadows"))
+    assert not any(options[name] for name in ("beyond", "study", "growth", "page_only", "keep_shadows"))
     first, *others = done.output.splitlines()
     assert first.startswith("230 of 256 cells agree with the published tables (89.8%)")
     assert first.endswith("as printed, 217 (84.8%)")
@@ -53,6 +55,20 @@ def test_choice_of_configurations(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert (options["quick"], options["num_seeds"], options["runtime"].num_threads) == (True, 1, 1)
     assert options["study"]
     assert options["beyond"]
+
+
+def test_experiments_of_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    calls = []
+
+    def record(out: Path, _runtime: Any, **options: Any) -> ExternalSummary:
+        calls.append((out, options))
+        return ExternalSummary(87, 80, out / "external.md")
+
+    monkeypatch.setattr(external, "run_external", record)
+    done = run("--out", tmp_path, "--external", "--quick")
+    assert done.output.splitlines()[0] == "80 of 87 published figures agree with ours"
+    assert calls == [(tmp_path, {"quick": True, "page_only": False, "keep_shadows": False})]
+    assert json.loads(run("--out", tmp_path, "--external", "--json").stdout)["num_agreeing"] == 80
 
 
 def test_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

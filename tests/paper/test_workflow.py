@@ -10,7 +10,7 @@ import pytest
 from bmpaudit.auditing import Runtime
 from bmpaudit.errors import InputError
 from bmpaudit.files import folder_lock
-from bmpaudit.paper import CONFIGURATIONS, cell_results, output, run, study, workflow
+from bmpaudit.paper import CONFIGURATIONS, cell_results, growth, output, run, study, workflow
 from bmpaudit.paper.experiments import BEYOND
 from bmpaudit.paper.records import cell_records
 from bmpaudit.samplers import Priors
@@ -41,6 +41,15 @@ def stub_deciding(*_: Any, **__: Any) -> dict[str, Any]:
     return {**node, "p50_without_1": 2.0, "p50_without_10": 1.0}
 
 
+def stub_proof(shadows: Any, *_: Any) -> dict[str, Any]:
+    bound = {"proven": 3.0, "floor": -1.0, "num_guesses": 9, "num_hits": 9, "num_challenged": shadows.num_models}
+    precision = [0.5, 0.9, 0.99, 0.999]
+    names = ("correct_mean", "correct_low", "correct_high", "named", "by_prior")
+    exposure = {"precision": precision, "total": 10.0, **{name: [4.0, 3.0, 2.0, 1.0] for name in names}}
+    bounds = dict.fromkeys(("epsilon_right", "epsilon_left", "mp"), bound)
+    return {**bounds, "exposure": exposure, "auc": 0.6, "calibration_error": 0.0, "seconds": 1, "processor_seconds": 1}
+
+
 def test_everything_writes_tables_figures_and_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = run.load_graph("demo")
     monkeypatch.setattr(run, "load_graph", lambda _: graph)
@@ -54,6 +63,12 @@ def test_everything_writes_tables_figures_and_a_page(tmp_path: Path, monkeypatch
     monkeypatch.setattr(cell_results, "joint_posterior", stub_joint)
     monkeypatch.setattr(cell_results, "mhaar_posterior", stub_mhaar)
     monkeypatch.setattr(cell_results, "deciding_nodes", stub_deciding)
+    monkeypatch.setattr(run, "prove_and_expose", stub_proof)
+    monkeypatch.setattr(growth, "prove_and_expose", stub_proof)
+    monkeypatch.setattr(growth, "load_graph", run.load_graph)
+    monkeypatch.setattr(growth, "known_priors", run.known_priors)
+    monkeypatch.setattr(growth, "GROWTH_SIZES", (6,))
+    monkeypatch.setattr(workflow, "GROWTH_MODELS", 9 * 10)
     names = ("cora-25-snowball-gcn", "cora-50-uniform-gcn", "cora-50-snowball-gcn", "citeseer-25-uniform-gcn")
     chosen = [configuration for configuration in CONFIGURATIONS if configuration.name in names]
     leftover = tmp_path / "runs" / names[0] / ".counts.partial-abcdefgh.npz"
@@ -61,14 +76,16 @@ def test_everything_writes_tables_figures_and_a_page(tmp_path: Path, monkeypatch
     leftover.touch()
 
     options: dict[str, Any] = {"num_seeds": 1, "runtime": QUIET, "quick": True}
-    summary = workflow.run_everything(tmp_path, chosen, beyond=True, study=True, **options)
+    summary = workflow.run_everything(tmp_path, chosen, beyond=True, study=True, growth=True, **options)
     assert not leftover.exists()
     assert summary.num_cells == 64
     assert "cells agree with the published tables" in str(summary)
     folder = tmp_path / "reproduction"
-    for name in set(output.TABLES) - {"plain_costs"}:
+    for name in set(output.TABLES) - {"plain_costs", "variants"}:
         assert (folder / f"{name}.csv").exists(), name
     for name in ("figure-1-regions", "figure-2-marginal-effects", "figure-4-joint", "study-training-fraction"):
+        assert (folder / f"{name}.png").stat().st_size < 400_000
+    for name in ("proven", "exposure-curves", "growth"):
         assert (folder / f"{name}.png").stat().st_size < 400_000
     page = summary.page.read_text()
     for heading in (
@@ -80,6 +97,8 @@ def test_everything_writes_tables_figures_and_a_page(tmp_path: Path, monkeypatch
         "Two ways",
         "Exact posteriors",
     ):
+        assert f"\n## {heading}" in page
+    for heading in ("What is proven", "What one released model", "How results move", "For which purposes"):
         assert f"\n## {heading}" in page
     for heading in ("The paper's findings", "Beyond the paper", "Study", "Run time"):
         assert f"\n## {heading}" in page

@@ -26,6 +26,8 @@ from bmpaudit.plain import to_json
 @click.option("--quick", is_flag=True, help="Train a tenth of the models, for a first look.")
 @click.option("--beyond", is_flag=True, help="Also attack PubMed and MLP.")
 @click.option("--study", is_flag=True, help="Also study ε_R for training fractions from 10 % to 90 %.")
+@click.option("--growth", is_flag=True, help="Also study how results move with the number of models, up to 20,000.")
+@click.option("--external", is_flag=True, help="Run published experiments of others instead of the paper's.")
 @click.option("--page-only", is_flag=True, help="Run nothing; write tables, figures and page from existing results.")
 @click.option("--keep-shadows", is_flag=True, help="Keep the shadow models, as audit folders (43 MB per set).")
 @threads_option
@@ -39,6 +41,7 @@ def reproduce(
     fraction: float | None,
     model: str | None,
     sampler: str | None,
+    external: bool,
     threads: int | None,
     dask: str | None,
     as_json: bool,
@@ -48,8 +51,16 @@ def reproduce(
     """Repeat the paper's experiments, or resume.
 
     Trains 16 sets of 1,000 shadow models per seed, attacks each in 8 ways, estimates BMP-R and MP (256 cells), and
-    writes tables, figures, verdicts, findings and a page with our values beside the published ones.
+    writes tables, figures, verdicts, findings, proofs and a page with our values beside the published ones.
     """
+    runtime = make_runtime(threads, quiet, dask)
+    if external:
+        from bmpaudit.paper.external.workflow import run_external
+
+        kept = {name: options[name] for name in ("quick", "page_only", "keep_shadows")}
+        agreement = run_external(out, runtime, **kept)
+        echo(to_json({**vars(agreement), "page": str(agreement.page)}) if as_json else agreement)
+        return
     from bmpaudit.paper.experiments import CONFIGURATIONS
     from bmpaudit.paper.workflow import run_everything
 
@@ -61,7 +72,7 @@ def reproduce(
     ]
     if not chosen:
         raise InputError(f"fraction must be 0.25 or 0.5, got fraction={fraction}")
-    summary = run_everything(out, chosen, num_seeds=seeds, runtime=make_runtime(threads, quiet, dask), **options)
+    summary = run_everything(out, chosen, num_seeds=seeds, runtime=runtime, **options)
     if as_json:
         findings = [vars(finding) for finding in summary.findings]
         echo(to_json({**vars(summary), "findings": findings, "page": str(summary.page)}))

@@ -92,7 +92,7 @@ def node_summary(counts: ErrorCounts, _plan: AuditPlan, runtime: Runtime, *, kee
         top = np.argsort(-epsilon, kind="stable")[: max(1, round(TOP_SHARE * len(epsilon)))]
         summary |= {
             f"{name}_num": int(chosen.sum()),
-            f"{name}_spearman": _spearman(prior, epsilon),
+            f"{name}_spearman": rank_correlation(prior, epsilon),
             f"{name}_top_median_prior": float(np.median(prior[top])),
             f"{name}_median_prior": float(np.median(prior)),
         }
@@ -164,7 +164,8 @@ def _rate(errors: Ints, trials: Ints) -> float:
     return float(errors.sum() / trials.sum())
 
 
-def _spearman(prior: Floats, epsilon: Floats) -> float:
-    if len(np.unique(prior)) < 2 or len(np.unique(epsilon)) < 2:
+def rank_correlation(first: Floats, second: Floats) -> float:
+    """Spearman's; 0 if one of them is constant."""
+    if len(np.unique(first)) < 2 or len(np.unique(second)) < 2:
         return 0.0
-    return float(spearmanr(prior, epsilon).statistic)
+    return float(spearmanr(first, second).statistic)

@@ -73,8 +73,10 @@ class AttackCounts:
             return cls({counting: _challenges(part) for counting, part in parts.items()}, about)
 
 
-def challenge_all(plan: AuditPlan, runs: ShadowRuns, priors: Priors, runtime: Runtime) -> Challenges:
-    """Attacks the models in every way that a plan names; errors are by the variant's name.
+def challenge_all(
+    plan: AuditPlan, runs: ShadowRuns, priors: Priors, runtime: Runtime, num_models: int | None = None
+) -> Challenges:
+    """Attacks the models, or the first `num_models`, in every way that a plan names; errors are by the variant's name.
 
     Which nodes can be attacked depends on samples and priors only, so it is the same for all variants.
     """
@@ -83,7 +85,7 @@ def challenge_all(plan: AuditPlan, runs: ShadowRuns, priors: Priors, runtime: Ru
         queries = (view.query_name,)
         challenges = challenge(
             plan.attack,
-            Evidence.of_runs(runs, view.release_name, queries),
+            Evidence.of_runs(runs, view.release_name, queries).take(slice(num_models)),
             attack_prior(plan, priors),
             plan.rules_by_name,
             settings=plan.decision_settings,

@@ -1,4 +1,4 @@
-"""The paper's figures and the figure of our study, from tables of results."""
+"""The paper's figures and those of our studies, from tables of results."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pandas as pd
 
 from bmpaudit.paper.effects import FACTORS
 from bmpaudit.paper.experiments import KEY
+from bmpaudit.paper.page_proofs import EXPOSURE_FIGURE, GROWTH_FIGURE, PROVEN_FIGURE
+from bmpaudit.paper.proof_figures import draw_exposure_curves, draw_growth, draw_proven
 from bmpaudit.privacy import Region
 
 if TYPE_CHECKING:
@@ -103,7 +105,8 @@ def write_figures(folder: Path, tables: dict[str, pd.DataFrame]) -> list[str]:
 
     Args:
         folder: Where to write them.
-        tables: `cells`, `nodes_shown`, `joint_draws` and `study`; empty or missing ones are skipped.
+        tables: `cells`, `nodes_shown`, `joint_draws`, `study`, and those of proofs and exposure; empty or missing ones
+            are skipped.
     """
     from bmpaudit.report.figures import save_figure
 
@@ -120,6 +123,12 @@ def write_figures(folder: Path, tables: dict[str, pd.DataFrame]) -> list[str]:
         drawn["figure-4-joint"] = draw_joint(tables["joint_draws"])
     if there("study"):
         drawn["study-training-fraction"] = draw_study(tables["study"])
+    if there("against_proofs"):
+        drawn[PROVEN_FIGURE] = draw_proven(tables["against_proofs"])
+    if there("exposures"):
+        drawn[EXPOSURE_FIGURE] = draw_exposure_curves(tables["exposures"])
+    if there("growth_proofs"):
+        drawn[GROWTH_FIGURE] = draw_growth(*(tables[f"growth_{name}"] for name in ("proofs", "exposures", "cells")))
     for name, figure in drawn.items():
         save_figure(figure, folder / name)
     return list(drawn)

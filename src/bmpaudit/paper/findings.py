@@ -26,7 +26,7 @@ def all_findings(
     parts: tuple[tuple[bool, Callable[[], list[Finding]]], ...] = (
         (is_complete, lambda: table_findings(paper, "mean")),
         (is_complete and "ours" in set(cells["counting"]), lambda: [mp_from_nodes_never_attacked(cells)]),
-        (len(unflagged) >= NUM_SNOWBALL_CELLS, lambda: [mp_from_constant_decisions(unflagged)]),
+        (len(_snowball(unflagged)) >= NUM_SNOWBALL_CELLS, lambda: [mp_from_constant_decisions(unflagged)]),
         ("snowball" in _figure_three(nodes), lambda: high_epsilon_small_prior(nodes)),
         (len(joint) > 0 and set(joint["sampler"]) == set(SAMPLERS), lambda: snowball_raises_both(joint)),
         (len(paper) > 0, lambda: [accuracy_hides(paper)]),
@@ -61,7 +61,8 @@ def mp_from_constant_decisions(unflagged: pd.DataFrame) -> Finding:
     Args:
         unflagged: `unflagged_records`.
     """
-    gaps = {name: _mean_gap(unflagged, f"p50_{name}") for name in ("paper", "ours", "unflagged")}
+    snowball = _snowball(unflagged)
+    gaps = {name: _mean_gap(snowball, f"p50_{name}") for name in ("paper", "ours", "unflagged")}
     share = 1 - gaps["unflagged"] / gaps["paper"]
     return Finding(
         "Under snowball sampling most of MP - BMP-R comes from nodes whose decision never varies, including those that "
@@ -163,6 +164,10 @@ def accuracy_hides(cells: pd.DataFrame) -> Finding:
         f"{accuracy[high]:.1%} with {epsilon[high]:.1f} ({cell_label(right.iloc[high].to_dict())}); {much:.0%} of the "
         f"pairs of the same accuracy differ by more than {MUCH_MORE:g}",
     )
+
+
+def _snowball(table: pd.DataFrame) -> pd.DataFrame:
+    return table[table["sampler"] == "snowball"] if len(table) else table
 
 
 def _mean_gap(cells: pd.DataFrame, value: str) -> float:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
 from bmpaudit.files import write_text
 from bmpaudit.paper import records
+from bmpaudit.paper.against_proofs import against_proofs, directions
 from bmpaudit.paper.disagreement import explain
 from bmpaudit.paper.experiments import BEYOND, CELLS, CONFIGURATIONS
 from bmpaudit.paper.figures import write_figures
 from bmpaudit.paper.finding import Finding
 from bmpaudit.paper.findings import all_findings
+from bmpaudit.paper.growth import growth_records, growth_run
 from bmpaudit.paper.page import make_page
+from bmpaudit.paper.proof_records import exposure_records, proof_records
 from bmpaudit.paper.published import published_table
 from bmpaudit.paper.run import Run
 from bmpaudit.paper.study import study_records, study_runs
@@ -38,9 +42,17 @@ TABLES = (
     "runs",
     "beyond",
     "study",
+    "proofs",
+    "exposures",
+    "growth_proofs",
+    "growth_exposures",
+    "growth_cells",
+    "against_proofs",
+    "directions",
     "plain_costs",
+    "variants",
 )
-"""The tables, each in a file `<name>.csv`; `plain_costs` comes from benchmarks/reproduction.py."""
+"""The tables, each in a file `<name>.csv`; the last two come from benchmarks/."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +87,22 @@ class Summary:
         return "\n".join([agreement, *answers, f"page: {self.page}"])
 
 
-def all_runs(out: Path, num_models: int, num_seeds: int, study_models: int) -> dict[str, list[Run]]:
-    """Every run that the folder can hold: the paper's experiments, those beyond it, and the study."""
+class RunSizes(NamedTuple):
+    """Numbers of models: of a run of the paper, of one of the study of fractions, and of the study of that number."""
+
+    paper: int
+    study: int
+    growth: int
+
+
+def all_runs(out: Path, num_seeds: int, sizes: RunSizes) -> dict[str, list[Run]]:
+    """Every run that the folder can hold: the paper's experiments, those beyond it, and two studies."""
     seeds = range(num_seeds)
     return {
-        "paper": [Run(configuration, seed, num_models, out) for seed in seeds for configuration in CONFIGURATIONS],
-        "beyond": [Run(configuration, seed, num_models, out) for seed in seeds for configuration in BEYOND],
-        "study": study_runs(out, list(seeds), study_models),
+        "paper": [Run(configuration, seed, sizes.paper, out) for seed in seeds for configuration in CONFIGURATIONS],
+        "beyond": [Run(configuration, seed, sizes.paper, out) for seed in seeds for configuration in BEYOND],
+        "study": study_runs(out, list(seeds), sizes.study),
+        "growth": [growth_run(out, sizes.growth)],
     }
 
 
@@ -107,7 +128,13 @@ def collect(runs: dict[str, list[Run]]) -> tuple[dict[str, pd.DataFrame], list[F
         "runs": records.run_records([*paper, *runs["beyond"]]),
         "beyond": records.cell_records(runs["beyond"]),
         "study": study_records(runs["study"]),
+        "proofs": proof_records(paper),
+        "exposures": exposure_records(paper),
+        **growth_records(runs["growth"][0]),
     }
+    if len(tables["proofs"]) and len(cells):
+        tables["against_proofs"] = against_proofs(cells, unflagged, tables["proofs"])
+        tables["directions"] = directions(cells, tables["exposures"])
     return tables, findings
 
 

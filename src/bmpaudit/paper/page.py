@@ -10,6 +10,8 @@ import pandas as pd
 
 from bmpaudit.paper.experiments import CELLS, COUNTINGS, DEFINITIONS, TITLES, cell_label
 from bmpaudit.paper.page_extras import beyond_part, mhaar_part, study_part, times_part
+from bmpaudit.paper.page_proofs import exposure_part, growth_part, proofs_part, uses_part
+from bmpaudit.paper.page_search import search_part
 from bmpaudit.paper.published import TABLES, is_swapped
 from bmpaudit.paper.tables import SWAPPED_NOTE, markdown_grid, markdown_table, short, table_title
 
@@ -45,9 +47,14 @@ def make_page(tables: Tables, figures: Sequence[str]) -> str:
         "brief": _brief(present),
         "tables": _tables(present),
         "disagreements": _disagreements(present),
+        "search": search_part(present),
         "findings": _findings(present),
         "figures": _figures(figures),
         "counting": _counting(present),
+        "proofs": proofs_part(present, figures),
+        "uses": uses_part(present),
+        "exposure": exposure_part(present, figures),
+        "growth": growth_part(present, figures),
         "mhaar": mhaar_part(present),
         "beyond": beyond_part(present),
         "study": study_part(present, figures),
@@ -161,6 +168,11 @@ def _findings(tables: Tables) -> str:
     if contradicted:
         lines += ["", "Statements that the published tables themselves contradict:", ""]
         lines += [f"- {row['statement']}. {row['published_evidence']}." for row in contradicted]
+    failed = [row for row in findings if row["ours"] == "no"]
+    if failed:
+        said = {"yes": "the published tables say yes", "no": "so do the published tables", "": "they cannot say"}
+        lines += ["", "### What comes out no", ""]
+        lines += [f"- **{row['statement']}**: no ({said[row['published']]}). {row['evidence']}." for row in failed]
     return "\n".join(lines)
 
 

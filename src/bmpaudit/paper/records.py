@@ -11,6 +11,7 @@ import pandas as pd
 
 from bmpaudit.paper.cell_results import PERCENTILES
 from bmpaudit.paper.experiments import COUNTINGS, DEFINITIONS, KEY, VARIANTS, Cell
+from bmpaudit.paper.proofs import PROOFS
 from bmpaudit.paper.run import Run, load_counts
 from bmpaudit.paper.tasks import result_name
 
@@ -29,6 +30,10 @@ CELL_COLUMNS = (
     "num_constant",
     "seconds",
 )
+CLOCKS = {"seconds": "seconds", "processor": "processor_seconds"}
+"""What is measured of each result: time that passed, and time of the processor."""
+NOT_IN_JOINT = ("left", "right", "processor_seconds")
+NOT_IN_NODES = ("nodes", "processor_seconds")
 
 
 class _Found(NamedTuple):
@@ -87,7 +92,7 @@ def mhaar_records(runs: Iterable[Run]) -> pd.DataFrame:
 
 
 def unflagged_records(runs: Iterable[Run]) -> pd.DataFrame:
-    """A row per cell under snowball sampling: p50 counted the paper's way, ours, and without all flagged nodes."""
+    """A row per cell: p50 counted the paper's way, ours, and without all flagged nodes."""
     rows = [
         {
             **key,
@@ -103,7 +108,7 @@ def unflagged_records(runs: Iterable[Run]) -> pd.DataFrame:
 def deciding_records(runs: Iterable[Run]) -> pd.DataFrame:
     """A row per cell that disagrees: the node that it depends on most, and p50 without it."""
     rows = [
-        {**key, "p50": posteriors["paper"]["p50"], **result, "node_counts": "/".join(map(str, result["node_counts"]))}
+        {**key, **result, "p50": posteriors["paper"]["p50"], "node_counts": "/".join(map(str, result["node_counts"]))}
         for _, key, _, result, posteriors in _find(runs, "deciding")
     ]
     return pd.DataFrame(rows)
@@ -112,7 +117,7 @@ def deciding_records(runs: Iterable[Run]) -> pd.DataFrame:
 def joint_records(runs: Iterable[Run]) -> pd.DataFrame:
     """A row per joint posterior."""
     rows = [
-        {**key, "counting": counting, **{name: result[name] for name in result if name not in ("left", "right")}}
+        {**key, "counting": counting, **{name: result[name] for name in result if name not in NOT_IN_JOINT}}
         for _, key, counting, result, _ in _find(runs, *COUNTINGS, definitions=("bmp",))
     ]
     return pd.DataFrame(rows)
@@ -140,7 +145,7 @@ def node_records(runs: Iterable[Run]) -> pd.DataFrame:
         for counting in COUNTINGS:
             summary = run.results.get(f"nodes/{counting}")
             if summary is not None:
-                figures = {name: value for name, value in summary.items() if name != "nodes"}
+                figures = {name: value for name, value in summary.items() if name not in NOT_IN_NODES}
                 rows.append({**asdict(run.configuration), "seed": run.seed, "counting": counting, **figures})
     return pd.DataFrame(rows)
 
@@ -164,13 +169,21 @@ def run_records(runs: Iterable[Run]) -> pd.DataFrame:
         about, results = dict(load_counts(run).about), run.results
         for name in ("plan", "build"):
             about.pop(name)
-        seconds = {
-            f"seconds_posteriors_{counting}": sum(
-                results[name]["seconds"]
-                for variant, definition in product(VARIANTS, DEFINITIONS)
-                if (name := result_name(variant, definition, counting)) in results
-            )
+        names = {
+            counting: [result_name(*cell, counting) for cell in product(VARIANTS, DEFINITIONS)]
             for counting in COUNTINGS
         }
+        seconds = {
+            f"{clock}_posteriors_{counting}": sum(results[name][key] for name in names[counting] if name in results)
+            for clock, key in CLOCKS.items()
+            for counting in COUNTINGS
+        }
+        proofs = {name: result for name, result in results.items() if name.startswith(PROOFS)}
+        seconds |= {f"{clock}_proofs": sum(result[key] for result in proofs.values()) for clock, key in CLOCKS.items()}
+        seconds["processor_checks"] = sum(
+            result[CLOCKS["processor"]]
+            for name, result in results.items()
+            if name not in proofs and not any(name in of for of in names.values())
+        )
         rows.append({**asdict(run.configuration), "seed": run.seed, **about, "failed": len(about["failed"]), **seconds})
     return pd.DataFrame(rows)

@@ -81,8 +81,8 @@ def write_tables(verdicts: pd.DataFrame, folder: Path) -> None:
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Numbers with at most four decimals: results, not noise."""
-    write_text(path, table.to_csv(index=False, float_format=_plain))
+    """Numbers with at most four decimals: results, not noise; `nan` where there is none."""
+    write_text(path, table.to_csv(index=False, float_format=_plain, na_rep="nan"))
 
 
 def markdown_grid(heads: list[str], rows: list[list[str]]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -56,7 +57,9 @@ def compute_all(tasks: Sequence[Task], runtime: Runtime, what: str = "posteriors
     with runtime.progress(what, len(missing)) as progress:
         for done, task in enumerate(missing, 1):
             counts = load_counts(task.run).error_counts(task.variant, task.counting)
-            results[task.run].put(task.name, task.compute(counts, task.run.plan(task.counting), runtime))
+            start = time.process_time()
+            result = task.compute(counts, task.run.plan(task.counting), runtime)
+            results[task.run].put(task.name, {**result, "processor_seconds": time.process_time() - start})
             progress(done)
     if not runtime.quiet:
         runtime.notice(f"{len(missing):,} {what} computed")
@@ -98,9 +101,10 @@ def unflagged_task(run: Run, variant: Variant, definition: str) -> Task:
 
 
 def unflagged_tasks(runs: Iterable[Run]) -> list[Task]:
-    """All cells under snowball sampling without such nodes, for the first seed."""
-    chosen = [run for run in _first_seed(runs) if run.configuration.sampler == "snowball"]
-    return [unflagged_task(run, variant, name) for run in chosen for variant in VARIANTS for name in DEFINITIONS]
+    """All cells without such nodes, for the first seed."""
+    return [
+        unflagged_task(run, variant, name) for run in _first_seed(runs) for variant in VARIANTS for name in DEFINITIONS
+    ]
 
 
 def deciding_task(run: Run, variant: Variant, definition: str) -> Task:
