@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import numpy as np
 import sample_page
 from page_browser import Browser
 from page_fixture import page_data
+from sklearn.tree import DecisionTreeClassifier
 
+from bmpaudit import Runtime, audit
+from bmpaudit.auditing.page_data import page_data as data_of_audit
 from bmpaudit.report.page import render_page
 from bmpaudit.report.words import TABLE_WORDS
 
+# Neither commands nor files.
+NODE = re.compile(r"(?<!bmpaudit )\b[Nn]odes?\b(?!\.csv|\.parquet)")
 browser = sample_page.browser
 # All that can be read, also where it is folded away, and what is read aloud.
 ALL_TEXT = """
@@ -32,7 +39,16 @@ def test_nodes_are_rows(browser: Browser, tmp_path: Path) -> None:
     path.write_text(render_page(data), encoding="utf-8")
     browser.open(path)
     text = browser.run(ALL_TEXT)
-    names = r"(?<!bmpaudit )\b[Nn]odes?\b(?!\.csv|\.parquet)"
-    assert not [text[max(0, found.start() - 60) : found.end() + 40] for found in re.finditer(names, text)]
+    assert not [text[max(0, found.start() - 60) : found.end() + 40] for found in NODE.finditer(text)]
     assert "30 rows" in text
     assert "a graph" in text
+
+
+def test_sentences_about_the_audit_of_a_table_too() -> None:
+    rng = np.random.default_rng(0)
+    table = (rng.normal(size=(40, 3)), rng.integers(2, size=40))
+    done = audit(table, model=DecisionTreeClassifier(), shadows=16, definitions="mp", runtime=Runtime(quiet=True))
+    data = data_of_audit(done)
+    for part in ("verdict", "answer", "next", "headline", "is_not", "diagnostics"):
+        assert not NODE.search(json.dumps(data[part], ensure_ascii=False))
+    assert "rows audited" in dict(data["diagnostics"])

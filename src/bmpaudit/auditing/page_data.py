@@ -14,6 +14,7 @@ import numpy as np
 
 from bmpaudit.auditing.answer import IS_NOT
 from bmpaudit.auditing.finished_audit import Audit
+from bmpaudit.auditing.headline import HeadlineRow
 from bmpaudit.auditing.page_estimates import estimates_part
 from bmpaudit.auditing.page_margins import margin_histograms
 from bmpaudit.auditing.page_nodes import nodes_part, shown_nodes
@@ -22,6 +23,7 @@ from bmpaudit.auditing.plan_file import format_plan
 from bmpaudit.auditing.summary import graph_sizes
 from bmpaudit.auditing.table_words import in_words_of, words_of
 from bmpaudit.build import build_id
+from bmpaudit.graph import Graph
 from bmpaudit.plain import plain
 from bmpaudit.proof import Proof
 from bmpaudit.report.page import library_version
@@ -53,9 +55,7 @@ def _answer_part(audit: Audit) -> dict[str, Any]:
         "guarantee": _guarantee(audit),
         "next": audit.summary["next"],
         "releases": [release_data(audit, release) for release in audit.attacks.releases],
-        "headline": [
-            dataclasses.asdict(row) | {"meaning": in_words_of(audit.graph, row.meaning)} for row in audit.headline
-        ],
+        "headline": [_headline_row(row, audit.graph) for row in audit.headline],
         "cautions": audit.summary["cautions"],
         "permutation_test": {
             "is_leakage_found": test.is_leakage_found,
@@ -68,6 +68,14 @@ def _answer_part(audit: Audit) -> dict[str, Any]:
         "exposure_level": exposure.member_nodes.level,
         "leakage_level": audit.estimates.leakage.level,
     }
+
+
+def _headline_row(row: HeadlineRow, graph: Graph) -> dict[str, Any]:
+    texts = {
+        "meaning": in_words_of(graph, row.meaning),
+        "warnings": [in_words_of(graph, each) for each in row.warnings],
+    }
+    return dataclasses.asdict(row) | texts
 
 
 def _guarantee(audit: Audit) -> dict[str, Any] | None:
@@ -91,7 +99,7 @@ def _models_part(audit: Audit) -> dict[str, Any]:
 def _methods_part(audit: Audit) -> dict[str, Any]:
     return {
         "provenance": _provenance(audit),
-        "diagnostics": [(in_words_of(audit.graph, name), value) for name, value in _diagnostics(audit)],
+        "diagnostics": [[in_words_of(audit.graph, text) for text in row] for row in _diagnostics(audit)],
         "timings": [(name, f"{seconds:.1f} s") for name, seconds in audit.timings.items()],
         "plan_toml": format_plan(audit.plan.without_gate, audit.source),
         "citation": CITATION,
