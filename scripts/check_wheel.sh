@@ -22,9 +22,8 @@ if [ "${1:-}" = --borrow ]; then
     # What such a file names comes after the environment's own packages: bmpaudit itself is the wheel's.
     "$python" -c "import sysconfig; print(sysconfig.get_path('purelib'))" >"$packages/borrowed.pth"
 else
-    SECONDS=0
-    alone "${pip[@]}" --only-binary :all: "$wheel"
-    echo "installed in $SECONDS s; MB on disk:"
+    TIMEFORMAT="installed in %0R s, %0U s of them processor time; MB on disk:"
+    time alone "${pip[@]}" --only-binary :all: "$wheel"
     du -sm "$packages"
     du -sm "$packages"/* | sort -rn | sed -n 1,16p
 fi
