@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_HELPERS = 3
-WAITING_PER_HELPER = 1
+WAITING_PER_HELPER = 2
 """Pictures that a helper draws while another process would still import matplotlib."""
 
 
