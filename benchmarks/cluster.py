@@ -24,11 +24,12 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, cast
+from unittest.mock import patch
 
 import numpy as np
 import scale
 
-from bmpaudit import AuditPlan, Graph, Runtime, datasets, prior_probabilities
+from bmpaudit import AuditPlan, Graph, Runtime, datasets, prior_probabilities, tables
 from bmpaudit.auditing.attack_step import run_attacks, run_permutation_test
 from bmpaudit.auditing.estimate_step import run_estimates
 from bmpaudit.auditing.proof_step import run_proofs
@@ -36,9 +37,12 @@ from bmpaudit.executors.dask import dask_executor
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import Clean, ShadowStore, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
+from bmpaudit.shadow.coordinator import PIECES_PER_WORKER
 from bmpaudit.shadow.engines.making import make_engine
+from bmpaudit.tables import MODELS_PER_CHUNK
 
-WARM_UP = 64
+WARM_UP = PIECES_PER_WORKER * MODELS_PER_CHUNK
+"""Models for each worker, before the clock starts: enough that all of them write to a store, and have imported it."""
 
 
 class Spent(NamedTuple):
@@ -66,15 +70,16 @@ NUM_MODELS = 1_000
 PROBES = ((40_000, 7), (160_000, 7), (160_000, 28))  # nodes, edges per node
 ATTACKED_NODES, ATTACKED_MODELS = 50_000, 250
 BLOCKS_NODES, BLOCKS_MODELS = 50_000, 500
+WARM_UP_NODES, WARM_UP_MODELS = 4_096, 64
 
 
 def train(
-    graph: Graph, plan: AuditPlan, processors: Callable[[], float], executor: Executor | None, num_threads: int = 1
+    graph: Graph, plan: AuditPlan, processors: Callable[[], float], executor: Executor | None, number: int
 ) -> Spent:
-    """Trains all models of a plan into a new folder."""
-    options: dict[str, Any] = {"executor": executor, "num_threads": num_threads}
+    """Trains all models of a plan into a new folder, on so many threads or workers."""
+    options: dict[str, Any] = {"executor": executor, "num_threads": number if executor is None else 1}
     with tempfile.TemporaryDirectory() as folder:
-        train_shadows(graph, plan.shadow_plan, WARM_UP, Path(folder) / "warm-up", **options)
+        train_shadows(graph, plan.shadow_plan, number * WARM_UP, Path(folder) / "warm-up", **options)
         before, start = processors(), time.perf_counter()
         train_shadows(graph, plan.shadow_plan, plan.shadows, Path(folder) / "models", **options)
         return Spent(processors() - before, time.perf_counter() - start)
@@ -96,6 +101,14 @@ def take_steps(
     marks.append((processors(), time.perf_counter()))
     spent = [Spent(*(end - start for start, end in zip(*each, strict=True))) for each in pairwise(marks)]
     return dict(zip(("attack", "proof and exposure", "estimation"), spent, strict=True))
+
+
+def warm_up_steps(runtime: Runtime) -> None:
+    """Has every worker do a little of each step, so that what they import is not counted as work."""
+    graph, plan = scale.make_graph(WARM_UP_NODES), scale.make_plan(WARM_UP_MODELS)
+    with tempfile.TemporaryDirectory() as folder, patch.object(tables, "MAX_BLOCK", WARM_UP_NODES * WARM_UP_MODELS // 8):
+        scale.write_models(Path(folder), graph, plan)
+        take_steps(Path(folder), graph, plan, time.process_time, runtime)
 
 
 @contextmanager
@@ -127,7 +140,7 @@ def compare_training(data: str, num_models: int, workers: list[int], turns: int)
         for _ in range(turns):
             threads.append(train(graph, plan, time.process_time, None, number))
             with dask_workers(number) as (executor, processors):
-                processes.append(train(graph, plan, processors, executor))
+                processes.append(train(graph, plan, processors, executor, number))
         print_efficiency("", number, threads, processes)
 
 
@@ -142,9 +155,11 @@ def compare_steps(workers: list[int], turns: int) -> None:
             threads, processes = [], []
             for _ in range(turns):
                 alone = Runtime(quiet=True, num_threads=number)
+                warm_up_steps(alone)
                 threads.append(take_steps(folder, graph, plan, time.process_time, alone))
                 with dask_workers(number) as (executor, processors):
                     runtime = Runtime(quiet=True, num_threads=1, executor=executor)
+                    warm_up_steps(runtime)
                     processes.append(take_steps(folder, graph, plan, processors, runtime))
             for step in threads[0]:
                 print_efficiency(

@@ -21,12 +21,15 @@ from bmpaudit.executors.pickling import pack
 
 LOCAL = "local:"
 CONNECT_SECONDS = 15.0
-UNWATCHED = {
+OWN_CLUSTER = {
+    # Nobody looks at how a cluster is doing that lives as long as a command; looking takes 4 % of a core.
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
+    # It would take scattered arrays from all workers but one whenever none of them has work, and they are sent again.
+    "distributed.scheduler.active-memory-manager.start": False,
 }
-"""Nobody looks at how a cluster is doing that lives as long as a command; looking takes 4 % of a core."""
+"""Settings of a cluster on this machine, of which one command makes use."""
 
 MOST_LOSSES = 8
 """How often in a row the workers that hold the shared value may all be lost."""
@@ -139,7 +142,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
     number = address.removeprefix(LOCAL)
     if not number.isdecimal() or int(number) < 1:
         raise InputError(f"dask must be the address of a scheduler or local:N with N at least 1, got {address!r}")
-    with dask.config.set(UNWATCHED), _workers_ignoring_interrupts():
+    with dask.config.set(OWN_CLUSTER), _workers_ignoring_interrupts():
         cluster = distributed.LocalCluster(
             n_workers=int(number),
             threads_per_worker=1,

@@ -38,6 +38,7 @@ class ArrayGroup:
 
     def __init__(self, path: Path | RemoteFolder, *, read_only: bool) -> None:
         self.path = path
+        self._opened: dict[str, zarr.Array[Any]] = {}
         if read_only and not path.exists():
             raise DataError(f"{path.parent} has no shadow models")
         try:
@@ -62,10 +63,14 @@ class ArrayGroup:
         return [file.parent.name for file in self.path.glob("*/zarr.json")]
 
     def __getitem__(self, name: str) -> zarr.Array[Any]:
-        array = self._group[name]
-        if not isinstance(array, zarr.Array):
-            raise KeyError(f"{name} is not an array")
-        return array
+        # Opening reads and checks the metadata, which takes as long as writing a small chunk. Kept arrays stay right:
+        # nobody else resizes them while a process writes here.
+        if name not in self._opened:
+            array = self._group[name]
+            if not isinstance(array, zarr.Array):
+                raise KeyError(f"{name} is not an array")
+            self._opened[name] = array
+        return self._opened[name]
 
     def check(self, kinds: Mapping[str, ArrayKind], *, are_all_there: bool, with_room: bool = True) -> None:
         """Checks that arrays are what they are said to be, before anything of their size is read.
