@@ -3,8 +3,10 @@
 python benchmarks/cluster.py [--data cora pubmed] [--models 2048] [--workers 1 2] [--turns 3] [--steps | --project]
 
 Efficiency is what so many threads of one process take over what so many workers take, by processor time (of all
-workers, the scheduler and the coordinator together) and by the clock; in turns, the least of each. The clock says
-little on a machine with other work, or with fewer cores than workers and their coordinator want.
+workers, the scheduler and the coordinator together) and by the clock; in turns, the least of each. Workers have imported
+what they need before anything is counted. The clock says little on a machine with other work, or with fewer cores than
+workers and their coordinator want; and the longer the clock runs, the more processor time goes into Dask's heartbeats,
+which are measured on the idle cluster first.
 
 With --steps: the same of attack, proof and exposure, and estimation, with made-up statistics of a random graph
 (benchmarks/scale.py) that take four blocks of nodes, of which the coordinator does the first.
@@ -71,6 +73,7 @@ PROBES = ((40_000, 7), (160_000, 7), (160_000, 28))  # nodes, edges per node
 ATTACKED_NODES, ATTACKED_MODELS = 50_000, 250
 BLOCKS_NODES, BLOCKS_MODELS = 50_000, 500
 WARM_UP_NODES, WARM_UP_MODELS = 4_096, 64
+IDLE_SECONDS = 5.0
 
 
 def train(
@@ -106,7 +109,8 @@ def take_steps(
 def warm_up_steps(runtime: Runtime) -> None:
     """Has every worker do a little of each step, so that what they import is not counted as work."""
     graph, plan = scale.make_graph(WARM_UP_NODES), scale.make_plan(WARM_UP_MODELS)
-    with tempfile.TemporaryDirectory() as folder, patch.object(tables, "MAX_BLOCK", WARM_UP_NODES * WARM_UP_MODELS // 8):
+    block = WARM_UP_NODES * WARM_UP_MODELS // 8
+    with tempfile.TemporaryDirectory() as folder, patch.object(tables, "MAX_BLOCK", block):
         scale.write_models(Path(folder), graph, plan)
         take_steps(Path(folder), graph, plan, time.process_time, runtime)
 
@@ -116,7 +120,15 @@ def dask_workers(number: int) -> Iterator[tuple[Executor, Callable[[], float]]]:
     """Workers of one thread each, and what tells the processor time of all processes."""
     with dask_executor(f"local:{number}") as executor:
         client = cast(Any, executor)._client
-        yield executor, lambda: time.process_time() + sum(client.run(time.process_time).values())
+
+        def processors() -> float:
+            return time.process_time() + sum(client.run(time.process_time).values())
+
+        before, start = processors(), time.perf_counter()
+        time.sleep(IDLE_SECONDS)
+        idle = (processors() - before) / (time.perf_counter() - start)
+        print(f"  {number} idle Dask workers, scheduler and client take {100 * idle:.1f} % of a core", flush=True)
+        yield executor, processors
 
 
 def print_efficiency(what: str, number: int, threads: list[Spent], processes: list[Spent]) -> None:

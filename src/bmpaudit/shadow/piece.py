@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-
 from bmpaudit.arrays import Ints
 from bmpaudit.build import Build, this_build
 from bmpaudit.graph import Graph
@@ -27,8 +26,8 @@ SECONDS_PER_CHUNK = 600.0
 the loss of a worker costs hardly more, and the coordinator has little to write."""
 
 SECONDS_AT_ONCE = 15.0
-"""Between two looks at the clock. Engines set up their memory anew for each call, which can take as long as a third of a
-model, so there is one call for a piece wherever models are that quick."""
+"""Between two looks at the clock. Engines set up their memory anew for each call, which can take as long as a third of
+a model, so there is one call for a piece wherever models are that quick."""
 
 _making = threading.Lock()
 _one_at_a_time = threading.Lock()
@@ -157,7 +156,8 @@ def worker_build(plan: ShadowPlan) -> Build:
 
 
 def _train(job: Job, engine: Engine, indices: Ints, most_seconds: float) -> ShadowBatch:
-    parts, start, done = [], time.monotonic(), 0
+    parts: list[ShadowBatch] = []
+    start, done = time.monotonic(), 0
     while done < len(indices) and (not parts or time.monotonic() - start <= most_seconds):
         some = indices[done : done + job.pace.models_in(SECONDS_AT_ONCE)]
         batch = ShadowBatch.drawn(job.graph, job.plan, some, job.keep_logits, job.num_weights, num_threads=1)
