@@ -3,10 +3,10 @@
 python benchmarks/cluster.py [--data cora pubmed] [--models 2048] [--workers 1 2] [--turns 3] [--steps | --project]
 
 Efficiency is what so many threads of one process take over what so many workers take, by processor time (of all
-workers, the scheduler and the coordinator together) and by the clock; in turns, the least of each. Workers have imported
-what they need before anything is counted. The clock says little on a machine with other work, or with fewer cores than
-workers and their coordinator want; and the longer the clock runs, the more processor time goes into Dask's heartbeats,
-which are measured on the idle cluster first.
+workers, the scheduler and the coordinator together) and by the clock; in turns, the least of each. Workers have
+imported what they need before anything is counted. The clock says little on a machine with other work, or with fewer
+cores than workers and their coordinator want; and the longer the clock runs, the more processor time goes into Dask's
+heartbeats, which are measured on the idle cluster first.
 
 With --steps: the same of attack, proof and exposure, and estimation, with made-up statistics of a random graph
 (benchmarks/scale.py) that take four blocks of nodes, of which the coordinator does the first.
