@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -11,11 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
+from zarr.storage import LocalStore
 
 from bmpaudit.errors import DataError, InputError, one_line
 from bmpaudit.files import uninterrupted
+from bmpaudit.shadow.bounded_store import BoundedStore
 from bmpaudit.shadow.remote_folder import RemoteFolder
 from bmpaudit.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK
+
+CODECS = ("bytes", "zstd", "crc32c")
 
 MOST_MODELS = 2**20
 """Models that a group has room for: every chunk of them is looked for, whether it is there or not."""
@@ -42,8 +47,11 @@ class ArrayGroup:
         if read_only and not path.exists():
             raise DataError(f"{path.parent} has no shadow models")
         try:
-            place = path.zarr_store(read_only=read_only) if isinstance(path, RemoteFolder) else path
-            self._group = uninterrupted(lambda: zarr.open_group(place, mode="r" if read_only else "a"))
+            if isinstance(path, RemoteFolder):
+                self._store = BoundedStore(path.zarr_store(read_only=read_only))
+            else:
+                self._store = BoundedStore(LocalStore(path, read_only=read_only))
+            self._group = uninterrupted(lambda: zarr.open_group(self._store, mode="r" if read_only else "a"))
             arrays = [self[name] for name in self._keys()]
         except Exception as damage:  # what was damaged can make Zarr raise nearly anything
             raise DataError(f"{path}: damaged metadata ({one_line(damage)}); use a new folder") from None
@@ -92,6 +100,11 @@ class ArrayGroup:
                     raise DataError(f"{self.path}: {name} is missing; use a new folder")
                 continue
             array, chunks = self[name], self._chunks(kind)
+            about: Any = array.metadata.to_dict()
+            codecs = tuple(str(codec["name"]) for codec in about["codecs"])
+            if codecs != CODECS:
+                raise DataError(f"{self.path}: {name} must be encoded by {', '.join(CODECS)}, got {', '.join(codecs)}")
+            self._store.chunk_bytes[name] = math.prod(chunks) * array.dtype.itemsize
             if array.dtype != kind.dtype or array.shape[1:] != kind.extent or array.chunks != chunks:
                 raise DataError(
                     f"{self.path}: {name} must hold {kind.dtype} of shape {('any', *kind.extent)} in chunks of "
