@@ -3,8 +3,10 @@
 python benchmarks/cluster.py [--data cora pubmed] [--models 2048] [--workers 1 2] [--turns 3] [--steps | --project]
 
 Efficiency is what so many threads of one process take over what so many workers take, by processor time (of all
-workers, the scheduler and the coordinator together) and by the clock; in turns, the least of each. The clock says
-little on a machine with other work, or with fewer cores than workers and their coordinator want.
+workers, the scheduler and the coordinator together) and by the clock; in turns, the least of each. Workers have
+imported what they need before anything is counted. The clock says little on a machine with other work, or with fewer
+cores than workers and their coordinator want; and the longer the clock runs, the more processor time goes into Dask's
+heartbeats, which are measured on the idle cluster first.
 
 With --steps: the same of attack, proof and exposure, and estimation, with made-up statistics of a random graph
 (benchmarks/scale.py) that take four blocks of nodes, of which the coordinator does the first.
@@ -24,11 +26,12 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, cast
+from unittest.mock import patch
 
 import numpy as np
 import scale
 
-from bmpaudit import AuditPlan, Graph, Runtime, datasets, prior_probabilities
+from bmpaudit import AuditPlan, Graph, Runtime, datasets, prior_probabilities, tables
 from bmpaudit.auditing.attack_step import run_attacks, run_permutation_test
 from bmpaudit.auditing.estimate_step import run_estimates
 from bmpaudit.auditing.proof_step import run_proofs
@@ -36,9 +39,12 @@ from bmpaudit.executors.dask import dask_executor
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import Clean, ShadowStore, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
+from bmpaudit.shadow.coordinator import PIECES_PER_WORKER
 from bmpaudit.shadow.engines.making import make_engine
+from bmpaudit.tables import MODELS_PER_CHUNK
 
-WARM_UP = 64
+WARM_UP = PIECES_PER_WORKER * MODELS_PER_CHUNK
+"""Models for each worker, before the clock starts: enough that all of them write to a store, and have imported it."""
 
 
 class Spent(NamedTuple):
@@ -66,15 +72,17 @@ NUM_MODELS = 1_000
 PROBES = ((40_000, 7), (160_000, 7), (160_000, 28))  # nodes, edges per node
 ATTACKED_NODES, ATTACKED_MODELS = 50_000, 250
 BLOCKS_NODES, BLOCKS_MODELS = 50_000, 500
+WARM_UP_NODES, WARM_UP_MODELS = 4_096, 64
+IDLE_SECONDS = 5.0
 
 
 def train(
-    graph: Graph, plan: AuditPlan, processors: Callable[[], float], executor: Executor | None, num_threads: int = 1
+    graph: Graph, plan: AuditPlan, processors: Callable[[], float], executor: Executor | None, number: int
 ) -> Spent:
-    """Trains all models of a plan into a new folder."""
-    options: dict[str, Any] = {"executor": executor, "num_threads": num_threads}
+    """Trains all models of a plan into a new folder, on so many threads or workers."""
+    options: dict[str, Any] = {"executor": executor, "num_threads": number if executor is None else 1}
     with tempfile.TemporaryDirectory() as folder:
-        train_shadows(graph, plan.shadow_plan, WARM_UP, Path(folder) / "warm-up", **options)
+        train_shadows(graph, plan.shadow_plan, number * WARM_UP, Path(folder) / "warm-up", **options)
         before, start = processors(), time.perf_counter()
         train_shadows(graph, plan.shadow_plan, plan.shadows, Path(folder) / "models", **options)
         return Spent(processors() - before, time.perf_counter() - start)
@@ -98,12 +106,29 @@ def take_steps(
     return dict(zip(("attack", "proof and exposure", "estimation"), spent, strict=True))
 
 
+def warm_up_steps(runtime: Runtime) -> None:
+    """Has every worker do a little of each step, so that what they import is not counted as work."""
+    graph, plan = scale.make_graph(WARM_UP_NODES), scale.make_plan(WARM_UP_MODELS)
+    block = WARM_UP_NODES * WARM_UP_MODELS // 8
+    with tempfile.TemporaryDirectory() as folder, patch.object(tables, "MAX_BLOCK", block):
+        scale.write_models(Path(folder), graph, plan)
+        take_steps(Path(folder), graph, plan, time.process_time, runtime)
+
+
 @contextmanager
 def dask_workers(number: int) -> Iterator[tuple[Executor, Callable[[], float]]]:
     """Workers of one thread each, and what tells the processor time of all processes."""
     with dask_executor(f"local:{number}") as executor:
         client = cast(Any, executor)._client
-        yield executor, lambda: time.process_time() + sum(client.run(time.process_time).values())
+
+        def processors() -> float:
+            return time.process_time() + sum(client.run(time.process_time).values())
+
+        before, start = processors(), time.perf_counter()
+        time.sleep(IDLE_SECONDS)
+        idle = (processors() - before) / (time.perf_counter() - start)
+        print(f"  {number} idle Dask workers, scheduler and client take {100 * idle:.1f} % of a core", flush=True)
+        yield executor, processors
 
 
 def print_efficiency(what: str, number: int, threads: list[Spent], processes: list[Spent]) -> None:
@@ -127,7 +152,7 @@ def compare_training(data: str, num_models: int, workers: list[int], turns: int)
         for _ in range(turns):
             threads.append(train(graph, plan, time.process_time, None, number))
             with dask_workers(number) as (executor, processors):
-                processes.append(train(graph, plan, processors, executor))
+                processes.append(train(graph, plan, processors, executor, number))
         print_efficiency("", number, threads, processes)
 
 
@@ -142,9 +167,11 @@ def compare_steps(workers: list[int], turns: int) -> None:
             threads, processes = [], []
             for _ in range(turns):
                 alone = Runtime(quiet=True, num_threads=number)
+                warm_up_steps(alone)
                 threads.append(take_steps(folder, graph, plan, time.process_time, alone))
                 with dask_workers(number) as (executor, processors):
                     runtime = Runtime(quiet=True, num_threads=1, executor=executor)
+                    warm_up_steps(runtime)
                     processes.append(take_steps(folder, graph, plan, processors, runtime))
             for step in threads[0]:
                 print_efficiency(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -14,10 +15,11 @@ from bmpaudit.estimation.definitions.bmp_r import BMPRight
 
 
 def die_once(mark: str, spared: int) -> None:
-    """Ends this process, unless it is the one to be spared or another has ended before."""
-    if os.getpid() != spared and not Path(mark).exists():
-        Path(mark).touch()
-        os._exit(1)
+    """Ends this process, unless it is the one to be spared or another has ended before: exactly one gets the mark."""
+    if os.getpid() != spared:
+        with suppress(FileExistsError):
+            Path(mark).touch(exist_ok=False)
+            os._exit(1)
 
 
 @dataclass(frozen=True)

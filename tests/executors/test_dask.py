@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import operator
 import os
+import warnings
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import CancelledError
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cluster_fixture import GRAPH, dask_processes, kill, meanwhile, plan, stored, wait_until
 
 from bmpaudit import Graph, InputError
-from bmpaudit.executors.dask import dask_executor
+from bmpaudit.executors import crew_of
+from bmpaudit.executors.dask import answer_of, dask_executor
+from bmpaudit.executors.pickling import SMALLEST_PART
 from bmpaudit.shadow import ShadowPlan, ShadowStore, coordinator, train_shadows
 from bmpaudit.shadow.piece import Job
 
@@ -116,6 +124,63 @@ def test_a_worker_of_another_instruction_set(tmp_path: Path) -> None:
 def test_impossible_clusters_are_refused(address: str) -> None:
     with pytest.raises(InputError, match=r"local:N with N at least 1"), dask_executor(address):
         pass
+
+
+def test_without_workers_the_work_waits_for_one_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was sent to the worker before, and has gone with it, is sent again."""
+    monkeypatch.setattr("bmpaudit.executors.dask.SECONDS_ALONE", 0.0)
+    numbers = np.arange(SMALLEST_PART, dtype=np.float64)
+
+    def third() -> list[tuple[int, float]]:
+        return list(crew_of(executor).run(operator.getitem, numbers, deque([3])))
+
+    with dask_processes(1) as cluster, dask_executor(cluster.address) as executor:
+        assert third() == [(3, 3.0)]
+        kill(cluster.workers[0])
+        messages: list[str] = []
+        monkeypatch.setattr(warnings, "warn", lambda message, **_: messages.append(str(message)))
+
+        def help_out() -> None:
+            wait_until(lambda: bool(messages))
+            cluster.add_worker()
+
+        with meanwhile(help_out):
+            assert third() == [(3, 3.0)]
+    assert [f"The Dask cluster {cluster.address} has no workers" in message for message in messages] == [True]
+
+
+def test_a_worker_that_is_lost_while_a_value_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    with dask_executor("local:1") as executor:
+        client = executor._client  # type: ignore[attr-defined]
+        scatter, failures = client.scatter, [OSError("connection reset"), TimeoutError("no workers")]
+
+        def failing(*arguments: object, **options: object) -> object:
+            if failures:
+                raise failures.pop()
+            return scatter(*arguments, **options)
+
+        monkeypatch.setattr(client, "scatter", failing)
+        assert list(crew_of(executor).run(operator.getitem, [5, 6], deque([1]))) == [(1, 6)]
+        failures.extend([OSError("connection reset")] * 9)
+        with pytest.raises(ChildProcessError, match="workers of the Dask cluster were lost 9 times"):
+            list(crew_of(executor).run(operator.getitem, [5, 6], deque([1])))
+
+
+def test_an_answer_that_is_lost_before_it_is_fetched() -> None:
+    """The worker has ended with it, and the task cannot be run again: what it depends on is lost too."""
+
+    class Lost:
+        def add_done_callback(self, callback: Callable[[Lost], None]) -> None:
+            callback(self)
+
+        def cancelled(self) -> bool:
+            return True
+
+        def result(self) -> None:
+            raise RuntimeError("cancelled for reason: unknown")
+
+    with pytest.raises(CancelledError):
+        answer_of(Lost()).result(timeout=0)
 
 
 def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,6 +166,7 @@ def threading_name() -> str:
 def test_slow_models_are_sent_back_in_parts(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(piece_module, "SECONDS_PER_PIECE", 0.0)
     monkeypatch.setattr(piece_module, "SECONDS_PER_CHUNK", 0.0)
+    monkeypatch.setattr(piece_module, "SECONDS_AT_ONCE", 0.0)
     with ThreadPoolExecutor(1) as threads:
         counts: list[int] = []
         train_shadows(GRAPH, plan(), 40, tmp_path, executor=threads, progress=counts.append)

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 from bmpaudit import Graph, InputError, datasets
-from bmpaudit.arrays import Flags
+from bmpaudit.arrays import Flags, Ints
 from bmpaudit.interfaces import Sampler
 from bmpaudit.samplers import (
     Bernoulli,
@@ -24,7 +24,9 @@ from bmpaudit.samplers import (
     draw_memberships,
     prior_probabilities,
 )
+from bmpaudit.samplers import fit as fit_module
 from bmpaudit.samplers.fit import edges_inside
+from bmpaudit.tables import PackedFlags
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,26 @@ def test_right_memberships_fit(sampler: Sampler, num_samples: int, demo: Graph) 
     fit = check(draw_memberships(demo, sampler, num_samples, seed=3), demo, sampler)
     assert fit.fits
     assert fit.p_value > 0.001
+
+
+class FewAtOnce(PackedFlags):
+    """Refuses to be read as a whole."""
+
+    def _read(self, rows: Ints, nodes: slice | Ints) -> Flags:
+        assert len(rows) <= 7
+        return super()._read(rows, nodes)
+
+
+@pytest.mark.parametrize("sampler", [Snowball(), Uniform()], ids=str)
+def test_a_table_that_is_not_in_memory(sampler: Sampler, demo: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fit_module, "_NUMBERS_AT_ONCE", 7 * demo.num_nodes)
+    memberships = draw_memberships(demo, sampler, 30, seed=3)
+    memberships[1] = memberships[0]
+    table = FewAtOnce(*memberships.shape)
+    table[:] = memberships
+    assert check(table, demo, sampler, num_references=100) == check(memberships, demo, sampler, num_references=100)
+    with pytest.raises(InputError, match=r"shape \(num_samples, 1000\), got \(30, 999\)"):
+        check(PackedFlags(30, 999), demo, sampler)
 
 
 @pytest.mark.parametrize("num_samples", [16, 150])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import threading
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
@@ -21,12 +23,18 @@ from bmpaudit.executors.pickling import pack
 
 LOCAL = "local:"
 CONNECT_SECONDS = 15.0
-UNWATCHED = {
+OWN_CLUSTER = {
+    # Nobody looks at how a cluster is doing that lives as long as a command; looking takes 4 % of a core.
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
+    # It would take scattered arrays from all workers but one whenever none of them has work, and they are sent again.
+    "distributed.scheduler.active-memory-manager.start": False,
 }
-"""Nobody looks at how a cluster is doing that lives as long as a command; looking takes 4 % of a core."""
+"""Settings of a cluster on this machine, of which one command makes use."""
+
+SECONDS_ALONE = 30.0
+"""How long a cluster may be without workers before that is said."""
 
 MOST_LOSSES = 8
 """How often in a row the workers that hold the shared value may all be lost."""
@@ -36,8 +44,8 @@ class DaskCrew(Crew):
     """The workers behind `Client.get_executor()`.
 
     The shared value is scattered to the workers that are there, its large arrays once for all values that hold them;
-    later workers get both from them. Tasks of a worker that is
-    killed are run by others, and if the value is lost with it, it is scattered anew.
+    later workers get both from them. Tasks of a worker that is killed are run by others, and if the value is lost with
+    it, it is scattered anew. Without any worker the work waits for one, and says so.
     """
 
     def __init__(self, executor: Executor) -> None:
@@ -45,22 +53,37 @@ class DaskCrew(Crew):
         self._executor: Any = executor
         self._client: Any = getattr(executor, "_client")  # noqa: B009 - it has no public name
         self._num_threads, self._next_look = 0, 0.0
+        self._alone_since: float | None = None
         self._num_losses = 0
 
     @property
     def width(self) -> int:
-        """Threads of all workers, asked for about once a second."""
-        if time.monotonic() >= self._next_look:
-            self._num_threads = sum(self._ask(self._client.nthreads).values())
-            self._next_look = time.monotonic() + SECONDS_BETWEEN_CHECKS
-        return max(self._num_threads, 1)
+        """Threads of all workers."""
+        return max(self._look(), 1)
+
+    def _look(self) -> int:
+        """Threads of all workers, asked for about once a second; says so if there are none for long."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return self._num_threads
+        self._num_threads = sum(self._ask(self._client.nthreads).values())
+        self._next_look = time.monotonic() + SECONDS_BETWEEN_CHECKS
+        if self._num_threads:
+            self._alone_since = None
+        elif self._alone_since is None:
+            self._alone_since = now
+        elif now - self._alone_since > SECONDS_ALONE:
+            self._alone_since = math.inf  # it is said once
+            warnings.warn(
+                f"The Dask cluster {self._scheduler} has no workers: the work goes on as soon as there is one, and "
+                "Ctrl-C keeps what is finished.",
+                stacklevel=2,
+            )
+        return self._num_threads
 
     @contextmanager
     def shared(self, value: Any) -> Iterator[tuple[str, Any]]:
-        """Scatters a value, as soon as there is a worker."""
-        while not self._ask(self._client.nthreads):
-            self.check()
-            time.sleep(SECONDS_BETWEEN_CHECKS / 4)
+        """Scatters a value."""
         packed = pack(value)
         yield uuid.uuid4().hex, (self._scattered(packed.content), self.shared_parts(packed))
 
@@ -69,23 +92,38 @@ class DaskCrew(Crew):
         return self._scattered(array.tobytes(order="A"))
 
     def _scattered(self, content: bytes) -> Any:
-        """As bytes: arrays that Dask itself unpacks need not be aligned in memory."""
-        return self._ask(lambda: self._client.scatter(content, broadcast=True, hash=False))
+        """Sends bytes to all workers, as soon as there is one; arrays that Dask itself unpacks need not be aligned."""
+        while True:
+            while not self._look():
+                time.sleep(SECONDS_BETWEEN_CHECKS / 4)
+            try:
+                return self._client.scatter(content, broadcast=True, hash=False)
+            except OSError:  # one of them has gone meanwhile, if it is not the scheduler
+                self.check()
+                failure = self._count_loss()
+                if failure is not None:
+                    raise failure from None
 
     def submit(self, function: Callable[..., Any], key: str, source: Any, arguments: tuple[Any, ...]) -> Future[Any]:
         """Sends out one task, which depends on the scattered value."""
-        return self._ask(lambda: self._executor.submit(worker.call, function, key, source, arguments, pure=False))
+        options = {**self._executor._kwargs, "pure": False}
+        return answer_of(
+            self._ask(lambda: self._client.submit(worker.call, function, key, source, arguments, **options))
+        )
 
     def lost(self, failure: BaseException) -> Exception | None:
         """See `Crew.lost`: a task is cancelled if the scheduler is gone, or every worker that held the value."""
         self.check()
         if isinstance(failure, CancelledError):
             self.parts.clear()
-            self._num_losses += 1
-            if self._num_losses <= MOST_LOSSES:
-                return None
-            return ChildProcessError(f"workers of the Dask cluster were lost {self._num_losses} times; {KEPT}")
+            return self._count_loss()
         return super().lost(failure)
+
+    def _count_loss(self) -> Exception | None:
+        self._num_losses += 1
+        if self._num_losses <= MOST_LOSSES:
+            return None
+        return ChildProcessError(f"workers of the Dask cluster were lost {self._num_losses} times; {KEPT}")
 
     def is_loss(self, failure: BaseException) -> bool:
         """Whether workers were lost, and the task itself has not failed."""
@@ -95,9 +133,11 @@ class DaskCrew(Crew):
         """Raises ConnectionError if the scheduler is gone."""
         if self._client.status != "running":
             raise self._gone()
+        self._look()
 
     def _ask(self, ask: Callable[[], Any]) -> Any:
-        self.check()
+        if self._client.status != "running":
+            raise self._gone()
         try:
             return ask()
         except Exception as failure:
@@ -105,9 +145,37 @@ class DaskCrew(Crew):
                 raise self._gone() from None
             raise
 
+    @property
+    def _scheduler(self) -> str:
+        return str(getattr(self._client.scheduler, "address", ""))
+
     def _gone(self) -> ConnectionError:
-        scheduler = getattr(self._client.scheduler, "address", "")
-        return ConnectionError(f"the Dask scheduler {scheduler} is gone; {KEPT}")
+        return ConnectionError(f"the Dask scheduler {self._scheduler} is gone; {KEPT}")
+
+
+def answer_of(sent: Any) -> Future[Any]:
+    """The answer to a task that was sent to a Dask cluster.
+
+    The futures of Dask's own executor never end if a worker dies between the end of a task and the fetching of its
+    answer, and takes with it what would be needed to run the task again.
+    """
+    answer: Future[Any] = Future()
+
+    def take(_: Any) -> None:
+        if not answer.set_running_or_notify_cancel():
+            return
+        try:
+            answer.set_result(sent.result())
+        except BaseException as failure:
+            answer.set_exception(CancelledError() if sent.cancelled() else failure)
+
+    def drop(_: Future[Any]) -> None:
+        if answer.cancelled():
+            sent.cancel()
+
+    answer.add_done_callback(drop)
+    sent.add_done_callback(take)
+    return answer
 
 
 @contextmanager
@@ -139,7 +207,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
     number = address.removeprefix(LOCAL)
     if not number.isdecimal() or int(number) < 1:
         raise InputError(f"dask must be the address of a scheduler or local:N with N at least 1, got {address!r}")
-    with dask.config.set(UNWATCHED), _workers_ignoring_interrupts():
+    with dask.config.set(OWN_CLUSTER), _workers_ignoring_interrupts():
         cluster = distributed.LocalCluster(
             n_workers=int(number),
             threads_per_worker=1,

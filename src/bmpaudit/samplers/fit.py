@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from bmpaudit.samplers.draw import draw_memberships
 from bmpaudit.samplers.native import NativeSampler
 from bmpaudit.samplers.priors import Priors
 from bmpaudit.streams import Purpose, stream
+from bmpaudit.tables import FlagTable, LazyTable
 
 FALSE_ALARM_PROB = 0.001
 
@@ -32,6 +34,8 @@ _NUMBERS_AT_ONCE = 20_000_000
 
 # Probability that the bounds of an estimated prior miss it; added to the p-value of the node frequencies.
 _PRIOR_MISS_PROB = 1e-6
+
+DIGEST_BYTES = 16  # of a sample, by which equal ones are found
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class MembershipFit:
 
 
 def check_memberships(
-    memberships: npt.ArrayLike,
+    memberships: npt.ArrayLike | FlagTable,
     graph: Graph,
     sampler: AnySampler,
     priors: Priors,
@@ -95,7 +99,8 @@ def check_memberships(
     ways that these statistics do not show, or by too little to show in this number of rows.
 
     Args:
-        memberships: Whether each node is in each sample, shape (num_samples, num_nodes).
+        memberships: Whether each node is in each sample, shape (num_samples, num_nodes); a table that is not held in
+            memory is read a part of the samples at a time.
         graph: The whole graph.
         sampler: The sampler they are said to come from.
         priors: Its priors, from `prior_probabilities`.
@@ -138,17 +143,18 @@ def check_memberships(
     return MembershipFit(not misfits, p_value, (misfits or [worst])[0].message, tuple(tests))
 
 
-def _as_flags(memberships: npt.ArrayLike, graph: Graph) -> Flags:
-    rows = np.asarray(memberships)
-    if rows.ndim != 2 or rows.shape[1] != graph.num_nodes or len(rows) == 0:
+def _as_flags(memberships: npt.ArrayLike | FlagTable, graph: Graph) -> FlagTable:
+    """Flags, which a large table keeps where they are."""
+    rows = memberships if isinstance(memberships, LazyTable) else np.asarray(memberships)
+    if len(rows.shape) != 2 or rows.shape[1] != graph.num_nodes or len(rows) == 0:
         raise InputError(f"memberships must have shape (num_samples, {graph.num_nodes}), got {rows.shape}")
     if rows.dtype != np.bool_ and not np.isin(rows, (0, 1)).all():
         raise InputError("memberships must be True or False, or 1 or 0")
-    return rows.astype(np.bool_, copy=False)
+    return rows if isinstance(rows, LazyTable) else rows.astype(np.bool_, copy=False)
 
 
-def _sizes(rows: Flags, references: Flags, name: str) -> FitTest:
-    ours, theirs = rows.sum(axis=1), references.sum(axis=1)
+def _sizes(rows: FlagTable, references: Flags, name: str) -> FitTest:
+    ours, theirs = _row_sums(rows), _row_sums(references)
     figures = [
         f"{100 * sizes.mean() / rows.shape[1]:.1f} % of the nodes"
         f" ({sizes.min():,}{f' to {sizes.max():,}' if sizes.max() > sizes.min() else ''})"
@@ -158,26 +164,41 @@ def _sizes(rows: Flags, references: Flags, name: str) -> FitTest:
     return FitTest("sample sizes", _kolmogorov_smirnov(ours, theirs), message)
 
 
-def _edges(rows: Flags, references: Flags, graph: Graph, name: str) -> FitTest:
+def _edges(rows: FlagTable, references: Flags, graph: Graph, name: str) -> FitTest:
     ours, theirs = edges_inside(rows, graph), edges_inside(references, graph)
     message = f"samples hold {ours.mean():,.1f} edges on average; those of {name} hold {theirs.mean():,.1f}"
     return FitTest("edges inside a sample", _kolmogorov_smirnov(ours, theirs), message)
 
 
-def edges_inside(rows: Flags, graph: Graph) -> Ints:
+def edges_inside(rows: FlagTable, graph: Graph) -> Ints:
     """The number of edges between nodes of each sample, shape (num_samples,)."""
     source, target = graph.edges.T
     parts = _in_parts(rows, len(source))
     return np.concatenate([np.count_nonzero(part[:, source] & part[:, target], axis=1) for part in parts])
 
 
-def _in_parts(rows: Flags, num_columns: int) -> Iterator[Flags]:
+def _in_parts(rows: FlagTable, num_columns: int, chosen: Ints | None = None) -> Iterator[Flags]:
+    """All rows, or those that are chosen, so many at once that the whole table never has to fit into memory."""
     size = max(1, _NUMBERS_AT_ONCE // max(1, num_columns))
-    return (rows[first : first + size] for first in range(0, len(rows), size))
+    number = len(rows) if chosen is None else len(chosen)
+    for first in range(0, number, size):
+        part = slice(first, first + size)
+        yield rows[part if chosen is None else chosen[part]]
 
 
-def _node_frequencies(rows: Flags, graph: Graph, priors: Priors, name: str) -> FitTest:
-    counts, num_rows = rows.sum(axis=0), len(rows)
+def _row_sums(rows: FlagTable) -> Ints:
+    return np.concatenate([part.sum(axis=1) for part in _in_parts(rows, rows.shape[1])])
+
+
+def _column_sums(rows: FlagTable, chosen: Ints | None = None) -> Ints:
+    sums = np.zeros(rows.shape[1], dtype=np.int64)
+    for part in _in_parts(rows, rows.shape[1], chosen):
+        sums += part.sum(axis=0)
+    return sums
+
+
+def _node_frequencies(rows: FlagTable, graph: Graph, priors: Priors, name: str) -> FitTest:
+    counts, num_rows = _column_sums(rows), len(rows)
     low, high = priors.confidence_bounds(1 - _PRIOR_MISS_PROB)
     with np.errstate(invalid="ignore"):  # a node that every sample holds: its tail is replaced
         too_many = np.where(counts > 0, scipy.special.bdtrc(counts - 1, num_rows, high), 1.0)
@@ -192,12 +213,13 @@ def _node_frequencies(rows: Flags, graph: Graph, priors: Priors, name: str) -> F
     return FitTest("node frequencies", p_value, message)
 
 
-def _agreement(rows: Flags, references: Flags, prob: Floats, rng: np.random.Generator, name: str) -> FitTest:
+def _agreement(rows: FlagTable, references: Flags, prob: Floats, rng: np.random.Generator, name: str) -> FitTest:
     order = rng.permutation(len(rows))
     first, second = order[: len(rows) // 2], order[len(rows) // 2 :]
-    direction = rows[first].mean(axis=0) - prob
+    direction = _column_sums(rows, first) / len(first) - prob
     ours, theirs = (
-        np.concatenate([part @ direction for part in _in_parts(some, len(prob))]) for some in (rows[second], references)
+        np.concatenate([part @ direction for part in parts])
+        for parts in (_in_parts(rows, len(prob), second), _in_parts(references, len(prob)))
     )
     p_value = _kolmogorov_smirnov(ours, theirs, alternative="less")
     shared, expected = _mean_overlap(rows), _mean_overlap(references)
@@ -205,17 +227,22 @@ def _agreement(rows: Flags, references: Flags, prob: Floats, rng: np.random.Gene
     return FitTest("agreement between samples", p_value, message)
 
 
-def _mean_overlap(rows: Flags) -> float:
-    counts, num_rows = rows.sum(axis=0, dtype=np.float64), len(rows)
+def _mean_overlap(rows: FlagTable) -> float:
+    counts, num_rows = _column_sums(rows).astype(np.float64), len(rows)
     return float((counts * (counts - 1)).sum() / max(1, num_rows * (num_rows - 1)))
 
 
-def _repeats(rows: Flags, references: Flags, rng: np.random.Generator, name: str) -> FitTest:
-    pooled = np.concatenate([np.packbits(rows, axis=1), np.packbits(references, axis=1)])
+def _repeats(rows: FlagTable, references: Flags, rng: np.random.Generator, name: str) -> FitTest:
     group_of: dict[bytes, int] = {}
-    groups = np.array([group_of.setdefault(row.tobytes(), len(group_of)) for row in pooled])
+    digests = (
+        hashlib.blake2b(row.tobytes(), digest_size=DIGEST_BYTES).digest()
+        for table in (rows, references)
+        for part in _in_parts(table, table.shape[1])
+        for row in np.packbits(part, axis=1)
+    )
+    groups = np.array([group_of.setdefault(digest, len(group_of)) for digest in digests])
     num_rows, weight = len(rows), np.zeros(len(group_of))
-    weight[groups] = np.maximum(1, np.concatenate([rows.sum(axis=1), references.sum(axis=1)]))
+    weight[groups] = np.maximum(1, np.concatenate([_row_sums(rows), _row_sums(references)]))
 
     def repeated_nodes(chosen: Ints) -> float:
         counts = np.bincount(chosen, minlength=len(weight))

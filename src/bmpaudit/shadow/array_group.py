@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,8 @@ from bmpaudit.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK
 
 if TYPE_CHECKING:
     import zarr
+
+CODECS = ("bytes", "zstd", "crc32c")
 
 MOST_MODELS = 2**20
 """Models that a group has room for: every chunk of them is looked for, whether it is there or not."""
@@ -38,15 +41,22 @@ class ArrayGroup:
     """
 
     def __init__(self, path: Path | RemoteFolder, *, read_only: bool) -> None:
-        import zarr  # takes long, and a plan or a help text needs no models
+        # Zarr takes long to import, and a plan or a help text needs no models.
+        import zarr
+        from zarr.storage import LocalStore
+
+        from bmpaudit.shadow.bounded_store import BoundedStore
 
         self.path = path
+        self._opened: dict[str, zarr.Array[Any]] = {}
         if read_only and not path.exists():
             raise DataError(f"{path.parent} has no shadow models")
         try:
-            place = path.zarr_store(read_only=read_only) if isinstance(path, RemoteFolder) else path
-            self._group = uninterrupted(lambda: zarr.open_group(place, mode="r" if read_only else "a"))
-            self._arrays: dict[str, zarr.Array[Any]] = {}
+            if isinstance(path, RemoteFolder):
+                self._store = BoundedStore(path.zarr_store(read_only=read_only))
+            else:
+                self._store = BoundedStore(LocalStore(path, read_only=read_only))
+            self._group = uninterrupted(lambda: zarr.open_group(self._store, mode="r" if read_only else "a"))
             arrays = [self[name] for name in self._keys()]
         except Exception as damage:  # what was damaged can make Zarr raise nearly anything
             raise DataError(f"{path}: damaged metadata ({one_line(damage)}); use a new folder") from None
@@ -66,14 +76,16 @@ class ArrayGroup:
         return [file.parent.name for file in self.path.glob("*/zarr.json")]
 
     def __getitem__(self, name: str) -> zarr.Array[Any]:
-        if name not in self._arrays:  # Zarr would read the metadata again each time, which takes as long as a write
+        # Opening reads and checks the metadata, which takes as long as writing a small chunk. Kept arrays stay right:
+        # nobody else resizes them while a process writes here.
+        if name not in self._opened:
             from zarr import Array
 
             array = self._group[name]
             if not isinstance(array, Array):
                 raise KeyError(f"{name} is not an array")
-            self._arrays[name] = array
-        return self._arrays[name]
+            self._opened[name] = array
+        return self._opened[name]
 
     def check(self, kinds: Mapping[str, ArrayKind], *, are_all_there: bool, with_room: bool = True) -> None:
         """Checks that arrays are what they are said to be, before anything of their size is read.
@@ -95,6 +107,11 @@ class ArrayGroup:
                     raise DataError(f"{self.path}: {name} is missing; use a new folder")
                 continue
             array, chunks = self[name], self._chunks(kind)
+            about: Any = array.metadata.to_dict()
+            codecs = tuple(str(codec["name"]) for codec in about["codecs"])
+            if codecs != CODECS:
+                raise DataError(f"{self.path}: {name} must be encoded by {', '.join(CODECS)}, got {', '.join(codecs)}")
+            self._store.chunk_bytes[name] = math.prod(chunks) * array.dtype.itemsize
             if array.dtype != kind.dtype or array.shape[1:] != kind.extent or array.chunks != chunks:
                 raise DataError(
                     f"{self.path}: {name} must hold {kind.dtype} of shape {('any', *kind.extent)} in chunks of "

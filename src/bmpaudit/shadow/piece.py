@@ -10,8 +10,6 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from bmpaudit.arrays import Ints
 from bmpaudit.build import Build, this_build
 from bmpaudit.graph import Graph
@@ -27,10 +25,27 @@ SECONDS_PER_CHUNK = 600.0
 """After this time a worker sends back what it has, the longer one if it can write the chunk itself once it is whole:
 the loss of a worker costs hardly more, and the coordinator has little to write."""
 
-SECONDS_AT_ONCE = 1.0  # between two looks at the clock
+SECONDS_AT_ONCE = 15.0
+"""Between two looks at the clock. Engines set up their memory anew for each call, which can take as long as a third of
+a model, so there is one call for a piece wherever models are that quick."""
 
 _making = threading.Lock()
 _one_at_a_time = threading.Lock()
+
+
+class Pace:
+    """How long a model takes, as far as the last ones tell."""
+
+    def __init__(self) -> None:
+        self._seconds: float | None = None
+
+    def note(self, num_models: int, seconds: float) -> None:
+        """Tells how long some models took."""
+        self._seconds = seconds / num_models
+
+    def models_in(self, seconds: float) -> int:
+        """How many models to train at once, at least one; one if nothing is known yet."""
+        return 1 if self._seconds is None else max(1, int(seconds / max(self._seconds, 1e-9)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +81,11 @@ class Job:
     def store(self) -> ShadowStore:
         """The coordinator's store, to write to."""
         return ShadowStore(self.folder, self.graph, self.plan, joins=True)
+
+    @cached_property
+    def pace(self) -> Pace:
+        """How fast this process trains."""
+        return Pace()
 
     @property
     def shares_store(self) -> bool:
@@ -136,15 +156,14 @@ def worker_build(plan: ShadowPlan) -> Build:
 
 
 def _train(job: Job, engine: Engine, indices: Ints, most_seconds: float) -> ShadowBatch:
-    parts, start, size, done = [], time.monotonic(), 1, 0
-    while done < len(indices):
-        some = indices[done : done + size]
+    parts: list[ShadowBatch] = []
+    start, done = time.monotonic(), 0
+    while done < len(indices) and (not parts or time.monotonic() - start <= most_seconds):
+        some = indices[done : done + job.pace.models_in(SECONDS_AT_ONCE)]
         batch = ShadowBatch.drawn(job.graph, job.plan, some, job.keep_logits, job.num_weights, num_threads=1)
+        before = time.monotonic()
         engine.fill(batch, 1, lambda _: None)
+        job.pace.note(len(some), time.monotonic() - before)
         parts.append(batch)
         done += len(some)
-        seconds = time.monotonic() - start
-        if seconds > most_seconds:
-            break
-        size = int(np.clip(SECONDS_AT_ONCE * done / max(seconds, 1e-9), 1, len(indices)))
     return parts[0] if len(parts) == 1 else ShadowBatch.joined(parts)
