@@ -127,19 +127,21 @@ def fenced(code: str) -> str:
     return f"````python\n{code}\n````"
 
 
+def docstring(source: str) -> str:
+    """What a module says of itself."""
+    return ast.get_docstring(ast.parse(source)) or ""
+
+
 def example_page(path: str) -> str:
     """An example: what it says of itself, and its code."""
     source = (ROOT / path).read_text(encoding="utf-8")
-    about = ast.get_docstring(ast.parse(source)) or ""
-    return f"# {path}\n\n{about}\n\n{fenced(source.rstrip())}\n"
+    return f"# {path}\n\n{docstring(source)}\n\n{fenced(source.rstrip())}\n"
 
 
 def examples_page() -> str:
     """A list of the examples, each with the first line that it says of itself."""
     lines = ["# Examples", "One file for each task, in the folder `examples`; tests run them all."]
-    about = {
-        path: ast.get_docstring(ast.parse((ROOT / path).read_text(encoding="utf-8"))) or "" for path in example_paths()
-    }
+    about = {path: docstring((ROOT / path).read_text(encoding="utf-8")) for path in example_paths()}
     rows = [f"| [`{path}`]({path.removesuffix('.py')}.md) | {text.splitlines()[0]} |" for path, text in about.items()]
     return "\n\n".join([*lines, "\n".join(["| example | |", "| --- | --- |", *rows])])
 

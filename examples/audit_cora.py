@@ -1,7 +1,9 @@
 """An audit of a graph convolutional network on Cora, as the paper does it.
 
-bmpaudit data get cora
-python examples/audit_cora.py [--models 1000] [--out cora-audit]
+    bmpaudit data get cora
+    python examples/audit_cora.py [--models 1000] [--out cora-audit]
+
+With --out, the folder has a page, and more models can be added later.
 """
 
 import argparse

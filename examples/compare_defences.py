@@ -1,6 +1,8 @@
 """Does a defence help, and what does it cost? Two audits of the same samples, compared in pairs of models.
 
-python examples/compare_defences.py [--data demo] [--models 300]
+    python examples/compare_defences.py [--data demo] [--models 300]
+
+The defence is strong weight decay; anything else that a plan can say would do.
 """
 
 import argparse
