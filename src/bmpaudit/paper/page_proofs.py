@@ -163,8 +163,8 @@ def uses_part(tables: Tables) -> str:
             "## For which purposes is the paper's estimate safe to use?",
             "",
             f"- *To claim that a release leaks at most so much*: no. {refuted['published']} of {len(table)} published "
-            f"intervals, and {refuted['paper']} of ours, end below what the same attack with the same query proves. Use "
-            "a guarantee ([guarantees.md](guarantees.md)); no audit gives an upper bound.",
+            f"intervals, and {refuted['paper']} of ours, end below what the same attack with the same query proves. "
+            "Use a guarantee ([guarantees.md](guarantees.md)); no audit gives an upper bound.",
             "- *To claim that a release leaks at least so much*: no. "
             f"{len(driven)} of {len(table)} cells are driven by decisions that never vary: without those nodes p50 "
             f"falls below what p5 was with them ({by_definition}; {by_sampler}; first seed; column `is_driven` of "
