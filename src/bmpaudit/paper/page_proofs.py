@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 
 from bmpaudit.paper.against_proofs import CONFIGURATION, INTERVALS, PROVERS
-from bmpaudit.paper.experiments import DEFINITIONS, RELEASES, RULES, SAMPLERS, TITLES, cell_label
+from bmpaudit.paper.experiments import (
+    CONFIGURATIONS,
+    DEFINITIONS,
+    RELEASES,
+    RULES,
+    SAMPLERS,
+    TITLES,
+    cell_label,
+)
 from bmpaudit.paper.tables import markdown_grid, short
 
 Tables = Mapping[str, pd.DataFrame]
@@ -35,6 +43,7 @@ def proofs_part(tables: Tables, figures: Sequence[str]) -> str:
     table = tables["against_proofs"]
     seeds = tables["proofs"].groupby(CONFIGURATION)["seed"].nunique()
     number = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
+    num_run = len(seeds) // len(RELEASES)
     lines = [
         "## What is proven, and which intervals it refutes",
         "",
@@ -44,11 +53,12 @@ def proofs_part(tables: Tables, figures: Sequence[str]) -> str:
         f"edges, and a Student attack that uses both answers. Values are medians over {number} seeds, the lower one of "
         "an even number. That a median exceeds the truth has a probability of at most 5 % with one seed, and of at "
         "most 0.8 % with two or three. An interval is *refuted* if its 95 % end (p95; for published ones, the largest "
-        "number that is printed so) lies below what is proven.",
+        "number that is printed so) lies below what is proven."
+        + ("" if num_run == len(CONFIGURATIONS) else f" {num_run} of {len(CONFIGURATIONS)} configurations were run."),
         "",
         *_refuted_counts(table),
         "",
-        "A cell's own query and attack have seen the answers that the estimate was made from. Both queries together "
+        "A cell's own query and attack see no more than what the estimate is made from. Both queries together "
         "say more about the release, which an ε for one query does not claim to cover; but the fused attack is not "
         "always the stronger one: with noisy outputs it can prove less than the query without edges by itself.",
         "",
@@ -121,8 +131,8 @@ def growth_part(tables: Tables, figures: Sequence[str]) -> str:
     lines = [
         "## How results move with the number of models",
         "",
-        "Cora 25 % uniform GCN, `bmpaudit reproduce --growth`: 20,000 models, of which the first 100, 300, … are used. "
-        "The posteriors are counted the paper's way.",
+        f"Cora 25 % uniform GCN, `bmpaudit reproduce --growth`: {proofs['num_models'].max():,} models, of which the "
+        "first 100, 300, … are used. The posteriors are counted the paper's way.",
         "",
     ]
     if GROWTH_FIGURE in figures:
@@ -153,8 +163,8 @@ def uses_part(tables: Tables) -> str:
             "## For which purposes is the paper's estimate safe to use?",
             "",
             f"- *To claim that a release leaks at most so much*: no. {refuted['published']} of {len(table)} published "
-            f"intervals, and {refuted['paper']} of ours, end below what is proven from the very answers that they were "
-            "estimated from. Use a guarantee ([guarantees.md](guarantees.md)); no audit gives an upper bound.",
+            f"intervals, and {refuted['paper']} of ours, end below what the same attack with the same query proves. "
+            "Use a guarantee ([guarantees.md](guarantees.md)); no audit gives an upper bound.",
             "- *To claim that a release leaks at least so much*: no. "
             f"{len(driven)} of {len(table)} cells are driven by decisions that never vary: without those nodes p50 "
             f"falls below what p5 was with them ({by_definition}; {by_sampler}; first seed; column `is_driven` of "
