@@ -7,11 +7,9 @@ namespace bmpaudit {
 
 // Sixteen rows at a time, transposed: largest values and sums then run over vectors, one a class, instead of over the
 // lanes of each row, and lanes beyond the classes take no time.
-void cross_entropy_gradient(const Matrix &logits, int num_classes, const std::vector<int32_t> &labels, double smoothing,
-                            Matrix &gradient) {
-    const int64_t num_rows = logits.rows();
-    const int blocks = logits.blocks();
-    gradient.reshape(num_rows, blocks);
+void cross_entropy_gradient(int num_classes, const std::vector<int32_t> &labels, double smoothing, Matrix &rows) {
+    const int64_t num_rows = rows.rows();
+    const int blocks = rows.blocks();
     const float share = 1.0f / static_cast<float>(num_rows - std::count(labels.begin(), labels.end(), -1));
     const float of_label = share * static_cast<float>(1.0 - smoothing);
     const float of_each = share * static_cast<float>(smoothing / num_classes);
@@ -21,7 +19,7 @@ void cross_entropy_gradient(const Matrix &logits, int num_classes, const std::ve
         const int64_t count = std::min<int64_t>(kLanes, num_rows - from);
         Lanes largest = splat(-INFINITY), total = {};
         for (int b = 0; b < blocks; ++b) {
-            for (int64_t i = 0; i < kLanes; ++i) tile[i] = logits.row(from + std::min(i, count - 1))[b];
+            for (int64_t i = 0; i < kLanes; ++i) tile[i] = rows.row(from + std::min(i, count - 1))[b];
             transpose(tile);
             for (int c = 0; c < std::min(kLanes, num_classes - b * kLanes); ++c) {
                 classes[b * kLanes + c] = tile[c];
@@ -33,12 +31,12 @@ void cross_entropy_gradient(const Matrix &logits, int num_classes, const std::ve
         for (int b = 0; b < blocks; ++b) {
             for (int c = 0; c < kLanes; ++c) tile[c] = scale * classes[b * kLanes + c];
             transpose(tile);
-            for (int64_t i = 0; i < count; ++i) gradient.row(from + i)[b] = tile[i];
+            for (int64_t i = 0; i < count; ++i) rows.row(from + i)[b] = tile[i];
         }
         for (int64_t i = 0; i < count; ++i) {
-            float *row = gradient.floats(from + i);
+            float *row = rows.floats(from + i);
             if (labels[from + i] < 0) {
-                std::fill_n(gradient.row(from + i), blocks, Lanes{});
+                std::fill_n(rows.row(from + i), blocks, Lanes{});
                 continue;
             }
             row[labels[from + i]] -= of_label;

@@ -7,7 +7,7 @@ namespace bmpaudit {
 void DroppedEdges::begin(const TrainingGraph &sample) {
     const CompressedRows rows = sample.rows_without_loops();
     CompressedRows transposed;
-    transposed.transpose_of(rows, sample.size(), true);
+    transposed.transpose_of(rows, sample.size());
     edge_.assign(rows.num_entries(), 0);
     num_edges_ = 0;
     for (int32_t i = 0; i < sample.size(); ++i)

@@ -94,8 +94,7 @@ void SampleFeatures::begin(const TrainingGraph &graph, Uses uses) {
     if (uses == Uses::once) return;
     const float *kept = layout_.is_dropped ? kept_.data() : nullptr;
     by_row_.build(rows_, num_columns, layout_.blocks, kept);
-    columns_.transpose_of(rows_, num_columns, layout_.is_dropped);
-    by_column_.build(columns_, graph.size(), layout_.blocks, kept);
+    by_column_.build_transposed(rows_, num_columns, layout_.blocks, kept);
 }
 
 void SampleFeatures::drop(RandomBits &random, double dropout) {

@@ -88,7 +88,7 @@ class SampleFeatures {
     const GraphFeatures &all_;
     FeatureLayout layout_;
     Uses uses_ = Uses::many;
-    CompressedRows rows_, columns_;
+    CompressedRows rows_;
     SparseProduct by_row_, by_column_;
     std::vector<float> kept_;  // after dropout, each entry of rows_
     DenseTiles tiles_;

@@ -1,5 +1,7 @@
 // The layer of a graph convolutional network (Kipf and Welling 2017): the symmetrically normalised sum over a node's
 // neighbours and itself.
+#include <utility>
+
 #include "layer_kinds.hpp"
 #include "matrix_products.hpp"
 
@@ -26,6 +28,7 @@ class GcnKind final : public LayerKind {
     }
     void backward(const TrainingGraph &graph, Layer &layer, Pass &pass, Matrix &output_gradient) const override {
         sum_of_rows(output_gradient, layer.bias.gradient);
+        std::swap(pass.linear, pass.linear_gradient);  // into memory that the caches may still hold
         graph.normalised.transposed().multiply_into(output_gradient, pass.linear_gradient);
     }
 };

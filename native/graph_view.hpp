@@ -40,10 +40,7 @@ class EdgeMatrix {
         const auto size = static_cast<int32_t>(matrix.num_rows());
         product_.build(matrix, size, 1);
         is_symmetric_ = is_symmetric;
-        if (is_symmetric) return;
-        CompressedRows other;
-        other.transpose_of(matrix, size, false);
-        transposed_.build(other, size, 1);
+        if (!is_symmetric) transposed_.build_transposed(matrix, size, 1);
     }
     const SparseProduct &product() const { return product_; }
     const SparseProduct &transposed() const { return is_symmetric_ ? product_ : transposed_; }

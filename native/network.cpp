@@ -231,9 +231,14 @@ void Network::propagate(const TrainingGraph &graph, size_t l, const Layer &layer
 void Network::step(const TrainingGraph &graph, const std::vector<int32_t> &labels, const StepNumber &number,
                    RandomBits &random, Worker &worker) {
     forward(graph, &random, worker);
-    cross_entropy_gradient(passes_.back().output, num_classes_, labels, label_smoothing_, output_gradient_);
+    take_loss(labels);
     optimizer_.begin_step(number.step, number.epoch);
     backward(graph, true, worker);
+}
+
+void Network::take_loss(const std::vector<int32_t> &labels) {
+    std::swap(output_gradient_, passes_.back().output);
+    cross_entropy_gradient(num_classes_, labels, label_smoothing_, output_gradient_);
 }
 
 void Network::forward(const TrainingGraph &graph, RandomBits *dropout, Worker &worker) {
@@ -340,7 +345,7 @@ void Network::gradient_without_dropout(const TrainingGraph &graph, const std::ve
     PhiloxBits unused(0, 0, 0);
     begin(graph, Uses::many);
     forward(graph, &unused, worker);
-    cross_entropy_gradient(passes_.back().output, num_classes_, labels, label_smoothing_, output_gradient_);
+    take_loss(labels);
     backward(graph, false, worker);
 }
 

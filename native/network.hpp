@@ -130,6 +130,8 @@ class Network {
 
   private:
     void forward(const TrainingGraph &graph, RandomBits *dropout, Worker &worker);
+    // The gradient of the last layer's output, which it uses up, in output_gradient_.
+    void take_loss(const std::vector<int32_t> &labels);
     void backward(const TrainingGraph &graph, bool takes_step, Worker &worker);
     // The gradients of the weight and, in output_gradient_, of the output of the layer before.
     void hidden_weight_backward(const TrainingGraph &graph, size_t l);

@@ -15,26 +15,28 @@ struct CompressedRows {
     std::vector<int64_t> start = {0};
     std::vector<int32_t> columns;
     std::vector<float> values;     // empty where every value is 1
-    std::vector<uint32_t> origin;  // of a transposed matrix: the place of each entry before; or empty
+    std::vector<uint32_t> origin;  // of a transposed matrix: the place of each entry before
 
     int64_t num_rows() const { return static_cast<int64_t>(start.size()) - 1; }
     int64_t num_entries() const { return static_cast<int64_t>(columns.size()); }
     void clear();
-    // Becomes the transpose of a matrix of so many columns; keeps `origin` only if asked to.
-    void transpose_of(const CompressedRows &other, int32_t num_columns, bool keeps_origin);
+    // Becomes the transpose of a matrix of so many columns.
+    void transpose_of(const CompressedRows &other, int32_t num_columns);
 };
 
 // result[r] = Σ over the entries of row r of value · source[column].
 //
 // Columns are cut into bands: the rows of the source that a band gathers fit into half of a first-level cache of 32 KB,
-// where rows are long enough to be worth cutting, and their numbers within the band fit into 16 bits.
+// where rows are long enough to be worth cutting, and their numbers within the band fit into 16 bits. In a band, rows of
+// about the same place go in the order of their lengths: the end of a list that is as long as the one before it is
+// foreseen by the core, and one that is not costs as much as a dozen entries.
 class SparseProduct {
   public:
-    // For sources of `blocks` blocks of lanes.
-    void build(const CompressedRows &matrix, int64_t num_columns, int blocks) { build(matrix, num_columns, blocks, nullptr); }
-    // With values that may change and are read anew in every product: of_entry[e] is that of the matrix's entry e, or, if
-    // the matrix was transposed, of the entry that was e before.
-    void build(const CompressedRows &matrix, int64_t num_columns, int blocks, const float *of_entry);
+    // For sources of `blocks` blocks of lanes. Unless `of_entry` is null, values may change and are read anew in every
+    // product: of_entry[e] is that of the matrix's entry e.
+    void build(const CompressedRows &matrix, int64_t num_columns, int blocks, const float *of_entry = nullptr);
+    // The product with the transpose of the matrix.
+    void build_transposed(const CompressedRows &matrix, int64_t num_columns, int blocks, const float *of_entry = nullptr);
     void multiply_into(const Matrix &source, Matrix &result) const;
 
     // Calls finish(row, first, width, sums) once for each row and group of `width` blocks from `first` on, as
@@ -50,9 +52,13 @@ class SparseProduct {
     }
 
   private:
-    // Where a row of lanes is one register, the core's loads limit a product: four columns then take one of them, and four
-    // values another. Where it is several, what that saves is less than what it costs.
+    // Where a row of lanes is one register, the core's loads limit a product: four columns then take one of them, and two
+    // of four values another; the other two are loaded, as shuffles have their limit too. Where it is several, what that
+    // saves is less than what it costs.
     static constexpr bool kTakesFours = kRegisterBytes == sizeof(Lanes);
+    // What a column's number counts if the band is narrow enough: x86 multiplies with 8 while it adds up an address.
+    using Unit = double;
+    static constexpr int64_t kUnits = sizeof(Lanes) / sizeof(Unit);
 
     enum class Values { ones, here, elsewhere };
     struct List {  // the entries of one row in one band
@@ -61,6 +67,13 @@ class SparseProduct {
     struct Band {
         int64_t first_list, first_entry, first_column;
     };
+
+    // The lists from `begin` on.
+    void sort_by_length(int64_t begin);
+    // visit(use) calls use(row, column, entry) for each entry of what is multiplied; entries are numbered as in `matrix`.
+    template <typename Visit>
+    void build(int64_t num_rows, int64_t num_columns, int blocks, const CompressedRows &matrix, const float *of_entry,
+               Visit visit);
 
     template <Values V, typename Finish>
     void multiply_as(const Matrix &source, Matrix &partial, Finish finish, int blocks) const {
@@ -86,13 +99,21 @@ class SparseProduct {
     template <int B, Values V, typename Use>
     void sum_lists(size_t band, const Matrix &source, int first, Use use) const {
         // A distance between rows that the compiler knows saves a multiplication an entry.
-        if (source.blocks() == B) sum_lists<B, V>(band, source, first, std::integral_constant<int64_t, B>{}, use);
-        else sum_lists<B, V>(band, source, first, source.blocks(), use);
+        constexpr std::integral_constant<int64_t, B> known{};
+        if (source.blocks() == B && units_ == kUnits) sum_lists<B, V>(band, source, first, known, use);
+        else sum_lists<B, V>(band, source, first, source.blocks() * kUnits / units_, use);
     }
-    template <int B, Values V, typename Stride, typename Use>
-    void sum_lists(size_t band, const Matrix &source, int first, Stride stride, Use use) const {
+    // `distance` is that of rows, in units, for each that a column's number counts.
+    template <int B, Values V, typename Distance, typename Use>
+    void sum_lists(size_t band, const Matrix &source, int first, Distance distance, Use use) const {
         constexpr int U = B == 1 ? 4 : 2;
-        const Lanes *rows = source.row(bands_[band].first_column) + first;
+        const auto *rows = reinterpret_cast<const Unit *>(source.row(bands_[band].first_column) + first);
+        // GCC would take the sum of addresses apart, and merge shifts into one that an address cannot hold.
+        asm("" : "+r"(rows));
+        const auto row_of = [&](uint64_t column) {
+            asm("" : "+r"(column));
+            return reinterpret_cast<const Lanes *>(rows + column * distance);
+        };
         const int64_t first_entry = bands_[band].first_entry;
         const uint16_t *columns = columns_.data() + first_entry;
         const float *values = V == Values::here ? values_.data() + first_entry : of_entry_;
@@ -101,7 +122,7 @@ class SparseProduct {
         for (const List *list = lists_.data() + bands_[band].first_list; list != end; ++list) {
             Lanes parts[U][B] = {};
             const auto add = [&](int32_t entry, Lanes *part) {
-                const Lanes *row = rows + columns[entry] * stride;
+                const Lanes *row = row_of(columns[entry]);
                 for (int b = 0; b < B; ++b) {
                     if constexpr (V == Values::here) part[b] += values[entry] * row[b];
                     else if constexpr (V == Values::elsewhere) part[b] += values[origin[entry]] * row[b];
@@ -116,11 +137,21 @@ class SparseProduct {
                     std::memcpy(&four, columns + e, sizeof four);
                     const Lanes value = four_repeated<Lanes>(values + e);
                     for (int u = 0; u < 4; ++u) {
-                        const Lanes *row = rows + static_cast<uint16_t>(four >> (16 * u)) * stride;
-                        for (int b = 0; b < B; ++b) parts[u % U][b] += lane_of_fours(value, u) * row[b];
+                        const Lanes *row = row_of(static_cast<uint16_t>(four >> (16 * u)));
+                        for (int b = 0; b < B; ++b) {
+                            if (u % 2 == 0) parts[u % U][b] += lane_of_fours(value, u) * row[b];
+                            else parts[u % U][b] += values[e + u] * row[b];
+                        }
                     }
                 }
             } else {
+                if constexpr (V == Values::ones && kTakesFours && U == 4) {
+                    for (; e + 4 <= count; e += 4) {
+                        uint64_t four;
+                        std::memcpy(&four, columns + e, sizeof four);
+                        for (int u = 0; u < 4; ++u) parts[u][0] += *row_of(static_cast<uint16_t>(four >> (16 * u)));
+                    }
+                }
                 for (; e + U <= count; e += U)
                     for (int u = 0; u < U; ++u) add(e + u, parts[u]);
                 for (; e < count; ++e) add(e, parts[0]);
@@ -138,13 +169,16 @@ class SparseProduct {
     }
 
     int64_t num_rows_ = 0;
+    int64_t units_ = 1;              // that numbers of columns count, of each column
     std::vector<Band> bands_;        // and one more, where the last ends
     std::vector<List> lists_;
     // Of each entry: its column, from the band's first, and its value. Where fours are taken, lists with values are padded
     // to a multiple of four: with zeros, at a column that the list has.
     std::vector<uint16_t> columns_;
     std::vector<float> values_;
-    std::vector<int64_t> next_;  // while building: where the next entry of a band and row goes
+    // While building: where the next entry of a band and row goes, and lists that are sorted.
+    std::vector<int64_t> next_;
+    std::vector<List> unsorted_;
     const float *of_entry_ = nullptr;
     std::vector<uint32_t> origin_;   // of each entry: its place in of_entry_
 };
