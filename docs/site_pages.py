@@ -5,6 +5,7 @@
 | `changelog.md`, `contributing.md`, `security.md` | the files of these names beside the README |
 | `examples/*.md` | each example, its docstring above its code |
 | `api/*.md` | the public names of each package |
+| `*/files.md` | the folders of tables that pages link to |
 | `source/*.md` | the tests that the page about the theory names |
 """
 
@@ -42,11 +43,22 @@ def pages_of_files() -> dict[str, str]:
     examples = {path: path.removesuffix(".py") + ".md" for path in example_paths()}
     others = {
         "VISION.md": "index.md",
-        "docs/reproduction": "reproduction/table-II.md",
         "examples/extending": "extending.md",
         "src/bmpaudit/interfaces.py": "api/interfaces.md",
     }
-    return {**BESIDE_README, **tests, **examples, **others}
+    folders = {f"docs/{name}": f"{name}/files.md" for name in data_folders()}
+    return {**BESIDE_README, **tests, **examples, **folders, **others}
+
+
+def data_folders() -> list[str]:
+    """The folders of the docs that hold tables."""
+    return sorted({path.parent.name for path in (ROOT / "docs").glob("*/*.csv")})
+
+
+def files_page(folder: str) -> str:
+    """A list of the files of a folder."""
+    names = sorted(path.name for path in (ROOT / "docs" / folder).iterdir())
+    return "\n".join([f"# Files of {folder}\n", *(f"- [{name}]({name})" for name in names)])
 
 
 def packages() -> dict[str, ModuleType]:
@@ -152,6 +164,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made |= {pages_of_files()[path]: source_page(path) for path in TESTS}
     made |= {pages_of_files()[path]: example_page(path) for path in example_paths()}
     made["examples.md"] = examples_page()
+    made |= {f"{folder}/files.md": files_page(folder) for folder in data_folders()}
     made |= {f"api/{name}.md": api_page(package) for name, package in packages().items()}
     made |= {f"api/{name.rpartition('.')[2]}.md": f"# {name}\n\n::: {name}\n" for name in WHOLE_MODULES}
     for page, content in made.items():

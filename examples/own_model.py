@@ -3,7 +3,8 @@
     python examples/own_model.py [--data amazon_photo] [--models 100] [--out sage-audit]
 
 The model and `train` are what one would write without bmpaudit; nothing in them knows of it. Models train in as many
-processes as there are cores.
+processes as there are cores. `amazon_photo` is an archive in the folder that BMPAUDIT_DATA names; PyTorch Geometric's
+`Amazon(root, "Photo")[0]` can be passed as it is.
 """
 
 import argparse
