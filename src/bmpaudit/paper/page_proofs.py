@@ -142,6 +142,17 @@ def growth_part(tables: Tables, figures: Sequence[str]) -> str:
             "models."
         )
         lines += [f"![{text}](reproduction/{GROWTH_FIGURE}.png)", "", text, ""]
+    first, last = rows[0], rows[-1]
+    moved = ", ".join(
+        f"{what} from {first[place]} to {last[place]}"
+        for place, what in (
+            (1, "proven ε_R (full)"),
+            (2, "(both)"),
+            (4, "BMP-R (full, weak)"),
+            (6, "members named at 99 %"),
+        )
+    )
+    lines += [f"Clean outputs, from {first[0]} to {last[0]} models: {moved}.", ""]
     return "\n".join([*lines, *markdown_grid(heads, rows)])
 
 
