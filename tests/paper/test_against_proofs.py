@@ -89,10 +89,14 @@ def test_directions_agree_where_estimates_follow_exposure() -> None:
             for precision in (0.9, 0.99)
         ]
     )
-    table = directions(cells, exposures).set_index(["factor", "definition", "rule"]).sort_index()
-    assert set(table.loc["release", "num_agreeing"]) == {32}
-    assert set(table.loc["train_fraction", "num_agreeing"]) == {0}
-    assert set(table.loc["model", "num_agreeing"]) == {32}  # neither moves
-    assert set(table.loc["all", "num_pairs"]) == {64}
-    assert (table.loc["all", "correlation"] < 0).all()
+    table = directions(cells, exposures)
+
+    def of_factor(factor: str, column: str) -> set[float]:
+        return set(table.loc[table["factor"] == factor, column])
+
+    assert of_factor("release", "num_agreeing") == {32}
+    assert of_factor("train_fraction", "num_agreeing") == {0}
+    assert of_factor("model", "num_agreeing") == {32}  # neither moves
+    assert of_factor("all", "num_pairs") == {64}
+    assert max(of_factor("all", "correlation")) < 0
     assert set(CONFIGURATION) < set(KEY)
