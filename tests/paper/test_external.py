@@ -87,7 +87,7 @@ def test_a_figure_agrees_within_two_standard_deviations() -> None:
 
 def test_the_whole_on_a_small_graph_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = datasets.load("demo")
-    monkeypatch.setattr(workflow.datasets, "load", lambda _: graph)
+    monkeypatch.setattr(datasets, "load", lambda _: graph)
     monkeypatch.setattr(workflow, "EXPERIMENTS", (Experiment("cora", "gcn", 2, 1e-5),))
     summary = run_external(tmp_path, QUIET, quick=True)
     assert summary.num_figures == 9

@@ -10,7 +10,7 @@ from bmpaudit.auditing import Runtime, Workspace
 from bmpaudit.auditing.stored import read_runs, stored_subject
 from bmpaudit.paper import growth
 from bmpaudit.paper import run as run_module
-from bmpaudit.paper.experiments import Configuration
+from bmpaudit.paper.experiments import VARIANTS, Configuration
 from bmpaudit.paper.growth import growth_records, growth_run, study_growth
 from bmpaudit.paper.proof_records import exposure_records, proof_records
 from bmpaudit.paper.proofs import ADVERSARIES, prove_and_expose
@@ -78,7 +78,7 @@ def test_proofs_are_made_once_and_resumed_and_are_those_of_the_models(
 def test_growth_uses_the_first_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "GROWN", DEMO)
     monkeypatch.setattr(growth, "GROWTH_SIZES", (NUM_MODELS, 99))
-    monkeypatch.setattr(growth, "VARIANTS", growth.VARIANTS[:1])
+    monkeypatch.setattr(growth, "VARIANTS", VARIANTS[:1])
     monkeypatch.setattr(growth, "RELEASES", ("clean",))
     grown = growth_run(tmp_path, NUM_MODELS + 6)
     study_growth(grown, QUIET)
