@@ -90,13 +90,10 @@ def test_directions_agree_where_estimates_follow_exposure() -> None:
         ]
     )
     table = directions(cells, exposures)
-
-    def of_factor(factor: str, column: str) -> set[float]:
-        return set(table.loc[table["factor"] == factor, column])
-
-    assert of_factor("release", "num_agreeing") == {32}
-    assert of_factor("train_fraction", "num_agreeing") == {0}
-    assert of_factor("model", "num_agreeing") == {32}  # neither moves
-    assert of_factor("all", "num_pairs") == {64}
-    assert max(of_factor("all", "correlation")) < 0
+    by_factor = {str(name): part for name, part in table.groupby("factor")}
+    assert set(by_factor["release"]["num_agreeing"]) == {32}
+    assert set(by_factor["train_fraction"]["num_agreeing"]) == {0}
+    assert set(by_factor["model"]["num_agreeing"]) == {32}  # neither moves
+    assert set(by_factor["all"]["num_pairs"]) == {64}
+    assert by_factor["all"]["correlation"].max() < 0
     assert set(CONFIGURATION) < set(KEY)
