@@ -47,12 +47,10 @@ inline Doubles exp_doubles(const Doubles &x) {
     Doubles power = Doubles{} + 1 / 6227020800.0;  // 1/13!
     constexpr double factorial[] = {479001600, 39916800, 3628800, 362880, 40320, 5040, 720, 120, 24, 6, 2, 1, 1};
     for (const double each : factorial) power = power * rest + 1 / each;
-    DoubleMask exponent;
+    Wide<uint64_t> exponent, bits;  // without a sign, as lanes beyond 700, of which nothing is used, overflow
     std::memcpy(&exponent, &shifted, sizeof exponent);
-    exponent = exponent << 52;
-    DoubleMask bits;
     std::memcpy(&bits, &power, sizeof bits);
-    bits = bits + exponent;
+    bits = bits + (exponent << 52);
     Doubles result;
     std::memcpy(&result, &bits, sizeof result);
     return select(x < -700.0, Doubles{}, result);
