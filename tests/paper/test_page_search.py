@@ -23,11 +23,22 @@ def test_cells_gained_are_counted_where_a_variant_was_run() -> None:
             row("resume", 0.5, True, rule="strong"),
         ]
     )
-    part = search_part({"variants": table})
+    counted = {"sampler": "snowball", "counting": "paper"}
+    cells = pd.DataFrame(
+        [
+            row("", 0.5, False, p50=7.9, **counted),
+            row("", 0.5, False, p50=8.5, **counted),
+            row("", 0.5, False, p50=9.9, sampler="snowball", counting="ours"),
+        ]
+    )
+    part = search_part({"variants": table, "cells": cells})
     assert "CiteSeer 50% GCN" in part
     assert "stays small | 1 of 2 | 0 of 1 |  |" in part
     assert "joins it again | 2 of 2 | - | +1 |" in part
-    assert part.endswith("(published 5.4): stop 8.4, resume 6.0.")
+    assert "(published 5.4): stop 8.4, resume 6.0. " in part
+    assert "ended after 2 of 8 snowball configurations" in part
+    assert "Not run at all: a node draws up to 5 of its neighbours outside of the sample; " in part
+    assert part.endswith("their seeds give 7.9 to 8.5.")
 
 
 def test_nothing_without_results() -> None:
