@@ -60,7 +60,7 @@ def test_every_disagreement_has_an_explanation() -> None:
 
 def test_results_are_small() -> None:
     files = list((DOCS / "reproduction").iterdir())
-    assert sum(path.stat().st_size for path in files) < 4_000_000
+    assert sum(path.stat().st_size for path in files) < 3_000_000
     # 256 colours are enough for these pictures, and take half the space.
     assert max(path.stat().st_size for path in files if path.suffix == ".png") < 300_000
     assert not {path.suffix for path in files} - {".csv", ".md", ".tex", ".png"}

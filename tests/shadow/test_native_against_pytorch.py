@@ -254,16 +254,16 @@ def per_model(batch: ShadowBatch) -> dict[str, np.ndarray]:
     ],
 )
 def test_with_dropout_the_engines_agree_in_distribution(graph_name: str, model: NativeModel) -> None:
-    """Twenty models with the same samples and initial weights: paired differences are within sampling error."""
+    """Fifty models with the same samples and initial weights: paired differences are within sampling error."""
     graph = datasets.load(graph_name)
     plan = ShadowPlan(Uniform(0.25), model)
-    native = per_model(fill(NativeEngine(graph, plan), graph, plan, list(range(20))))
-    other = per_model(fill(TorchEngine(graph, replace(plan, engine="torch")), graph, plan, list(range(20))))
+    native = per_model(fill(NativeEngine(graph, plan), graph, plan, list(range(50))))
+    other = per_model(fill(TorchEngine(graph, replace(plan, engine="torch")), graph, plan, list(range(50))))
     for name, values in native.items():
         difference = values - other[name]
         if name == "train accuracy" and (values == 1).all():
             assert not difference.any()  # a model that learns its sample by heart does so on both engines
             continue
         assert difference.std() > 0, f"{name}: dropout is not drawn independently"
-        z = difference.mean() / (difference.std(ddof=1) / np.sqrt(20))
+        z = difference.mean() / (difference.std(ddof=1) / np.sqrt(50))
         assert abs(z) < 4, f"{name}: {z}"
