@@ -23,9 +23,9 @@ from bmpaudit.graph import Graph
 from bmpaudit.samplers import Priors, prior_probabilities
 from bmpaudit.shadow import ShadowRuns, estimate_cost
 
-WARM_UP, FEW_NODES, MORE_NODES = (100, 20), (300, 40), (1_200, 40)
-"""Nodes and models of rehearsals: the first, which imports what is needed, counts for nothing."""
-MOST_MODELS, MOST_NODES, CHALLENGES = 800, 2_400, 480_000  # of the last rehearsal
+WARM_UP = (100, 20)  # nodes and models of the rehearsal that imports what is needed; it counts for nothing
+FEW_MODELS = 40  # of the second rehearsal
+MOST_MODELS, MOST_NODES, CHALLENGES = 1_000, 8_000, 800_000  # of the last one
 PRIOR_TRIALS = 2_000  # draws whose time is scaled up
 
 
@@ -33,16 +33,13 @@ def _challenges(num_nodes: int, num_models: int) -> int:
     return num_nodes * num_models
 
 
-SIZES: Mapping[str, tuple[Callable[[int, int], int], ...]] = {
-    "permutation test": (num_learnt_from, lambda num_nodes, num_models: min(num_nodes * num_models, MOST_PERMUTED)),
-    "attack": (num_learnt_from, _challenges),
-    "proof and exposure": (num_learnt_from, _challenges),
-    "estimation": (lambda num_nodes, _: num_nodes,),
+SIZES: Mapping[str, Callable[[int, int], int]] = {
+    "permutation test": lambda num_nodes, num_models: min(_challenges(num_nodes, num_models), MOST_PERMUTED),
+    "attack": _challenges,
+    "proof and exposure": _challenges,
+    "estimation": lambda num_nodes, _: num_nodes,
 }
-"""What the time of each step grows with, by the number of nodes and of models; the report hardly grows.
-
-An attack challenges all nodes but learns from so many at most; on small graphs learning takes most of the time.
-"""
+"""What the time of each step grows with, by the number of nodes and of models; the report hardly grows."""
 SHIFT = 1.5  # standard deviations by which being in the sample raises a made-up statistic
 
 
@@ -72,8 +69,11 @@ def audit_cost(subject: Subject, runtime: Runtime) -> AuditCost:
     """Measures a little of each step, keeps nothing, and scales up."""
     plan, graph = subject.plan, subject.graph
     many_models = min(plan.shadows, MOST_MODELS)
+    # An attack challenges all nodes but learns from a part of them. Both rehearsals learn from as many, so that what
+    # the larger one takes more is for its challenges.
+    few_challenges = num_learnt_from(graph.num_nodes, many_models), FEW_MODELS
     largest = min(CHALLENGES // many_models, MOST_NODES), many_models
-    sizes = WARM_UP, FEW_NODES, MORE_NODES, largest
+    sizes = WARM_UP, few_challenges, largest
     with runtime.progress("cost", 2 + len(sizes)) as progress:
         priors, drawing = _draw_some(subject, runtime)
         rehearsals = []
@@ -147,16 +147,14 @@ def _induced(graph: Graph, nodes: Ints) -> Graph:
 
 
 def _scaled(step: str, rehearsals: Sequence[_Rehearsal], num_nodes: int, num_models: int) -> float:
-    """The time of a step of the real size: a fixed part, and parts that grow with the sizes that the step has."""
+    """The time of a step of the real size: a fixed part, and one that grows with the step's size."""
     if step not in SIZES:
         return rehearsals[-1].seconds[step]
-
-    def sizes(nodes: int, models: int) -> list[float]:
-        return [1.0, *(size(nodes, models) for size in SIZES[step])]
-
+    size = SIZES[step]
     seconds = np.array([each.seconds[step] for each in rehearsals])
-    design = np.array([sizes(each.num_nodes, each.num_models) for each in rehearsals])
-    unit = design.max(axis=0)
-    # No part takes less than no time; rows are relative, as a long rehearsal strays by more seconds than a short one.
-    parts, _ = nnls(design / unit / seconds[:, None], np.ones(len(seconds)))
-    return float(parts / unit @ sizes(num_nodes, num_models))
+    shares = np.array([size(each.num_nodes, each.num_models) for each in rehearsals]) / size(num_nodes, num_models)
+    # Neither part takes less than no time; rows are relative, as a long rehearsal strays by more seconds than a short
+    # one.
+    design = np.column_stack([np.ones(len(shares)), shares]) / seconds[:, None]
+    parts, _ = nnls(design, np.ones(len(seconds)))
+    return float(parts.sum())
