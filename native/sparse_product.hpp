@@ -52,9 +52,9 @@ class SparseProduct {
     }
 
   private:
-    // Where a row of lanes is one register, the core's loads limit a product: four columns then take one of them, and two
-    // of four values another; the other two are loaded, as shuffles have their limit too. Where it is several, what that
-    // saves is less than what it costs.
+    // Where a row of lanes is one register, the core's loads limit a product: four columns then take one of them, and
+    // three of four values another; the fourth is loaded, as a shuffle takes the place of a multiplication. Where it is
+    // several, what that saves is less than what it costs.
     static constexpr bool kTakesFours = kRegisterBytes == sizeof(Lanes);
     // What a column's number counts if the band is narrow enough: x86 multiplies with 8 while it adds up an address.
     using Unit = double;
@@ -139,7 +139,7 @@ class SparseProduct {
                     for (int u = 0; u < 4; ++u) {
                         const Lanes *row = row_of(static_cast<uint16_t>(four >> (16 * u)));
                         for (int b = 0; b < B; ++b) {
-                            if (u % 2 == 0) parts[u % U][b] += lane_of_fours(value, u) * row[b];
+                            if (u != 3) parts[u % U][b] += lane_of_fours(value, u) * row[b];
                             else parts[u % U][b] += values[e + u] * row[b];
                         }
                     }
