@@ -3,8 +3,9 @@
 python benchmarks/shadow_training.py [--quick] [--models | --trainings]
 
 Both do the same work for a model (sample, 100 epochs with dropout, margins of all nodes for four views), on one thread,
-in turn; ratios are of medians of processor time. Then what an epoch's arithmetic would take at rates that this machine
-reaches at most, which machine_limits.cpp measures (compiled with g++).
+in turn; ratios are of medians of processor time. The graph is prepared for either before the clock starts, as it is
+once for all models of an audit. Then what an epoch's arithmetic would take at rates that this machine reaches at most,
+which machine_limits.cpp measures (compiled with g++).
 """
 
 import argparse
@@ -183,11 +184,12 @@ def plain_model(data: Data, kind: type[nn.Module], num_classes: int, sample: Dat
                 parameter.add_(0.25 * torch.randn_like(parameter))
 
 
-def native_models(graph: Graph, plan: ShadowPlan, count: int, num_threads: int = 1) -> None:
+def native_models(engine: NativeEngine, count: int, num_threads: int = 1) -> None:
     """Shadow models from samples to margins, in memory."""
+    graph, plan = engine.graph, engine.plan
     memberships = draw_memberships(graph, plan.sampler, count, plan.seed)
     batch = ShadowBatch.empty(graph, plan, np.arange(count), memberships)
-    NativeEngine(graph, plan).fill(batch, num_threads, lambda _: None)
+    engine.fill(batch, num_threads, lambda _: None)
 
 
 def seconds(work: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
@@ -210,11 +212,11 @@ def compare(
     data = graph.to_pyg()
     model, kind = MODELS[model_name]
     training, loop = TRAININGS[training_name]
-    plan = ShadowPlan(Uniform(fraction), model, training)
+    engine = NativeEngine(graph, ShadowPlan(Uniform(fraction), model, training))
     native_times, plain_times = [], []
     per_turn = 10
     for _ in range(repeats):
-        native_times.append(seconds(lambda: native_models(graph, plan, per_turn)) / per_turn)
+        native_times.append(seconds(lambda: native_models(engine, per_turn)) / per_turn)
         sample = plain_sample(data, fraction)
         MINI_BATCHES.prepare(sample)
         plain_times.append(seconds(lambda: plain_model(data, kind, graph.num_classes, sample, loop)))  # noqa: B023
@@ -225,10 +227,10 @@ def compare(
 
 def thread_scaling(graph: Graph, count: int) -> None:
     """Prints the gain of a second thread."""
-    plan = ShadowPlan(Uniform(0.25))
+    engine = NativeEngine(graph, ShadowPlan(Uniform(0.25)))
     one, two = (
         statistics.median(
-            seconds(lambda t=t: native_models(graph, plan, count, t), time.perf_counter)  # type: ignore[misc]
+            seconds(lambda t=t: native_models(engine, count, t), time.perf_counter)  # type: ignore[misc]
             for _ in range(3)
         )
         for t in (1, 2)
@@ -241,7 +243,7 @@ def cost_of_releases(graph: Graph, count: int) -> None:
     plan = ShadowPlan(Uniform(0.25), releases=(Clean(), NoisyLastLayer()))
     with_python = replace(plan, releases=(Clean(), Rounded()))
     native, python = (
-        statistics.median(seconds(lambda p=p: native_models(graph, p, count)) for _ in range(3))  # type: ignore[misc]
+        statistics.median(seconds(lambda p=p: native_models(NativeEngine(graph, p), count)) for _ in range(3))  # type: ignore[misc]
         for p in (plan, with_python)
     )
     print(f"a release in Python, {count} models: {python:.2f} s against {native:.2f} s = {python / native:.2f}x")
@@ -259,8 +261,8 @@ def cost_against_size(names: list[str]) -> None:
     """Prints the time of a model for graphs of several sizes."""
     for name in names:
         graph = datasets.load(name)
-        plan = ShadowPlan(Uniform(0.25))
-        spent = statistics.median(seconds(lambda: native_models(graph, plan, 3)) for _ in range(3)) / 3  # noqa: B023
+        engine = NativeEngine(graph, ShadowPlan(Uniform(0.25)))
+        spent = statistics.median(seconds(lambda: native_models(engine, 3)) for _ in range(3)) / 3  # noqa: B023
         entries = (
             int(np.count_nonzero(graph.features)) if isinstance(graph.features, np.ndarray) else graph.features.nnz
         )
@@ -272,7 +274,7 @@ def share_outside_training(graph: Graph, count: int) -> None:
     plan = ShadowPlan(Uniform(0.25))
     longer = replace(plan, training=Training(epochs=200))
     short, long = (
-        statistics.median(seconds(lambda p=p: native_models(graph, p, count)) for _ in range(3))  # type: ignore[misc]
+        statistics.median(seconds(lambda p=p: native_models(NativeEngine(graph, p), count)) for _ in range(3))  # type: ignore[misc]
         for p in (plan, longer)
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -354,7 +356,7 @@ def share_of_limit(name: str, graph: Graph, model: GCN | GAT, limits: dict[str, 
     count = 4
     longer = replace(plan, training=Training(epochs=200))
     long, short = (
-        min(seconds(lambda p=p: native_models(graph, p, count)) for _ in range(repeats))  # type: ignore[misc]
+        min(seconds(lambda p=p: native_models(NativeEngine(graph, p), count)) for _ in range(repeats))  # type: ignore[misc]
         for p in (longer, plan)
     )
     epoch = (long - short) / (100 * count)

@@ -3,37 +3,30 @@
 #include <algorithm>
 #include <cmath>
 
+#include "class_columns.hpp"
+
 namespace bmpaudit {
 
-// Sixteen rows at a time, transposed: largest values and sums then run over vectors, one a class, instead of over the
-// lanes of each row, and lanes beyond the classes take no time.
 void cross_entropy_gradient(int num_classes, const std::vector<int32_t> &labels, double smoothing, Matrix &rows) {
     const int64_t num_rows = rows.rows();
     const int blocks = rows.blocks();
     const float share = 1.0f / static_cast<float>(num_rows - std::count(labels.begin(), labels.end(), -1));
     const float of_label = share * static_cast<float>(1.0 - smoothing);
     const float of_each = share * static_cast<float>(smoothing / num_classes);
-    std::vector<Lanes> classes(static_cast<size_t>(blocks) * kLanes);  // beyond num_classes: zeros
-    Lanes tile[kLanes];
+    ClassColumns classes(num_classes);
     for (int64_t from = 0; from < num_rows; from += kLanes) {
-        const int64_t count = std::min<int64_t>(kLanes, num_rows - from);
-        Lanes largest = splat(-INFINITY), total = {};
-        for (int b = 0; b < blocks; ++b) {
-            for (int64_t i = 0; i < kLanes; ++i) tile[i] = rows.row(from + std::min(i, count - 1))[b];
-            transpose(tile);
-            for (int c = 0; c < std::min(kLanes, num_classes - b * kLanes); ++c) {
-                classes[b * kLanes + c] = tile[c];
-                largest = max_lanes(largest, tile[c]);
-            }
-        }
+        classes.load(rows, from);
+        const int count = classes.num_rows();
+        Lanes largest = splat(-INFINITY), total = {}, tile[kLanes];
+        for (int c = 0; c < num_classes; ++c) largest = max_lanes(largest, classes[c]);
         for (int c = 0; c < num_classes; ++c) total += classes[c] = exp_lanes(classes[c] - largest);
         const Lanes scale = share / total;
         for (int b = 0; b < blocks; ++b) {
             for (int c = 0; c < kLanes; ++c) tile[c] = scale * classes[b * kLanes + c];
             transpose(tile);
-            for (int64_t i = 0; i < count; ++i) rows.row(from + i)[b] = tile[i];
+            for (int i = 0; i < count; ++i) rows.row(from + i)[b] = tile[i];
         }
-        for (int64_t i = 0; i < count; ++i) {
+        for (int i = 0; i < count; ++i) {
             float *row = rows.floats(from + i);
             if (labels[from + i] < 0) {
                 std::fill_n(rows.row(from + i), blocks, Lanes{});

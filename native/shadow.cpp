@@ -8,30 +8,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "label_scores.hpp"
+
 namespace bmpaudit {
-
-namespace {
-
-// z = o_y - log Σ_{c≠y} e^{o_c}, the label margin of Algorithm 2.
-float label_margin(const Lanes *logits, int num_classes, int label) {
-    const float *o = reinterpret_cast<const float *>(logits);
-    float top = -INFINITY;
-    for (int c = 0; c < num_classes; ++c)
-        if (c != label) top = std::max(top, o[c]);
-    float total = 0;
-    for (int b = 0; b < blocks_for(num_classes); ++b) {
-        const IntLanes lane = lane_numbers() + b * kLanes;
-        const Lanes weight = exp_lanes(logits[b] - top);
-        total += sum_lanes(select((lane < num_classes) & (lane != label), weight, Lanes{}));
-    }
-    return o[label] - (top + std::log(total));
-}
-
-int predicted_class(const float *logits, int num_classes) {
-    return static_cast<int>(std::max_element(logits, logits + num_classes) - logits);
-}
-
-}  // namespace
 
 // One thread's network and scratch memory.
 class ShadowEngine::Trainer {
@@ -165,9 +144,7 @@ class ShadowEngine::Trainer {
         keep_accuracy(results.view_train_accuracy[slot], results.view_held_out_accuracy[slot], member, logits);
         const int32_t num_nodes = engine_.num_nodes();
         const int num_classes = engine_.num_classes_;
-        float *statistics = results.statistics + slot * num_nodes;
-        for (int32_t node = 0; node < num_nodes; ++node)
-            statistics[node] = label_margin(logits.row(node), num_classes, engine_.labels_[node]);
+        label_margins(logits, num_classes, engine_.labels_, results.statistics + slot * num_nodes);
         if (results.logits == nullptr) return;
         float *kept = results.logits + slot * num_nodes * num_classes;
         for (int32_t node = 0; node < num_nodes; ++node)
@@ -177,11 +154,11 @@ class ShadowEngine::Trainer {
     // On the sample and on all other nodes.
     void keep_accuracy(float &train, float &held_out, const uint8_t *member, const Matrix &logits) const {
         int64_t right[2] = {0, 0}, total[2] = {0, 0};
-        for (int32_t node = 0; node < engine_.num_nodes(); ++node) {
+        for_predicted_classes(logits, engine_.num_classes_, [&](int64_t node, int32_t predicted) {
             const int side = member[node] != 0;
             ++total[side];
-            right[side] += predicted_class(logits.floats(node), engine_.num_classes_) == engine_.labels_[node];
-        }
+            right[side] += predicted == engine_.labels_[node];
+        });
         const float undefined = std::numeric_limits<float>::quiet_NaN();
         train = total[1] > 0 ? static_cast<float>(right[1]) / total[1] : undefined;
         held_out = total[0] > 0 ? static_cast<float>(right[0]) / total[0] : undefined;
