@@ -1,6 +1,8 @@
 """An audit on Dask workers beside one on threads, and what 1,000 models of large graphs cost on a cluster.
 
-python benchmarks/cluster.py [--data cora pubmed] [--models 2048] [--workers 1 2] [--turns 3] [--steps | --project]
+python benchmarks/cluster.py [--data cora pubmed] [--models 2048] [--workers 1 2] [--turns 3]
+python benchmarks/cluster.py --steps [--nodes 50000] [--workers 1 2] [--turns 3]
+python benchmarks/cluster.py --project
 
 Efficiency is what so many threads of one process take over what so many workers take, by processor time (of all
 workers, the scheduler and the coordinator together) and by the clock; in turns, the least of each. Workers have
@@ -8,8 +10,9 @@ imported what they need before anything is counted. The clock says little on a m
 cores than workers and their coordinator want; and the longer the clock runs, the more processor time goes into Dask's
 heartbeats, which are measured on the idle cluster first.
 
-With --steps: the same of attack, proof and exposure, and estimation, with made-up statistics of a random graph
-(benchmarks/scale.py) that take four blocks of nodes, of which the coordinator does the first.
+With --steps: the same of attack, proof and exposure, and estimation, with made-up statistics of 500 models of a random
+graph (benchmarks/scale.py), in blocks of 4,096 nodes, of which the coordinator does the first. It has as many threads
+as there are workers, which wait while it works.
 
 With --project: constants of training and of the steps after it, measured on random graphs on one thread, and what they
 come to for graphs that are too large for this machine.
@@ -71,7 +74,7 @@ NUM_CLASSES = 40
 NUM_MODELS = 1_000
 PROBES = ((40_000, 7), (160_000, 7), (160_000, 28))  # nodes, edges per node
 ATTACKED_NODES, ATTACKED_MODELS = 50_000, 250
-BLOCKS_NODES, BLOCKS_MODELS = 50_000, 500
+BLOCKS_MODELS = 500
 WARM_UP_NODES, WARM_UP_MODELS = 4_096, 64
 IDLE_SECONDS = 5.0
 
@@ -107,10 +110,17 @@ def take_steps(
 
 
 def warm_up_steps(runtime: Runtime) -> None:
-    """Has every worker do a little of each step, so that what they import is not counted as work."""
+    """Has every worker do a little of each step, so that what they import is not counted as work.
+
+    They read the models from the store, as they do later.
+    """
     graph, plan = scale.make_graph(WARM_UP_NODES), scale.make_plan(WARM_UP_MODELS)
     block = WARM_UP_NODES * WARM_UP_MODELS // 8
-    with tempfile.TemporaryDirectory() as folder, patch.object(tables, "MAX_BLOCK", block):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch.object(tables, "MAX_BLOCK", block),
+        patch.object(tables, "MOST_IN_MEMORY", block),
+    ):
         scale.write_models(Path(folder), graph, plan)
         take_steps(Path(folder), graph, plan, time.process_time, runtime)
 
@@ -156,9 +166,9 @@ def compare_training(data: str, num_models: int, workers: list[int], turns: int)
         print_efficiency("", number, threads, processes)
 
 
-def compare_steps(workers: list[int], turns: int) -> None:
+def compare_steps(num_nodes: int, workers: list[int], turns: int) -> None:
     """Prints the efficiency of the steps after training."""
-    graph, plan = scale.make_graph(BLOCKS_NODES), scale.make_plan(BLOCKS_MODELS)
+    graph, plan = scale.make_graph(num_nodes), scale.make_plan(BLOCKS_MODELS)
     print(f"{graph}, {BLOCKS_MODELS:,} models")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -170,7 +180,7 @@ def compare_steps(workers: list[int], turns: int) -> None:
                 warm_up_steps(alone)
                 threads.append(take_steps(folder, graph, plan, time.process_time, alone))
                 with dask_workers(number) as (executor, processors):
-                    runtime = Runtime(quiet=True, num_threads=1, executor=executor)
+                    runtime = Runtime(quiet=True, num_threads=number, executor=executor)
                     warm_up_steps(runtime)
                     processes.append(take_steps(folder, graph, plan, processors, runtime))
             for step in threads[0]:
@@ -253,6 +263,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", default=["cora", "pubmed"])
     parser.add_argument("--models", type=int, default=2_048)
+    parser.add_argument("--nodes", type=int, default=50_000, help="of the graph, with --steps")
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--steps", action="store_true", help="compare the steps after training instead")
@@ -262,7 +273,7 @@ def main() -> None:
         project()
         return
     if arguments.steps:
-        compare_steps(arguments.workers, arguments.turns)
+        compare_steps(arguments.nodes, arguments.workers, arguments.turns)
         return
     for data in arguments.data:
         compare_training(data, arguments.models, arguments.workers, arguments.turns)

@@ -3,6 +3,8 @@
 import gc
 import os
 import pickle
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +116,31 @@ def test_a_temporary_file_goes_with_its_last_table() -> None:
         os.fstat(number)
 
 
-def test_a_temporary_file_is_shared_by_its_path(tmp_path: Path) -> None:
+def test_a_temporary_file_of_the_same_file_system_is_not_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    try:
+        os.close(os.open(tmp_path, os.O_RDWR | os.O_TMPFILE))
+    except (AttributeError, OSError):
+        pytest.skip("this system has no files that get a name later")
+    monkeypatch.delattr(shutil, "copyfileobj")
+    values = np.arange(12, dtype=np.float32).reshape(3, 4)
+    scratch = ScratchTable(3, 4)
+    scratch[:, :] = values
+    assert list(tmp_path.iterdir()) == []
+    scratch.share(tmp_path)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(scratch))[:], values)
+    del scratch
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_a_temporary_file_is_shared_by_its_path(
+    is_copied: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_copied:
+        monkeypatch.setattr(tables, "_has_named", lambda *_: False)
     scratch = ScratchTable(*SHAPE)
     values = np.random.default_rng(0).normal(size=SHAPE).astype(np.float32)
     scratch[:, :] = values
@@ -174,7 +200,9 @@ def test_blocks_cover_everything_once_and_are_bounded(num_models: int, num_nodes
     if len(blocks) > 1:  # no chunk is read for two blocks unless a block is a part of a chunk
         chunk = tables.NODES_PER_CHUNK
         assert width % chunk == 0 or width < chunk
-        assert 4 * width * num_models > tables.MAX_BLOCK
+        # Parts of a chunk are as large as they may be; several chunks are taken together up to a quarter of that.
+        assert width <= chunk or 4 * width * num_models <= tables.MAX_BLOCK
+        assert (2 if width < chunk else 8) * width * num_models > tables.MAX_BLOCK
     if num_models <= 10_000:
         rows = list(model_blocks(num_models, num_nodes))
         assert_covers(rows, num_models)

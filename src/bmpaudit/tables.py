@@ -127,8 +127,7 @@ class _TemporaryFile:
     """A file that goes with its last user: without a name, until it is shared with other processes."""
 
     def __init__(self) -> None:
-        with tempfile.TemporaryFile(prefix="bmpaudit-") as file:
-            self._number: int | None = os.dup(file.fileno())
+        self._number: int | None = _open_unnamed()
         self.path: Path | None = None
 
     def __getstate__(self) -> Path:
@@ -152,16 +151,21 @@ class _TemporaryFile:
         return self._number
 
     def share(self, folder: Path) -> None:
-        """Moves the content to a file in a folder, of a name by which it is removed if this process is killed."""
+        """Moves the file to a folder, with a name by which it is removed if this process is killed.
+
+        Within a file system it only gets the name; else the content is copied.
+        """
         if self.path is not None and self.path.exists():
             return
         path = folder.resolve() / f".scratch.partial-{secrets.token_hex(4)}"
         weakref.finalize(self, _remove, path, os.getpid())
-        with path.open("xb") as file, os.fdopen(os.dup(self.number), "rb") as content:
-            content.seek(0)
-            shutil.copyfileobj(content, file, 2**24)
-        os.close(self.number)
-        self.path, self._number = path, os.open(path, os.O_RDWR)
+        if not _has_named(self.number, path):
+            with path.open("xb") as file, os.fdopen(os.dup(self.number), "rb") as content:
+                content.seek(0)
+                shutil.copyfileobj(content, file, 2**24)
+            os.close(self.number)
+            self._number = os.open(path, os.O_RDWR)
+        self.path = path
 
     def write(self, values: Floats32, offset: int) -> None:
         """Writes an array whose numbers lie together."""
@@ -178,6 +182,30 @@ class _TemporaryFile:
             if not num_read:
                 raise EOFError("a part of a temporary table was not written")
             left, offset = left[num_read:], offset + num_read
+
+
+def _open_unnamed() -> int:
+    """An open file in TMPDIR that has no name; where the system allows it, one that can get a name."""
+    try:
+        return os.open(tempfile.gettempdir(), os.O_RDWR | os.O_TMPFILE, 0o666)
+    except (AttributeError, OSError):  # only Linux has that, and not for every file system
+        with tempfile.TemporaryFile(prefix="bmpaudit-") as file:
+            return os.dup(file.fileno())
+
+
+def _has_named(number: int, path: Path) -> bool:
+    """Gives an open file without a name one, if that can be done: it has to be of the same file system."""
+    try:
+        folder = os.open("/proc/self/fd", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        os.link(str(number), path, src_dir_fd=folder)  # only with a folder does os.link follow the symbolic link
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+    return True
 
 
 def _remove(path: Path, owner: int) -> None:
@@ -300,9 +328,16 @@ def evenly_spaced(nodes: Ints, most: int) -> Ints:
 
 
 def node_blocks(num_nodes: int, num_models: int) -> Iterator[slice]:
-    """Parts of the nodes, as many as can be worked on at once for so many models: whole chunks or parts of one."""
+    """Parts of the nodes that can be worked on at once for so many models: whole chunks or parts of one.
+
+    Several chunks are taken together only up to a quarter of `MAX_BLOCK`. Arrays of so many numbers stay below the 32
+    MB from which on the C library returns memory whenever it is freed, and asks the system for new pages each time.
+    """
     most = max(1, MAX_BLOCK // num_models)
-    width = most // NODES_PER_CHUNK * NODES_PER_CHUNK or 2 ** (most.bit_length() - 1)
+    if most < NODES_PER_CHUNK:
+        width = 2 ** (most.bit_length() - 1)
+    else:
+        width = max(1, most // 4 // NODES_PER_CHUNK) * NODES_PER_CHUNK
     for first in range(0, num_nodes, width):
         yield slice(first, min(first + width, num_nodes))
 

@@ -109,11 +109,20 @@ def test_a_worker_that_cannot_read_the_models_leaves_the_block_to_others(
     assert_same(found, attacked(Student(), folder, graph, None, []))
 
 
-def test_what_fits_into_a_block_stays_here(folder: Path, graph: Graph) -> None:
+def test_little_work_stays_here(folder: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     class Nobody(Executor):
         def submit(self, *_: object, **__: object) -> None:  # type: ignore[override]
             raise AssertionError
 
     runs = ShadowStore(folder, graph, PLAN, read_only=True).read()
     assert not isinstance(runs.memberships, LazyTable)
-    assert_same(attacked(Student(), folder, graph, Nobody(), []), attacked(Student(), folder, graph, None, []))
+    expected = attacked(Student(), folder, graph, None, [])
+    assert_same(attacked(Student(), folder, graph, Nobody(), []), expected)
+    most = NUM_MODELS * graph.num_nodes * 4 // 5
+    monkeypatch.setattr(tables, "MAX_BLOCK", most)
+    counts: list[int] = []
+    assert_same(attacked(Student(), folder, graph, Nobody(), counts), expected)
+    assert 512 in counts  # the first of several blocks
+    monkeypatch.setattr(tables, "MAX_BLOCK", most - 1)
+    with pytest.raises(AssertionError):
+        attacked(Student(), folder, graph, Nobody(), [])

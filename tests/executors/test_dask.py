@@ -166,6 +166,23 @@ def test_a_worker_that_is_lost_while_a_value_is_sent(monkeypatch: pytest.MonkeyP
             list(crew_of(executor).run(operator.getitem, [5, 6], deque([1])))
 
 
+def test_processes_of_this_machine_keep_their_memory_and_answer_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MALLOC_TRIM_THRESHOLD_", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    with dask_executor("local:1") as executor:
+        client = executor._client  # type: ignore[attr-defined]
+        (environment,) = client.run(lambda: dict(os.environ)).values()
+        assert "MALLOC_TRIM_THRESHOLD_" not in environment
+        assert environment["OMP_NUM_THREADS"] == "1"
+
+        def no_way_round(*_: object, **__: object) -> None:
+            raise AssertionError
+
+        monkeypatch.setattr(client.cluster.scheduler, "gather", no_way_round)
+        monkeypatch.setitem(client.cluster.scheduler.handlers, "gather", no_way_round)
+        assert list(crew_of(executor).run(operator.getitem, [5, 6], deque([1]))) == [(1, 6)]
+
+
 def test_an_answer_that_is_lost_before_it_is_fetched() -> None:
     """The worker has ended with it, and the task cannot be run again: what it depends on is lost too."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from bmpaudit import tables
 from bmpaudit.arrays import Flags
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.scores import Scores
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-SMALLEST_SENT = 0.25
-"""Part of a block beyond the first that is worth sending to workers."""
+SMALLEST_SENT = 1.25
+"""Challenges that are worth sending to workers, as a multiple of `tables.MAX_BLOCK`."""
 
 
 class BlockScores(NamedTuple):
@@ -55,10 +56,14 @@ class BlockJob(ABC, Generic[Answer]):
             progress: Called with the number of nodes of the block that are done, as a mean over models.
         """
 
+    @property
+    def num_models(self) -> int:
+        """Models to score or to fit on."""
+        return self.models.num_models + (0 if self.fitting is None else self.fitting.num_models)
+
     def blocks(self) -> Iterator[slice]:
         """The nodes to score, in blocks that fit into memory."""
-        num_fitting = 0 if self.fitting is None else self.fitting.num_models
-        return node_blocks(len(self.models.nodes), self.models.num_models + num_fitting)
+        return node_blocks(len(self.models.nodes), self.num_models)
 
     def parts(self, block: slice) -> Iterator[Round]:
         """How every model gets scored about a block; see `rounds`."""
@@ -95,8 +100,7 @@ def map_blocks(
     """Does every block: here one after the other, or on workers of one thread each. The answers are the same.
 
     With an executor, the first block is done here all the same. What an attack works out about the whole graph, such as
-    the means over neighbours, is then there to be sent to the workers; and what fits into one block, or hardly more,
-    stays here.
+    the means over neighbours, is then there to be sent to the workers. And what takes a few seconds stays here.
 
     Args:
         job: What to do.
@@ -108,8 +112,8 @@ def map_blocks(
         A block and its answer, in the order of the nodes.
     """
     blocks = list(job.blocks())
-    left = blocks[-1].stop - blocks[0].stop
-    num_here = 1 if executor is not None and left > SMALLEST_SENT * blocks[0].stop else len(blocks)
+    is_large = blocks[-1].stop * job.num_models > SMALLEST_SENT * tables.MAX_BLOCK
+    num_here = 1 if executor is not None and is_large else len(blocks)
     for block in blocks[:num_here]:
         yield block, job.run(block, num_threads, lambda done, before=block.start: progress(before + done))  # type: ignore[misc]
         progress(block.stop)

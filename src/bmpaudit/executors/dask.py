@@ -30,6 +30,8 @@ OWN_CLUSTER = {
     "distributed.admin.system-monitor.interval": "5s",
     # It would take scattered arrays from all workers but one whenever none of them has work, and they are sent again.
     "distributed.scheduler.active-memory-manager.start": False,
+    # Dask has workers return memory as soon as it is freed: they would get it back page by page for the next array.
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
 }
 """Settings of a cluster on this machine, of which one command makes use."""
 
@@ -216,7 +218,8 @@ def dask_executor(address: str) -> Iterator[Executor]:
             silence_logs=logging.CRITICAL,
         )
     with cluster:
-        client = distributed.Client(cluster, set_as_default=False)
+        # Answers come straight from the workers: by way of the scheduler they would be sent twice.
+        client = distributed.Client(cluster, set_as_default=False, direct_to_workers=True)
         with _closing(client):
             yield client.get_executor()
 

@@ -57,7 +57,8 @@ class _PosteriorOdds(BlockJob[tuple[Floats32, Flags]]):
         for rows, scores in self.scores(block, num_threads, progress):
             is_here = can_be_attacked(nodes, scores.not_auditable)
             llr = scores.log_likelihood_ratio
-            log_odds[rows] = (llr if is_here.all() else np.where(is_here, llr, 0.0)) + prior
+            known = llr if is_here.all() else np.where(is_here, llr, 0.0)
+            np.add(known, prior, out=log_odds[rows], casting="same_kind")  # no array of doubles in between
             is_scored &= is_here
         return log_odds, is_scored
 
