@@ -68,6 +68,23 @@ def test_the_noise_is_that_of_the_tables_own_seeds() -> None:
     assert "With those of the tables, 1 to 2 of 2 snowball cells are within reach, and 1 cells with some seeds" in part
 
 
+def test_seeds_are_compared_on_the_configurations_they_share() -> None:
+    first, again = everywhere({"stop": 5, "restart": 6, "fill": 1}), everywhere({"stop": 7, "restart": 3}, seed=1)
+    of_cora = again[again["dataset"] == "cora"]
+    part = search_part({"variants": pd.concat([first, of_cora]), "cells": pd.DataFrame([cell(8.0)])})
+    assert " Run with several seeds: *stop* 4 and 4 of 4; *restart* 4 and 3 of 4." in part
+
+
+def test_the_measure_of_the_tables_needs_as_many_seeds() -> None:
+    # The published value, 5.4, lies within the range of the variant's seeds, but far above ours.
+    cells = pd.DataFrame([cell(3.0), cell(3.1, seed=1)])
+    ours, first = row("stop", 0.5, False), row("restart", 0.5, False, p50=3.0)
+    variants = [ours, first, row("restart", 0.5, False, p50=8.0, seed=1)]
+    told = "the widened range of 2 seeds, 0 snowball cells agree with our rule, and 1 with *restart*."
+    assert told in search_part({"variants": pd.DataFrame(variants), "cells": cells})
+    assert "By the measure" not in search_part({"variants": pd.DataFrame([ours, first]), "cells": cells})
+
+
 def test_the_search_ends_if_no_variant_is_better() -> None:
     told = conclusion(everywhere(dict.fromkeys(WORDS, 5)))
     assert told == (
