@@ -89,19 +89,22 @@ def test_the_search_ends_if_no_variant_is_better() -> None:
     tried = everywhere({**dict.fromkeys(WORDS, 5), "restart": 6})
     told = conclusion(pd.concat([tried, everywhere({"stop": 7, "restart": 7}, seed=1)]))
     assert told == (
-        "No variant that was run everywhere brings more cells within reach with every seed than our rule with any, the "
-        "closest being *restart* (6 and 7, ours 5 to 7): the search ends here, and the settings stay as they are."
+        "No variant that was run everywhere brings more cells within reach, with each of several seeds, than our rule "
+        "with any, the closest being *restart* (6 and 7, ours 5 to 7): the search ends here, and the settings stay as "
+        "they are."
     )
 
 
 def test_a_variant_is_better_if_every_seed_of_it_beats_every_seed_of_ours() -> None:
-    tried = everywhere({name: 6 if name == "restart" else 5 for name in WORDS})
+    once = everywhere({**dict.fromkeys(WORDS, 5), "restart": 6})
+    assert conclusion(once).endswith(" With one seed only, too few to tell: *restart* (6, ours 5 to 5).")
+    tried = pd.concat([once, everywhere({"restart": 7}, seed=1)])
     assert conclusion(tried) == (
-        "More cells within reach with every seed than with any of our rule: *restart* (6, ours 5 to 5)."
+        "More cells within reach with every seed than with any of our rule: *restart* (6 and 7, ours 5 to 5)."
     )
     lucky = pd.concat([tried, everywhere({"stop": 6}, seed=1)])
     assert conclusion(lucky).startswith("No variant that was run everywhere")
-    again = pd.concat([tried, everywhere({"restart": 5}, seed=1)])
+    again = pd.concat([tried, everywhere({"restart": 5}, seed=2)])
     assert conclusion(again).startswith("No variant that was run everywhere")
     in_tables = [
         cell(published, dataset=each.dataset, train_fraction=each.train_fraction, model=each.model)
