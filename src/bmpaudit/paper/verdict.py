@@ -12,6 +12,14 @@ if TYPE_CHECKING:
 
 RELATIVE_WIDENING = 0.15
 LEAST_WIDENING = 0.3
+ROUNDING = 1e-9
+"""The published values have two digits: a bound that is met up to rounding of doubles is met."""
+
+
+def is_within_reach(p50: pd.Series[float], published_p50: pd.Series[float]) -> pd.Series[bool]:
+    """Whether each p50 of a single seed differs from the published one by at most the widening."""
+    widening = (RELATIVE_WIDENING * published_p50).clip(lower=LEAST_WIDENING)
+    return (p50 - published_p50).abs() <= widening + ROUNDING
 
 
 def judge(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
@@ -43,8 +51,7 @@ def judge(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
     widening = (RELATIVE_WIDENING * table["published_p50"]).clip(lower=LEAST_WIDENING)
     too_high = table["lowest"] - widening - table["published_p50"]
     too_low = table["published_p50"] - table["highest"] - widening
-    # The published values have two digits: a bound that is met up to rounding of doubles is met.
-    table["miss"] = (too_high.where(too_high > 1e-9, 0.0) - too_low.where(too_low > 1e-9, 0.0)).astype(float)
+    table["miss"] = (too_high.where(too_high > ROUNDING, 0.0) - too_low.where(too_low > ROUNDING, 0.0)).astype(float)
     table["agrees"] = table["miss"] == 0
     return table
 
