@@ -1,4 +1,4 @@
-"""Would another snowball sampling reproduce the paper's snowball cells better than ours?
+"""Which snowball sampling reproduces the paper's snowball cells best?
 
 python benchmarks/snowball_variants.py [--variants stop,resume] [--models gcn,gat] [--seed 0] [--out FILE]
 
@@ -110,7 +110,7 @@ RULES = {
     "largest component": Rules(keeps=in_largest_component),
     "walked edges": Rules(walked_edges=True),
 }
-"""`stop` is what docs/reproduction.md uses: a sample whose queue runs dry stays small."""
+"""`stop` is what the others change in one respect each, and `any order` what docs/reproduction.md uses."""
 
 
 @dataclass(frozen=True)

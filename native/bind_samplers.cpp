@@ -75,11 +75,12 @@ void new_weighted_subset(WeightedSubset *self, nb::handle weights_object, int64_
     new (self) WeightedSubset({weights.data(), weights.data() + weights.size()}, static_cast<int32_t>(take));
 }
 
-void new_snowball(Snowball *self, nb::handle indptr, nb::handle indices, int64_t target, int32_t fan_out, bool restart) {
+void new_snowball(Snowball *self, nb::handle indptr, nb::handle indices, int64_t target, int32_t fan_out, bool restart,
+                  bool any_order) {
     Adjacency graph = adjacency_of(indptr, indices);
     check_range("target", target, int64_t{1}, static_cast<int64_t>(graph.num_nodes()));
     check_at_least("fan_out", fan_out, 1);
-    new (self) Snowball(std::move(graph), static_cast<int32_t>(target), fan_out, restart);
+    new (self) Snowball(std::move(graph), static_cast<int32_t>(target), fan_out, restart, any_order);
 }
 
 void new_random_walks(RandomWalks *self, nb::handle indptr, nb::handle indices, int32_t num_roots, int32_t walk_length) {
@@ -123,7 +124,8 @@ void bind_samplers(nb::module_ &module) {
     nb::class_<WeightedSubset, Sampler>(module, "WeightedSubset")
         .def("__init__", &new_weighted_subset, "weights"_a, "take"_a);
     nb::class_<Snowball, Sampler>(module, "Snowball")
-        .def("__init__", &new_snowball, "indptr"_a, "indices"_a, "target"_a, "fan_out"_a, "restart"_a);
+        .def("__init__", &new_snowball, "indptr"_a, "indices"_a, "target"_a, "fan_out"_a, "restart"_a,
+             "any_order"_a);
     nb::class_<RandomWalks, Sampler>(module, "RandomWalks")
         .def("__init__", &new_random_walks, "indptr"_a, "indices"_a, "num_roots"_a, "walk_length"_a);
 }

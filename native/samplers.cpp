@@ -52,14 +52,14 @@ void WeightedSubset::draw(RandomBits &random, uint8_t *member, Worker &) const {
     for (int32_t t = 0; t < take_; ++t) member[clocks[t].second] = 1;
 }
 
-Snowball::Snowball(Adjacency graph, int32_t target, int32_t fan_out, bool restart)
+Snowball::Snowball(Adjacency graph, int32_t target, int32_t fan_out, bool restart, bool any_order)
     : Sampler(graph.num_nodes()), graph_(std::move(graph)), target_(target), fan_out_(fan_out), restart_(restart),
-      max_degree_(0) {
+      any_order_(any_order), max_degree_(0) {
     for (int32_t node = 0; node < num_nodes(); ++node) max_degree_ = std::max(max_degree_, graph_.degree(node));
 }
 
 void Snowball::draw(RandomBits &random, uint8_t *member, Worker &worker) const {
-    std::vector<int32_t> queue(target_ + 1);  // every sampled node, in the order it came in, and a place to spare
+    std::vector<int32_t> queue(target_ + 1);  // every sampled node, the waiting ones last, and a place to spare
     int32_t size = 0;
     // Whether a node is in already is anybody's guess: no branch, so that none is mispredicted.
     const auto add = [&](int32_t node) {
@@ -84,6 +84,7 @@ void Snowball::draw(RandomBits &random, uint8_t *member, Worker &worker) const {
             continue;
         }
         if (taken % kStepsBetweenCheckpoints == 0) worker.checkpoint();
+        if (any_order_) std::swap(queue[taken], queue[taken + random.below(size - taken)]);
         const int32_t node = queue[taken++];
         const int32_t degree = graph_.degree(node);
         const int32_t *neighbors = graph_.neighbors(node);

@@ -68,14 +68,15 @@ class WeightedSubset final : public Sampler {
 
 class Snowball final : public Sampler {
   public:
-    Snowball(Adjacency graph, int32_t target, int32_t fan_out, bool restart);
+    // With `any_order` the next node is drawn from all that wait, else it is the one that has waited longest.
+    Snowball(Adjacency graph, int32_t target, int32_t fan_out, bool restart, bool any_order);
     void draw(RandomBits &random, uint8_t *member, Worker &worker) const override;
 
   private:
     Adjacency graph_;
     int32_t target_;
     int32_t fan_out_;
-    bool restart_;
+    bool restart_, any_order_;
     int32_t max_degree_;
 };
 

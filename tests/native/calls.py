@@ -47,7 +47,7 @@ def weighted_subset(**changed: Any) -> Any:
 
 
 def snowball(**changed: Any) -> Any:
-    return _native.Snowball(**PATH | {"target": 3, "fan_out": 2, "restart": False} | changed)
+    return _native.Snowball(**PATH | {"target": 3, "fan_out": 2, "restart": False, "any_order": False} | changed)
 
 
 def random_walks(**changed: Any) -> Any:

@@ -60,7 +60,7 @@ def test_a_refused_array_is_named_with_what_it_should_be() -> None:
 
 def test_a_kernel_keeps_its_own_copy_of_the_graph() -> None:
     arrays = {name: values.copy() for name, values in PATH.items()}
-    sampler, trainer = _native.Snowball(**arrays, target=3, fan_out=2, restart=True), engine(**arrays)
+    sampler, trainer = _native.Snowball(**arrays, target=3, fan_out=2, restart=True, any_order=False), engine(**arrays)
     before = (
         sampler.memberships(1, 2, 0, 20, 1),
         trainer.trained_parameters(trainer.initial_parameters(1, 0), np.ones(4, dtype=np.uint8)),

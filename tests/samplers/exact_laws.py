@@ -23,12 +23,12 @@ def neighbors_of(graph: Graph) -> dict[int, list[int]]:
     return neighbors
 
 
-def snowball_law(graph: Graph, target: int, fan_out: int, restart: bool) -> Law:
+def snowball_law(graph: Graph, target: int, fan_out: int, *, restart: bool, any_order: bool = False) -> Law:
     neighbors = neighbors_of(graph)
     law: Law = defaultdict(Fraction)
 
     def grow(members: tuple[int, ...], taken: int, probability: Fraction) -> None:
-        """`members` are in the order in which they joined; the first `taken` of them have left the queue."""
+        """The first `taken` of `members` have left the queue; the others are in the order in which they joined."""
         if len(members) >= target or (taken == len(members) and not restart):
             law[frozenset(members)] += probability
         elif taken == len(members):
@@ -36,11 +36,14 @@ def snowball_law(graph: Graph, target: int, fan_out: int, restart: bool) -> Law:
             for seed in outside:
                 grow((*members, seed), taken, probability / len(outside))
         else:
-            around = neighbors[members[taken]]
-            draws = list(permutations(around, min(fan_out, len(around))))
-            for draw in draws:
-                new = [node for node in draw if node not in members][: target - len(members)]
-                grow((*members, *new), taken + 1, probability / len(draws))
+            waiting = members[taken:] if any_order else members[taken : taken + 1]
+            for node in waiting:
+                others = tuple(other for other in members[taken:] if other != node)
+                around = neighbors[node]
+                draws = list(permutations(around, min(fan_out, len(around))))
+                for draw in draws:
+                    new = [other for other in draw if other not in members][: target - len(members)]
+                    grow((*members[:taken], node, *others, *new), taken + 1, probability / len(waiting) / len(draws))
 
     for seed in range(graph.num_nodes):
         grow((seed,), 0, Fraction(1, graph.num_nodes))

@@ -39,6 +39,7 @@ ALL_SAMPLERS: list[Sampler] = [
     DegreeWeighted(0.25),
     Snowball(0.25),
     Snowball(0.5, fan_out=2, restart=True),
+    Snowball(0.5, fan_out=2, any_order=True),
     RandomWalk(num_roots=100, walk_length=3),
 ]
 
@@ -156,14 +157,26 @@ def test_degree_weighted_prior_grows_with_the_degree(cora: Graph) -> None:
     assert scipy.stats.chi2.sf((z**2).sum(), len(z) - 1) > 1e-6, "nodes of equal degree have equal priors"
 
 
+@pytest.mark.parametrize("any_order", [False, True])
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize(("fraction", "target"), [(0.5, 3), (0.7, 4), (0.99, 5)])
 @pytest.mark.parametrize("fan_out", [1, 2, 5])
-def test_snowball_follows_its_exact_law(fraction: float, target: int, fan_out: int, restart: bool) -> None:
+def test_snowball_follows_its_exact_law(
+    fraction: float, target: int, fan_out: int, restart: bool, any_order: bool
+) -> None:
     graph = tiny_graph()
-    law = snowball_law(graph, target, fan_out, restart)
+    law = snowball_law(graph, target, fan_out, restart=restart, any_order=any_order)
     assert sum(law.values()) == 1
-    assert_drawn_from(law, Snowball(fraction, fan_out, restart), graph)
+    assert_drawn_from(law, Snowball(fraction, fan_out, restart, any_order), graph)
+
+
+def test_a_snowball_of_any_order_follows_its_exact_law_where_the_order_matters() -> None:
+    edges = [(0, 1), (0, 4), (0, 5), (1, 2), (1, 5), (2, 3), (3, 6), (4, 6)]
+    graph = Graph.from_edges(edges, [[1.0]] * 7, [0, 1, 0, 1, 0, 1, 0])
+    laws = [snowball_law(graph, 5, 2, restart=False, any_order=any_order) for any_order in (False, True)]
+    assert max(abs(laws[0][members] - laws[1][members]) for members in laws[0]) > 0.015  # on many graphs they agree
+    for any_order, law in enumerate(laws):
+        assert_drawn_from(law, Snowball(0.72, 2, any_order=bool(any_order)), graph)
 
 
 def test_snowball_samples_are_connected_and_do_not_exceed_the_target(cora: Graph) -> None:

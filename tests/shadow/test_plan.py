@@ -35,7 +35,13 @@ def test_a_plan_describes_itself_in_plain_values() -> None:
     description = ShadowPlan(Snowball(0.25), GAT(), seed=4).describe(graph)
     assert json.loads(json.dumps(description)) == description
     assert description["graph"]["content_hash"] == graph.content_hash
-    assert description["sampler"] == {"name": "snowball", "train_fraction": 0.25, "fan_out": 5, "restart": False}
+    assert description["sampler"] == {
+        "name": "snowball",
+        "train_fraction": 0.25,
+        "fan_out": 5,
+        "restart": False,
+        "any_order": False,
+    }
     assert description["model"]["name"] == "gat"
     assert description["model"]["heads"] == 8
     assert description["training"]["epochs"] == 100

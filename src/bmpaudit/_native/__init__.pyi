@@ -37,6 +37,7 @@ class Snowball(Sampler):
         target: int,
         fan_out: int,
         restart: bool,
+        any_order: bool,
     ) -> None: ...
 
 class RandomWalks(Sampler):

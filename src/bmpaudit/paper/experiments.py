@@ -16,6 +16,8 @@ QUICK_SHARE = 10  # a quick run takes one model in this many
 DATASETS = ("cora", "citeseer")
 FRACTIONS = (0.25, 0.5)
 SAMPLERS = ("uniform", "snowball")
+SAMPLER_SETTINGS: Mapping[str, Mapping[str, bool]] = {"uniform": {}, "snowball": {"any_order": True}}
+"""What the paper leaves open, as it was inferred from its tables (docs/reproduction.md)."""
 MODELS = ("gcn", "gat")
 QUERIES = ("full", "none")
 RELEASES = ("clean", "noisy")
@@ -56,7 +58,7 @@ class Configuration:
         return AuditPlan(
             shadows=shadows,
             seed=seed,
-            sampler={"name": self.sampler, "train_fraction": self.train_fraction},
+            sampler={"name": self.sampler, "train_fraction": self.train_fraction, **SAMPLER_SETTINGS[self.sampler]},
             model=self.model,
             releases=RELEASES,
             queries=QUERIES,

@@ -14,11 +14,11 @@ from bmpaudit.samplers.needs_edges import check_edges
 class Snowball(NativeSampler):
     """Grows a sample along the edges from one seed node: the paper's snowball sampling.
 
-    The seed is drawn uniformly and starts a first-in-first-out queue. Each node taken from the queue draws
-    min(fan_out, degree) of all its neighbours, uniformly without replacement and in random order; those not yet in the
-    sample join the sample and the queue, until the target floor(train_fraction · N) is reached. If the queue is empty
-    before that, the sample stays short of its target or, with `restart`, continues from a new seed, drawn uniformly
-    from the nodes that are not in the sample.
+    The seed is drawn uniformly and starts a queue: first in, first out or, with `any_order`, the next node is drawn
+    uniformly from all that wait. Each node taken from the queue draws min(fan_out, degree) of all its neighbours,
+    uniformly without replacement and in random order; those not yet in the sample join the sample and the queue, until
+    the target floor(train_fraction · N) is reached. If the queue is empty before that, the sample stays short of its
+    target or, with `restart`, continues from a new seed, drawn uniformly from the nodes that are not in the sample.
 
     Formal guarantees:
         - Without restart a sample is connected, has at least 1 node and at most the target, and never exceeds the
@@ -32,11 +32,13 @@ class Snowball(NativeSampler):
         train_fraction: Share of all nodes to reach.
         fan_out: Maximum number of neighbours drawn for one node.
         restart: Whether to continue from a new seed node when no neighbours are left.
+        any_order: Whether the next node is any that waits, not the one that waited longest.
     """
 
     train_fraction: float = 0.25
     fan_out: int = 5
     restart: bool = False
+    any_order: bool = False
 
     def __post_init__(self) -> None:
         check_fraction(self.train_fraction)
@@ -52,4 +54,4 @@ class Snowball(NativeSampler):
             check_edges("snowball", graph)
         target = positive_target_size(self.train_fraction, graph.num_nodes)
         fan_out = min(self.fan_out, graph.num_nodes)
-        return _native.Snowball(graph.indptr, graph.indices, target, fan_out, self.restart)
+        return _native.Snowball(graph.indptr, graph.indices, target, fan_out, self.restart, self.any_order)
