@@ -118,5 +118,12 @@ def test_a_variant_that_cannot_catch_up_is_not_missed(num_within: int, is_behind
     assert (f"where they were: *fill* ({num_within}, *any order* 20)." in part) != is_behind
 
 
+def test_a_variant_that_is_ahead_with_one_seed_is_named() -> None:
+    tried = everywhere({"stop": 4, "any order": 5, "walked edges": 6, "resume": 5})
+    sentence = "Ahead with the one seed that was run, too few to tell: *walked edges* (6, *any order* 5)."
+    assert sentence in told(tried)
+    assert "Ahead" not in told(tried, everywhere({"walked edges": 3}, seed=1))
+
+
 def test_nothing_without_results() -> None:
     assert search_part({}) == ""

@@ -77,7 +77,7 @@ def search_part(tables: Mapping[str, pd.DataFrame]) -> str:
         "published one by at most 15 % or 0.3). An equals sign: changes nothing there; a dash: was not run.",
         "\n".join(markdown_grid(["", *heads, "cells gained"], rows)),
         _several_seeds(variants) + _agreement(variants),
-        _incomplete(variants),
+        _undecided(variants),
         _worst_cell(variants, tables["cells"]),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -151,23 +151,27 @@ def _num_agreeing(table: pd.DataFrame) -> int:
     return int(is_within_reach(nearest, published).sum())
 
 
-def _incomplete(variants: pd.DataFrame) -> str:
-    """Variants that were not run everywhere, and whether they could have come out best."""
+def _undecided(variants: pd.DataFrame) -> str:
+    """Variants that might do better: run with one seed only, or not everywhere."""
     counts = _counts(variants[variants["seed"] == 0])
     ours = counts.get(OURS, {})
-    behind, partly = [], []
+    ahead, behind, partly = [], [], []
     for name, of in counts.items():
         missing = _missing(name, of)
         shared = [key for key in of if key in ours]
-        if not missing or not shared:
-            continue
         lead = _within(ours, shared) - _within(of, shared)
+        told = f"*{name}* ({_within(of, shared)}, *{OURS}* {_within(ours, shared)})"
+        if not missing:
+            if lead < 0 and len(_complete_seeds(variants, name)) == 1:
+                ahead.append(told)
         # What is missing can bring at most all cells of these configurations, of which ours has some.
-        if sum(CELLS_EACH - ours[key][0] for key in missing if key in ours) <= lead:
+        elif sum(CELLS_EACH - ours[key][0] for key in missing if key in ours) <= lead:
             behind.append(f"*{name}*")
-        else:
-            partly.append(f"*{name}* ({_within(of, shared)}, *{OURS}* {_within(ours, shared)})")
+        elif shared:
+            partly.append(told)
     sentences = []
+    if ahead:
+        sentences.append(f"Ahead with the one seed that was run, too few to tell: {listed(ahead)}.")
     if behind:
         sentences.append(f"So far behind that the configurations left could not make up for it: {listed(behind)}.")
     if partly:
