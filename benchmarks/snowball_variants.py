@@ -7,8 +7,8 @@ queue runs dry, who draws whom, in which order nodes are taken, where a sample s
 which edges are trained on. With one seed, a cell is within reach if its p50, counted the paper's way, differs from the
 published one by at most 15 % or 0.3. Variants, configurations and seeds that are in the file already are left out.
 
-In docs/reproduction/variants.csv, `stop` with seeds 10 to 12 is what `bmpaudit reproduce` gave with seeds 0 to 2 when it
-sampled so; `any order` was run with seeds 3 to 5 after it had come out best with 0 to 2.
+In docs/reproduction/variants.csv, `stop` with seeds 10 to 12 is what `bmpaudit reproduce` gave with seeds 0 to 2 when
+it sampled so; `any order` was run with seeds 3 to 5 after it had come out best with 0 to 2.
 """
 
 import argparse
