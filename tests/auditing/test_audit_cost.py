@@ -41,7 +41,7 @@ def test_steps_grow_with_what_they_look_at(num_models: int, monkeypatch: pytest.
             "permutation test": 0.2 + 8e-4 * learnt + 1e-6 * min(nodes * models, MOST_PERMUTED),
             "attack": 0.1 + 1e-4 * learnt + 2e-6 * nodes * models,
             "proof and exposure": 0.3 + 3e-6 * nodes * models,
-            "estimation": 0.4 + 1e-4 * nodes,
+            "estimation": 0.4 + 1e-3 * nodes**0.75,
             "report": 2.0,
         }
 

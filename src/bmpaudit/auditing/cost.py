@@ -24,8 +24,8 @@ from bmpaudit.samplers import Priors, prior_probabilities
 from bmpaudit.shadow import ShadowRuns, estimate_cost
 
 WARM_UP = (100, 20)  # nodes and models of the rehearsal that imports what is needed; it counts for nothing
-FEW_MODELS = 40  # of the second rehearsal
-MOST_MODELS, MOST_NODES, CHALLENGES = 1_000, 8_000, 800_000  # of the last one
+MOST_MODELS = 1_000  # of the other rehearsals
+MOST_NODES, CHALLENGES = 8_000, 1_600_000  # of the last one
 PRIOR_TRIALS = 2_000  # draws whose time is scaled up
 
 
@@ -33,13 +33,16 @@ def _challenges(num_nodes: int, num_models: int) -> int:
     return num_nodes * num_models
 
 
-SIZES: Mapping[str, Callable[[int, int], int]] = {
+SIZES: Mapping[str, Callable[[int, int], float]] = {
     "permutation test": lambda num_nodes, num_models: min(_challenges(num_nodes, num_models), MOST_PERMUTED),
     "attack": _challenges,
     "proof and exposure": _challenges,
-    "estimation": lambda num_nodes, _: num_nodes,
+    "estimation": lambda num_nodes, _: num_nodes**0.75,
 }
-"""What the time of each step grows with, by the number of nodes and of models; the report hardly grows."""
+"""What the time of each step grows with, by the number of nodes and of models; the report hardly grows.
+
+An estimate computes nodes of the same counts once: it grows more slowly than their number.
+"""
 SHIFT = 1.5  # standard deviations by which being in the sample raises a made-up statistic
 
 
@@ -71,9 +74,9 @@ def audit_cost(subject: Subject, runtime: Runtime) -> AuditCost:
     many_models = min(plan.shadows, MOST_MODELS)
     # An attack challenges all nodes but learns from a part of them. Both rehearsals learn from as many, so that what
     # the larger one takes more is for its challenges.
-    few_challenges = num_learnt_from(graph.num_nodes, many_models), FEW_MODELS
+    smaller = num_learnt_from(graph.num_nodes, many_models), many_models
     largest = min(CHALLENGES // many_models, MOST_NODES), many_models
-    sizes = WARM_UP, few_challenges, largest
+    sizes = WARM_UP, smaller, largest
     with runtime.progress("cost", 2 + len(sizes)) as progress:
         priors, drawing = _draw_some(subject, runtime)
         rehearsals = []
