@@ -140,8 +140,8 @@ def _agreement(variants: pd.DataFrame, cells: pd.DataFrame) -> str:
     return (
         f" How many of {len(published)} snowball cells agree by the measure of the tables, the widened range of "
         f"{NUM_SEEDS} seeds, as means over all choices of {NUM_SEEDS} with the lowest and the highest: "
-        f"{_spread(base, BASE, runs)}; {_spread(ours, OURS, runs)}. The seeds of the tables are among these, and all "
-        f"but the first {NUM_SEEDS} were run after *{OURS}* had come out best. {decided}"
+        f"{_spread(base, BASE, runs)}; {_spread(ours, OURS, runs)}. The seeds of the tables are among its seeds, and "
+        f"all but the first {NUM_SEEDS} of them were run after it had come out best. {decided}"
     )
 
 
