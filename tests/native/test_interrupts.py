@@ -84,12 +84,12 @@ def test_ctrl_c_ends_a_long_call(call: str) -> None:
 
 def test_a_model_stopped_while_it_is_scored_leaves_nothing_behind() -> None:
     call = """
-model = _native.ModelSettings([_native.LayerSettings("mlp", 2)], "relu", 0.0)
+num_nodes, num_views, num_classes = 20_000, 400, 64  # takes far longer than the 0.1 s between polls
+model = _native.ModelSettings([_native.LayerSettings("mlp", num_classes)], "relu", 0.0)
 training = _native.TrainingSettings(0, 0.01, 0.0, "sgd")
-num_nodes, num_views = 20_000, 400
 query = np.zeros(num_nodes + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
-features, labels = np.ones(2 * num_nodes, dtype=np.float32), (np.arange(num_nodes) % 2).astype(np.int32)
-engine = _native.ShadowEngine(*query, None, None, None, features, 2, labels, 2, model, training)
+features, labels = np.ones(2 * num_nodes, dtype=np.float32), (np.arange(num_nodes) % num_classes).astype(np.int32)
+engine = _native.ShadowEngine(*query, None, None, None, features, 2, labels, num_classes, model, training)
 statistics = np.full((num_views, 1, num_nodes), np.nan, dtype=np.float32)
 state = np.zeros(1, dtype=np.uint8)
 one, other = np.full((2, 1), np.nan, dtype=np.float32)

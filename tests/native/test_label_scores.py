@@ -49,7 +49,7 @@ def scores(num_nodes: int, num_classes: int) -> tuple[dict[str, npt.NDArray[Any]
 
 
 @pytest.mark.parametrize("num_nodes", [2, 15, 16, 17, 50])
-@pytest.mark.parametrize("num_classes", [2, 3, 15, 16, 17, 40])
+@pytest.mark.parametrize("num_classes", [2, 3, 4, 5, 8, 9, 15, 16, 17, 40])
 def test_margins_and_accuracy_are_those_of_the_logits(num_nodes: int, num_classes: int) -> None:
     results, labels = scores(num_nodes, num_classes)
     logits = results["logits"][0, 0].astype(np.float64)

@@ -118,7 +118,7 @@ def test_first_gradient_on_cora_is_pytorchs(model: NativeModel, cora: Graph) -> 
 @pytest.mark.parametrize("kind", ["binary", "weighted", "dense"])
 @pytest.mark.parametrize("model", MODELS + ODD_MODELS, ids=str)
 def test_any_width_and_any_features_have_pytorchs_gradient(model: NativeModel, kind: str) -> None:
-    for num_classes in (2, 7, 16, 19):
+    for num_classes in (2, 4, 7, 9, 16, 19):
         graph = random_graph(num_classes=num_classes, kind=kind)
         kernel = make_kernel(graph, model, Training())
         parameters, flags = kernel.initial_parameters(3, 1), sample_flags(graph, 0)
