@@ -3,9 +3,9 @@
 python benchmarks/shadow_training.py [--quick] [--models | --trainings]
 
 Both do the same work for a model (sample, 100 epochs with dropout, margins of all nodes for four views), on one thread,
-in turn; ratios are of medians of processor time. The graph is prepared for either before the clock starts, as it is
-once for all models of an audit. Then what an epoch's arithmetic would take at rates that this machine reaches at most,
-which machine_limits.cpp measures (compiled with g++).
+in turn, the native engine for as many models as an audit trains at once; ratios are of medians of processor time. The
+graph is prepared for either before the clock starts, as it is once for all models of an audit. Then what an epoch's
+arithmetic would take at rates that this machine reaches at most, which machine_limits.cpp measures (compiled with g++).
 """
 
 import argparse
@@ -48,6 +48,7 @@ from bmpaudit.shadow import (
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.native import NativeEngine
 from bmpaudit.shadow.models import NativeModel
+from bmpaudit.tables import MODELS_PER_CHUNK
 
 
 @dataclass(frozen=True)
@@ -214,12 +215,13 @@ def compare(
     training, loop = TRAININGS[training_name]
     engine = NativeEngine(graph, ShadowPlan(Uniform(fraction), model, training))
     native_times, plain_times = [], []
-    per_turn = 10
     for _ in range(repeats):
-        native_times.append(seconds(lambda: native_models(engine, per_turn)) / per_turn)
+        native_times.append(seconds(lambda: native_models(engine, MODELS_PER_CHUNK)) / MODELS_PER_CHUNK)
+        start = time.process_time()
         sample = plain_sample(data, fraction)
+        sampling = time.process_time() - start
         MINI_BATCHES.prepare(sample)
-        plain_times.append(seconds(lambda: plain_model(data, kind, graph.num_classes, sample, loop)))  # noqa: B023
+        plain_times.append(sampling + seconds(lambda: plain_model(data, kind, graph.num_classes, sample, loop)))  # noqa: B023
     native, plain = statistics.median(native_times), statistics.median(plain_times)
     label = f"{model_name}, {name} {fraction:.0%}" if loop is full_batch else f"{model_name}, {training_name}"
     print(f"{label:<30}{native * 1e3:8.1f} ms {plain * 1e3:9.0f} ms {plain / native:8.1f}x", flush=True)

@@ -14,16 +14,26 @@ namespace {
 
 constexpr int64_t kMostNodes = std::numeric_limits<int32_t>::max() - 1;
 
-// One sample, ascending. The generator is kept alive by the caller, and Python's lock is held: it is in use.
-nb::object draw_sample(const Sampler &sampler, nb::handle bit_generator) {
+// Calls draw(random, member, worker) with a NumPy bit generator, which the caller keeps alive. Python's lock is held: the
+// generator is in use. Returns who is in the sample.
+template <typename Draw>
+std::vector<uint8_t> draw_with(const Sampler &sampler, nb::handle bit_generator, Draw draw) {
     if (!nb::isinstance(bit_generator, nb::module_::import_("numpy.random").attr("BitGenerator")))
         refuse(PyExc_TypeError, "bit_generator must be a numpy.random.BitGenerator, got ", described(bit_generator));
     const auto capsule = nb::cast<nb::capsule>(bit_generator.attr("capsule"));
     NumpyBits random(static_cast<const NumpyBitGenerator *>(capsule.data("BitGenerator")));
     std::vector<uint8_t> member(sampler.num_nodes());
     const Poll poll = [](int64_t) { return PyErr_CheckSignals() != 0; };
-    const auto draw = [&](int64_t, Worker &worker) { sampler.draw(random, member.data(), worker); };
-    if (!run_tasks(1, 1, poll, draw)) throw nb::python_error();
+    const auto task = [&](int64_t, Worker &worker) { draw(random, member.data(), worker); };
+    if (!run_tasks(1, 1, poll, task)) throw nb::python_error();
+    return member;
+}
+
+// One sample, ascending.
+nb::object draw_sample(const Sampler &sampler, nb::handle bit_generator) {
+    const auto member = draw_with(sampler, bit_generator, [&](RandomBits &random, uint8_t *flags, Worker &worker) {
+        sampler.draw(random, flags, worker);
+    });
     size_t size = 0;
     for (const uint8_t flag : member) size += flag;
     auto nodes = new_array<int64_t>("a sample", {size});
@@ -31,6 +41,21 @@ nb::object draw_sample(const Sampler &sampler, nb::handle bit_generator) {
     for (int32_t node = 0; node < sampler.num_nodes(); ++node)
         if (member[node]) *out++ = node;
     return nb::cast(nodes);
+}
+
+// The edges that one sample was walked along.
+nb::object draw_walked_edges(const Snowball &sampler, nb::handle bit_generator) {
+    std::vector<std::pair<int32_t, int32_t>> edges;
+    draw_with(sampler, bit_generator, [&](RandomBits &random, uint8_t *flags, Worker &worker) {
+        edges = sampler.walked_edges(random, flags, worker);
+    });
+    auto pairs = new_array<int64_t>("edges", {edges.size(), size_t{2}});
+    int64_t *out = pairs.data();
+    for (const auto &[node, neighbor] : edges) {
+        *out++ = node;
+        *out++ = neighbor;
+    }
+    return nb::cast(pairs);
 }
 
 StreamRange streams_of(uint64_t seed, uint64_t purpose, uint64_t first, int64_t count, int num_threads) {
@@ -125,7 +150,9 @@ void bind_samplers(nb::module_ &module) {
         .def("__init__", &new_weighted_subset, "weights"_a, "take"_a);
     nb::class_<Snowball, Sampler>(module, "Snowball")
         .def("__init__", &new_snowball, "indptr"_a, "indices"_a, "target"_a, "fan_out"_a, "restart"_a,
-             "any_order"_a);
+             "any_order"_a)
+        .def("walked_edges", &draw_walked_edges, "bit_generator"_a,
+             "The edges (number, 2) along which the sample is drawn that `sample` gives with the same generator.");
     nb::class_<RandomWalks, Sampler>(module, "RandomWalks")
         .def("__init__", &new_random_walks, "indptr"_a, "indices"_a, "num_roots"_a, "walk_length"_a);
 }

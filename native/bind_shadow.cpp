@@ -134,13 +134,20 @@ class EngineWithArrays {
           bytes_each_model_(bytes_each_model(arrays_, model, training)),
           engine(arrays_.graph, arrays_.features(), arrays_.labels.data(), num_classes, model, training) {}
 
+    Adjacency same_nodes(const char *what, const std::pair<nb::object, nb::object> &arrays) const {
+        Adjacency graph = adjacency_of(arrays.first, arrays.second);
+        if (graph.num_nodes() != engine.num_nodes())
+            refuse(PyExc_ValueError, what, " must be of the graph's ", engine.num_nodes(), " nodes, got ", graph.num_nodes());
+        return graph;
+    }
+
     void run(nb::handle member_object, nb::handle indices_object, uint64_t seed,
              const std::vector<std::pair<nb::object, nb::object>> &queries,
              const std::vector<std::pair<int64_t, double>> &views, int num_threads, nb::handle statistics_object,
              nb::handle logits_object, nb::handle state_object, nb::handle train_accuracy_object,
              nb::handle held_out_accuracy_object, nb::handle view_train_accuracy_object,
              nb::handle view_held_out_accuracy_object, nb::handle progress, nb::handle weights_object,
-             nb::handle embeddings_object) const {
+             nb::handle embeddings_object, const std::vector<std::pair<nb::object, nb::object>> &graphs) const {
         const auto num_nodes = static_cast<size_t>(engine.num_nodes());
         const auto member = array_of<const uint8_t, 2>(member_object, "member");
         const size_t num_models = member.shape(0);
@@ -149,13 +156,11 @@ class EngineWithArrays {
         const auto indices = vector_of<int64_t>(indices_object, "indices");
         check_shape(indices, "indices", {num_models});
         check_each("indices", indices.data(), indices.size(), "be at least 0", [](int64_t index) { return index >= 0; });
-        ShadowBatch batch{member.data(), indices.data(), static_cast<int64_t>(num_models), seed, {}, {}};
-        for (const auto &[query_indptr, query_indices] : queries) {
-            batch.queries.push_back(adjacency_of(query_indptr, query_indices));
-            if (batch.queries.back().num_nodes() != engine.num_nodes())
-                refuse(PyExc_ValueError, "a query must be of the graph's ", num_nodes, " nodes, got ",
-                       batch.queries.back().num_nodes());
-        }
+        ShadowBatch batch{member.data(), indices.data(), static_cast<int64_t>(num_models), seed, {}, {}, {}};
+        for (const auto &query : queries) batch.queries.push_back(same_nodes("a query", query));
+        if (!graphs.empty() && graphs.size() != num_models)
+            refuse(PyExc_ValueError, "graphs must be one for each of ", num_models, " models, or none, got ", graphs.size());
+        for (const auto &graph : graphs) batch.graphs.push_back(same_nodes("graphs", graph));
         for (const auto &[query, noise_std] : views) {
             if (query < 0 || query >= static_cast<int64_t>(queries.size()))
                 refuse(PyExc_ValueError, "views must name queries in [0, ", queries.size(), "), got ", query);
@@ -305,6 +310,7 @@ void bind_shadow(nb::module_ &module) {
              "statistics"_a, "logits"_a.none(), "state"_a, "train_accuracy"_a, "held_out_accuracy"_a,
              "view_train_accuracy"_a, "view_held_out_accuracy"_a, "progress"_a.none(),
              "weights"_a.none() = nb::none(), "embeddings"_a.none() = nb::none(),
+             "graphs"_a = std::vector<std::pair<nb::object, nb::object>>(),
              "Fills the output arrays; an exception of a signal or of `progress` stops the work and is raised at the end.")
         .def_prop_ro("num_hidden", [](const EngineWithArrays &self) { return self.engine.num_hidden(); })
         .def_prop_ro("num_parameters", [](const EngineWithArrays &self) { return self.engine.num_parameters(); })

@@ -58,7 +58,8 @@ Snowball::Snowball(Adjacency graph, int32_t target, int32_t fan_out, bool restar
     for (int32_t node = 0; node < num_nodes(); ++node) max_degree_ = std::max(max_degree_, graph_.degree(node));
 }
 
-void Snowball::draw(RandomBits &random, uint8_t *member, Worker &worker) const {
+template <typename Use>
+void Snowball::walk(RandomBits &random, uint8_t *member, Worker &worker, Use use) const {
     std::vector<int32_t> queue(target_ + 1);  // every sampled node, the waiting ones last, and a place to spare
     int32_t size = 0;
     // Whether a node is in already is anybody's guess: no branch, so that none is mispredicted.
@@ -92,10 +93,22 @@ void Snowball::draw(RandomBits &random, uint8_t *member, Worker &worker) const {
         random.shuffle_picks(degree, draws, picks.data());
         for (int32_t t = 0; t < draws; ++t) {
             std::swap(slots[t], slots[picks[t]]);
-            if (size < target_) add(neighbors[slots[t]]);
+            const int32_t neighbor = neighbors[slots[t]];
+            if (size < target_) add(neighbor);
+            if (member[neighbor]) use(node, neighbor);
         }
         for (int32_t t = draws - 1; t >= 0; --t) std::swap(slots[t], slots[picks[t]]);
     }
+}
+
+void Snowball::draw(RandomBits &random, uint8_t *member, Worker &worker) const {
+    walk(random, member, worker, [](int32_t, int32_t) {});
+}
+
+std::vector<std::pair<int32_t, int32_t>> Snowball::walked_edges(RandomBits &random, uint8_t *member, Worker &worker) const {
+    std::vector<std::pair<int32_t, int32_t>> edges;
+    walk(random, member, worker, [&](int32_t node, int32_t neighbor) { edges.emplace_back(node, neighbor); });
+    return edges;
 }
 
 void RandomWalks::draw(RandomBits &random, uint8_t *member, Worker &worker) const {

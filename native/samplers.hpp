@@ -71,8 +71,14 @@ class Snowball final : public Sampler {
     // With `any_order` the next node is drawn from all that wait, else it is the one that has waited longest.
     Snowball(Adjacency graph, int32_t target, int32_t fan_out, bool restart, bool any_order);
     void draw(RandomBits &random, uint8_t *member, Worker &worker) const override;
+    // Draws the same sample, and returns the edges that were walked along: from each node to the neighbours it has drawn, as
+    // far as these are in the sample then. An edge that both of its nodes have drawn is there twice.
+    std::vector<std::pair<int32_t, int32_t>> walked_edges(RandomBits &random, uint8_t *member, Worker &worker) const;
 
   private:
+    // Calls use(node, neighbour) for each edge that is walked along.
+    template <typename Use> void walk(RandomBits &random, uint8_t *member, Worker &worker, Use use) const;
+
     Adjacency graph_;
     int32_t target_;
     int32_t fan_out_;

@@ -23,7 +23,8 @@ class ShadowEngine::Trainer {
     void run(const ShadowBatch &batch, const ShadowResults &results, int64_t model, Worker &worker) {
         const auto index = static_cast<uint64_t>(batch.indices[model]);
         const uint8_t *member = batch.member + model * engine_.num_nodes();
-        sample_.induce(engine_.graph_, member, place_, engine_.model_.edge_matrices());
+        const Adjacency &graph = batch.graphs.empty() ? engine_.graph_ : batch.graphs[model];
+        sample_.induce(graph, member, place_, engine_.model_.edge_matrices());
         float *kept = results.weights == nullptr ? nullptr : results.weights + model * network_.num_parameters();
         const bool is_kept = kept != nullptr && !std::isnan(*kept);
         bool is_trained = true;

@@ -41,6 +41,7 @@ struct ShadowBatch {
     uint64_t seed;
     std::vector<Adjacency> queries;
     std::vector<View> views;
+    std::vector<Adjacency> graphs;  // of which each model's sample induces a part to train on; the whole graph if empty
 };
 
 class ShadowEngine {

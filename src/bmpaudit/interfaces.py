@@ -50,6 +50,14 @@ class ExactPriors(Sampler, Protocol):
 
 
 @runtime_checkable
+class TrainingEdges(Sampler, Protocol):
+    """A sampler that says which edges are trained on; with others, all edges among the sampled nodes are."""
+
+    def training_edges(self, graph: Graph, rng: np.random.Generator) -> Ints | None:
+        """Pairs of nodes of the sample that `sample` draws with the same `rng`, shape (num_edges, 2); None for all."""
+
+
+@runtime_checkable
 class Engine(Protocol):
     """Trains the shadow models of one graph and plan."""
 

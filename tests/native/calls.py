@@ -58,6 +58,10 @@ def sample(bit_generator: Any = None) -> Any:
     return snowball().sample(bit_generator or np.random.PCG64(1))
 
 
+def walked_edges(bit_generator: Any = None) -> Any:
+    return snowball().walked_edges(bit_generator or np.random.PCG64(1))
+
+
 def memberships(**changed: Any) -> Any:
     return snowball().memberships(**STREAMS | changed)
 

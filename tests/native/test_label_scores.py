@@ -33,7 +33,7 @@ def scores(num_nodes: int, num_classes: int) -> tuple[dict[str, npt.NDArray[Any]
         _native.ModelSettings(layers, "relu", 0.0),
         _native.TrainingSettings(5, 0.5, 0.0, "adam"),
     )
-    results: dict[str, npt.NDArray[Any]] = {
+    results: dict[str, Any] = {
         "statistics": np.zeros((1, 1, num_nodes), dtype=np.float32),
         "logits": np.zeros((1, 1, num_nodes, num_classes), dtype=np.float32),
         "state": np.zeros(1, dtype=np.uint8),

@@ -46,6 +46,7 @@ from calls import (
     student_scores,
     trained_parameters,
     training_settings,
+    walked_edges,
     weighted_subset,
 )
 
@@ -105,6 +106,7 @@ WRONG: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (
     (random_walks, {"num_roots": 0}),
     (random_walks, {"walk_length": -1}),
     (sample, {"bit_generator": np.random.PCG64(1).capsule}),
+    (walked_edges, {"bit_generator": np.random.PCG64(1).capsule}),
     (sample, {"bit_generator": _CapsuleOnly()}),
     (sample, {"bit_generator": np.random.default_rng(1)}),
     (memberships, {"count": -1}),
@@ -187,6 +189,9 @@ WRONG: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (
     (run, {"member": flags(NUM_MODELS, NUM_NODES).astype(np.bool_)}),
     (run, {"indices": np.arange(NUM_MODELS - 1, dtype=np.int64)}),
     (run, {"indices": ints64(0, 1, -2, 3, 4)}),
+    (run, {"graphs": [tuple(PATH.values())]}),
+    (run, {"graphs": [(ints64(0, 1), ints32(0))] * NUM_MODELS}),
+    (run, {"graphs": [(PATH["indptr"], ints32(1, 0, 2, 1, 9, 2))] * NUM_MODELS}),
     (run, {"queries": []}),
     (run, {"queries": [(ints64(0, 1), ints32(0))] * 2}),
     (run, {"queries": [(PATH["indptr"], ints32(1, 0, 2, 1, 9, 2))] * 2}),

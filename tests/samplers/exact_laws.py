@@ -1,12 +1,20 @@
 """Exact laws of the samplers on tiny graphs, by enumerating all random choices with their probabilities."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import permutations
+from typing import TypeVar
+
+import scipy.stats
 
 from bmpaudit import Graph
 
+Outcome = TypeVar("Outcome")
+
 Law = dict[frozenset[int], Fraction]
+Walked = tuple[frozenset[int], frozenset[frozenset[int]]]
+"""The nodes of a sample, and the edges walked along."""
 
 TINY_EDGES = [(0, 1), (0, 2), (0, 3), (1, 2), (3, 4)]  # a triangle with a tail; node 5 is isolated
 
@@ -24,17 +32,27 @@ def neighbors_of(graph: Graph) -> dict[int, list[int]]:
 
 
 def snowball_law(graph: Graph, target: int, fan_out: int, *, restart: bool, any_order: bool = False) -> Law:
-    neighbors = neighbors_of(graph)
     law: Law = defaultdict(Fraction)
+    walked = walked_law(graph, target, fan_out, restart=restart, any_order=any_order)
+    for (members, _), probability in walked.items():
+        law[members] += probability
+    return dict(law)
 
-    def grow(members: tuple[int, ...], taken: int, probability: Fraction) -> None:
+
+def walked_law(
+    graph: Graph, target: int, fan_out: int, *, restart: bool, any_order: bool = False
+) -> dict[Walked, Fraction]:
+    neighbors = neighbors_of(graph)
+    law: dict[Walked, Fraction] = defaultdict(Fraction)
+
+    def grow(members: tuple[int, ...], taken: int, walked: frozenset[frozenset[int]], probability: Fraction) -> None:
         """The first `taken` of `members` have left the queue; the others are in the order in which they joined."""
         if len(members) >= target or (taken == len(members) and not restart):
-            law[frozenset(members)] += probability
+            law[frozenset(members), walked] += probability
         elif taken == len(members):
             outside = [node for node in range(graph.num_nodes) if node not in members]
             for seed in outside:
-                grow((*members, seed), taken, probability / len(outside))
+                grow((*members, seed), taken, walked, probability / len(outside))
         else:
             waiting = members[taken:] if any_order else members[taken : taken + 1]
             for node in waiting:
@@ -43,10 +61,12 @@ def snowball_law(graph: Graph, target: int, fan_out: int, *, restart: bool, any_
                 draws = list(permutations(around, min(fan_out, len(around))))
                 for draw in draws:
                     new = [other for other in draw if other not in members][: target - len(members)]
-                    grow((*members[:taken], node, *others, *new), taken + 1, probability / len(waiting) / len(draws))
+                    along = {frozenset((node, other)) for other in draw if other in members or other in new}
+                    share = probability / len(waiting) / len(draws)
+                    grow((*members[:taken], node, *others, *new), taken + 1, walked | along, share)
 
     for seed in range(graph.num_nodes):
-        grow((seed,), 0, Fraction(1, graph.num_nodes))
+        grow((seed,), 0, frozenset(), Fraction(1, graph.num_nodes))
     return dict(law)
 
 
@@ -93,3 +113,20 @@ def random_walk_law(graph: Graph, num_roots: int, walk_length: int) -> Law:
 
 def inclusion_probabilities(law: Law, num_nodes: int) -> list[float]:
     return [float(sum(p for members, p in law.items() if node in members)) for node in range(num_nodes)]
+
+
+def assert_follows(law: Mapping[Outcome, Fraction], outcomes: Sequence[Outcome]) -> None:
+    """A chi-square test against an exact law, with a false alarm rate of one in a million."""
+    drawn = Counter(outcomes)
+    assert set(drawn) <= set(law), "the sampler drew what is impossible"
+    expected = {outcome: float(p) * len(outcomes) for outcome, p in law.items() if p > 0}
+    likely = [outcome for outcome, count in expected.items() if count >= 5]
+    rare = [outcome for outcome, count in expected.items() if count < 5]
+    observed_counts = [drawn[outcome] for outcome in likely] + [sum(drawn[outcome] for outcome in rare)]
+    expected_counts = [expected[outcome] for outcome in likely] + [sum(expected[outcome] for outcome in rare)]
+    if expected_counts[-1] < 5:
+        observed_counts, expected_counts = (
+            [*counts[:-2], counts[-2] + counts[-1]] for counts in (observed_counts, expected_counts)
+        )
+    statistic = sum((o - e) ** 2 / e for o, e in zip(observed_counts, expected_counts, strict=True))
+    assert scipy.stats.chi2.sf(statistic, len(expected_counts) - 1) > 1e-6

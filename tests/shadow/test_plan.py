@@ -41,6 +41,7 @@ def test_a_plan_describes_itself_in_plain_values() -> None:
         "fan_out": 5,
         "restart": False,
         "any_order": False,
+        "walked_edges": False,
     }
     assert description["model"]["name"] == "gat"
     assert description["model"]["heads"] == 8

@@ -39,6 +39,7 @@ class Snowball(Sampler):
         restart: bool,
         any_order: bool,
     ) -> None: ...
+    def walked_edges(self, bit_generator: np.random.BitGenerator) -> npt.NDArray[np.int64]: ...
 
 class RandomWalks(Sampler):
     def __init__(
@@ -116,6 +117,7 @@ class ShadowEngine:
         progress: Callable[[int], object] | None,
         weights: npt.NDArray[np.float32] | None = None,
         embeddings: npt.NDArray[np.float32] | None = None,
+        graphs: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]] = ...,
     ) -> None: ...
     @property
     def num_hidden(self) -> int: ...

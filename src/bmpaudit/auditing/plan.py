@@ -121,7 +121,7 @@ class AuditPlan(pydantic.BaseModel):
 
     >>> plan = AuditPlan(sampler="snowball", shadows=64, definitions="bmp-r")
     >>> plan.sampler, plan.title
-    (Snowball(train_fraction=0.25, fan_out=5, restart=False, any_order=False), 'Snowball 25 %, GCN')
+    (Snowball(train_fraction=0.25, fan_out=5, restart=False, any_order=False, walked_edges=False), 'Snowball 25 %, GCN')
     """
 
     model_config = STRICT

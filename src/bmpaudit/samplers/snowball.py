@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from bmpaudit import _native
+from bmpaudit.arrays import Ints
 from bmpaudit.checks import check_at_least_one
 from bmpaudit.graph import Graph
 from bmpaudit.samplers.fraction import check_fraction, positive_target_size
@@ -27,18 +30,22 @@ class Snowball(NativeSampler):
         - Every node has prior γ ≥ 1/N, because it may be the seed; beyond that, priors have no closed form and are
           estimated.
         - Every sampled node is a seed or has a neighbour that joined the sample before it.
+        - Edges walked along, from a node to the neighbours it has drawn that are in the sample then, connect all nodes
+          that are no seeds with a seed.
 
     Attributes:
         train_fraction: Share of all nodes to reach.
         fan_out: Maximum number of neighbours drawn for one node.
         restart: Whether to continue from a new seed node when no neighbours are left.
         any_order: Whether the next node is any that waits, not the one that waited longest.
+        walked_edges: Whether models are trained only on edges that the sampling walked along.
     """
 
     train_fraction: float = 0.25
     fan_out: int = 5
     restart: bool = False
     any_order: bool = False
+    walked_edges: bool = False
 
     def __post_init__(self) -> None:
         check_fraction(self.train_fraction)
@@ -48,7 +55,14 @@ class Snowball(NativeSampler):
         """Twice the target, if it is less than all nodes; see `sampler_distance`."""
         return min(graph.num_nodes, 2 * positive_target_size(self.train_fraction, graph.num_nodes))
 
-    def kernel(self, graph: Graph) -> _native.Sampler:
+    def training_edges(self, graph: Graph, rng: np.random.Generator) -> Ints | None:
+        """The edges walked along, if models are trained on these only."""
+        if not self.walked_edges:
+            return None
+        with rng.bit_generator.lock:
+            return self.kernel(graph).walked_edges(rng.bit_generator)
+
+    def kernel(self, graph: Graph) -> _native.Snowball:
         """The compiled sampler for this graph."""
         if not self.restart:
             check_edges("snowball", graph)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from bmpaudit.arrays import Flags, Floats32, Ints
 from bmpaudit.graph import Graph
 from bmpaudit.samplers import draw_memberships
+from bmpaudit.samplers.edges import training_edges
 from bmpaudit.shadow.plan import ShadowPlan
 
 
@@ -40,6 +41,8 @@ class ShadowBatch:
         view_held_out_accuracy: Of what each view gives out, on all other nodes, shape (num_views, B).
         weights: Parameters of each model and of its repeats, shape (num_repeats, B, num_weights), if they are kept. A
             model that has its parameters here is asked, and not trained again.
+        edges: Node pairs that each model is trained on, shape (B,) of arrays of shape (num_edges, 2), if these are not
+            all edges among its nodes.
     """
 
     indices: Ints
@@ -52,6 +55,7 @@ class ShadowBatch:
     view_train_accuracy: Floats32
     view_held_out_accuracy: Floats32
     weights: Floats32 | None = None
+    edges: npt.NDArray[np.object_] | None = None
 
     @classmethod
     def empty(
@@ -76,6 +80,7 @@ class ShadowBatch:
             view_train_accuracy=nothing(views, models),
             view_held_out_accuracy=nothing(views, models),
             weights=nothing(plan.num_repeats, models, num_weights) if num_weights else None,
+            edges=training_edges(graph, plan.sampler, indices, plan.seed),
         )
 
     @classmethod

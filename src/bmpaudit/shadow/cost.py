@@ -1,8 +1,10 @@
 """How long a plan takes and how much disk it fills, measured by training a few models."""
 
+import math
 import os
+import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +14,8 @@ from bmpaudit.samplers import draw_memberships
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.making import make_engine, threads_for
 from bmpaudit.shadow.plan import ShadowPlan
+from bmpaudit.shadow.store import ShadowStore
+from bmpaudit.tables import MODELS_PER_CHUNK
 
 TRIALS_PER_THREAD = 3
 
@@ -22,7 +26,7 @@ class Cost:
 
     Attributes:
         num_models: Number of shadow models.
-        seconds: Time on the threads asked for.
+        seconds: Time on the threads asked for, with that of storing the models.
         disk_bytes: Size of the folder; statistics hardly compress, memberships do.
         seconds_per_model: Time of one model on one thread.
     """
@@ -47,7 +51,7 @@ def estimate_cost(
     num_threads: int | None = None,
     keep_logits: bool = False,
 ) -> Cost:
-    """Trains a handful of models of the plan, keeps nothing, and scales up."""
+    """Trains and stores a handful of models of the plan, keeps nothing, and scales up."""
     check_at_least_one(num_models=num_models)
     plan.check_trusted()
     engine = make_engine(graph, plan)
@@ -62,10 +66,26 @@ def estimate_cost(
     seconds = (time.perf_counter() - start) / count
     cores = (os.cpu_count() or 1) if getattr(engine, "trains_in_parallel", False) else 1
     seconds_per_model = seconds * min(trial_threads, cores)
+    num_chunks = math.ceil(num_models / MODELS_PER_CHUNK)
+    opening, storing = _store(graph, plan, batch, min(num_models, MODELS_PER_CHUNK))
     floats = batch.statistics[:, 0].size + (0 if batch.logits is None else batch.logits[:, 0].size)
     return Cost(
         num_models=num_models,
-        seconds=seconds_per_model * num_models / min(threads, cores),
+        seconds=opening + seconds_per_model * num_models / min(threads, cores) + storing * num_chunks,
         disk_bytes=num_models * (4 * floats + graph.num_nodes // 8),
         seconds_per_model=seconds_per_model,
     )
+
+
+def _store(graph: Graph, plan: ShadowPlan, batch: ShadowBatch, num_models: int) -> tuple[float, float]:
+    """Seconds of opening a store, and of writing and reading one chunk of it."""
+    rows = np.arange(num_models)
+    chunk = replace(batch.part(rows % len(batch.indices)), indices=rows)
+    with tempfile.TemporaryDirectory(prefix="bmpaudit-") as folder:
+        start = time.perf_counter()
+        store = ShadowStore(folder, graph, plan, batch.logits is not None)
+        store.extend(num_models)
+        opened = time.perf_counter()
+        store.write(chunk)
+        store.read()
+        return opened - start, time.perf_counter() - opened

@@ -13,6 +13,7 @@ from bmpaudit.arrays import Floats32
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Progress
+from bmpaudit.samplers.edges import compressed_rows
 from bmpaudit.shadow.batch import ModelState, ShadowBatch, nothing
 from bmpaudit.shadow.engines.scoring import (
     Question,
@@ -154,6 +155,7 @@ class NativeEngine:
             progress=progress,
             weights=None if batch.weights is None else batch.weights[repeat],
             embeddings=embeddings,
+            graphs=[] if batch.edges is None else [compressed_rows(each, self.graph.num_nodes) for each in batch.edges],
         )
 
 

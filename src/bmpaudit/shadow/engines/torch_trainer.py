@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from torch_geometric.data import Data
 from bmpaudit.arrays import Flags, Floats32, Ints
 from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
+from bmpaudit.samplers.edges import compressed_rows, training_edges
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.last_layer import last_layer, noisy_last_layer
 from bmpaudit.shadow.engines.module_weights import flat_weights, load_weights
@@ -59,7 +61,15 @@ class TorchTrainer:
 
     @classmethod
     def from_graph(cls, graph: Graph, plan: ShadowPlan, device: torch.device) -> TorchTrainer:
-        """Raises `InputError` if a query changes the nodes."""
+        """Raises `InputError` if a query changes the nodes, or model and sampler both choose edges."""
+        if (
+            hasattr(plan.model, "training_graph")
+            and training_edges(graph, plan.sampler, np.arange(1), plan.seed) is not None
+        ):
+            raise InputError(
+                f"{plan.model} trains on edges that it chooses itself, so that the sampler must leave them alone, got "
+                f"{plan.sampler}"
+            )
         shown = [edge_index_of(shown).to(device) for shown in shown_graphs(plan, graph)]
         # A model may train on a part of the graph that does not depend on the sample.
         trained_on = plan.model.training_graph(graph) if hasattr(plan.model, "training_graph") else graph
@@ -103,7 +113,8 @@ class TorchTrainer:
                     load_weights(module, kept)
                 else:
                     start = None if initial is None else initial[repeat]
-                    module = self._trained(member, repeat_index(index, repeat), start)
+                    edges = None if batch.edges is None else batch.edges[0]
+                    module = self._trained(member, edges, repeat_index(index, repeat), start)
                 if module is None or not all(bool(torch.isfinite(each).all()) for each in module.parameters()):
                     batch.fail(0)
                     return
@@ -120,13 +131,15 @@ class TorchTrainer:
         with torch.random.fork_rng(devices=[]):
             return len(flat_weights(self._new_module(None)))
 
-    def _trained(self, member: Flags, stream_index: int, initial: Floats32 | None) -> nn.Module | None:
+    def _trained(
+        self, member: Flags, edges: Ints | None, stream_index: int, initial: Floats32 | None
+    ) -> nn.Module | None:
         """A trained module; None if the sample is too small to train on."""
         seed = int(stream(self.plan.seed, stream_index, Purpose.DROPOUT).integers(2**63))
         with seeded_generators(seed):
             torch.manual_seed(seed)
             module = self._new_module(initial)
-            sample = self.data.subgraph(torch.from_numpy(np.flatnonzero(member)).to(self.device))
+            sample = self._with_edges(edges).subgraph(torch.from_numpy(np.flatnonzero(member)).to(self.device))
             if self.plan.training is None:
                 sample.train_mask = torch.ones(sample.num_nodes, dtype=torch.bool, device=self.device)
                 with redirect_stdout(sys.stderr):  # where progress is; results are on stdout
@@ -134,6 +147,16 @@ class TorchTrainer:
             elif not train_on_sample(module, sample, self.plan.training, self.plan.seed, stream_index):
                 return None
         return module.eval()
+
+    def _with_edges(self, edges: Ints | None) -> Data:
+        """The graph with other edges, if any are given."""
+        if edges is None:
+            return self.data
+        indptr, columns = compressed_rows(edges, self.data.num_nodes)
+        rows = np.repeat(np.arange(self.data.num_nodes), np.diff(indptr))
+        data = copy.copy(self.data)
+        data.edge_index = torch.from_numpy(np.stack([rows, columns])).to(self.device)
+        return data
 
     def _new_module(self, initial: Floats32 | None) -> nn.Module:
         module: Any = self.plan.model.torch_module(self.data.num_features, self.num_classes)
