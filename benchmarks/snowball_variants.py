@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from bmpaudit import datasets
-from bmpaudit.arrays import Flags, Floats32, Ints
+from bmpaudit.arrays import Flags, Floats32
 from bmpaudit.auditing import AuditPlan, Runtime
 from bmpaudit.graph import Graph
 from bmpaudit.paper.cell_results import cell_posterior
@@ -112,19 +112,9 @@ RULES = {
     "without featureless nodes": Rules(keeps=with_features),
     "largest component": Rules(keeps=in_largest_component),
     "walked edges": Rules(walked_edges=True),
+    "any order and walked edges": Rules(order="any", walked_edges=True),
 }
 """`stop` is what the others change in one respect each, and `any order` what docs/reproduction.md uses."""
-
-
-@dataclass(frozen=True)
-class OriginalEdges:
-    """Asks with all edges, whatever was trained on."""
-
-    original: Graph
-
-    def graph(self, graph: Graph) -> Graph:  # noqa: ARG002
-        """See `interfaces.Query`."""
-        return self.original
 
 
 Sample = tuple[set[int], set[tuple[int, int]]]
@@ -212,19 +202,13 @@ def train(graph: Graph, plan: AuditPlan, rules: Rules) -> ShadowRuns:
     memberships, indices = np.zeros((plan.shadows, graph.num_nodes), dtype=np.bool_), np.arange(plan.shadows)
     for row, (inside, _) in zip(memberships, samples, strict=True):
         row[list(inside)] = True
-    if not rules.walked_edges:
-        batch = ShadowBatch.empty(graph, plan.shadow_plan, indices, memberships)
-        NativeEngine(graph, plan.shadow_plan).fill(batch, 1, lambda _: None)
-        return as_runs(plan, memberships, batch.statistics, batch.state == 1)
-    parts = []
-    for j, (_, walked) in enumerate(samples):
-        edges: Ints = np.array(sorted(walked), dtype=np.int64).reshape(-1, 2)
-        trained = Graph.from_edges(edges, graph.features, graph.labels) if len(edges) else graph
-        shadow_plan = replace(plan.shadow_plan, queries=(OriginalEdges(graph), plan.shadow_plan.queries[1]))
-        parts.append(ShadowBatch.empty(trained, shadow_plan, indices[j : j + 1], memberships[j : j + 1]))
-        NativeEngine(trained, shadow_plan).fill(parts[-1], 1, lambda _: None)
-    statistics = np.concatenate([part.statistics for part in parts], axis=1)
-    return as_runs(plan, memberships, statistics, np.concatenate([part.state for part in parts]) == 1)
+    edges = np.empty(plan.shadows, dtype=object)
+    for number, (_, walked) in enumerate(samples):
+        edges[number] = np.array(sorted(walked), dtype=np.int64).reshape(-1, 2)
+    batch = ShadowBatch.empty(graph, plan.shadow_plan, indices, memberships)
+    batch = replace(batch, edges=edges if rules.walked_edges else None)  # by the rules, not by the plan's sampler
+    NativeEngine(graph, plan.shadow_plan).fill(batch, 1, lambda _: None)
+    return as_runs(plan, memberships, batch.statistics, batch.state == 1)
 
 
 def as_runs(plan: AuditPlan, memberships: Flags, statistics: Floats32, is_trained: Flags) -> ShadowRuns:

@@ -54,7 +54,7 @@ def test_plans_are_the_papers() -> None:
         by_name["citeseer-50-snowball-gat"].plan(counting="ours"),
     )
     assert (uniform.sampler, uniform.model, uniform.seed, uniform.shadows) == (Uniform(0.25), GCN(), 3, 1_000)
-    assert (snowball.sampler, snowball.model) == (Snowball(0.5, fan_out=5, any_order=True), GAT())
+    assert (snowball.sampler, snowball.model) == (Snowball(0.5, any_order=True, walked_edges=True), GAT())
     for plan in (uniform, snowball):
         assert (plan.training.epochs, plan.releases) == (100, (Clean(), NoisyLastLayer(0.25)))
         assert plan.queries == (FullEdges(), NoEdges())

@@ -28,14 +28,14 @@ def test_verdicts_follow_from_the_cells() -> None:
     assert (made["agrees"] == kept["agrees"]).mean() > 0.99
     assert len(made) == 256
     for verdicts in (made, kept):
-        assert (verdicts["agrees"].sum(), verdicts["agrees_as_printed"].sum()) == (228, 215)
+        assert (verdicts["agrees"].sum(), verdicts["agrees_as_printed"].sum()) == (234, 221)
     assert set(kept["num_seeds"]) == {3}
 
 
 def test_page_gives_the_agreement_with_and_without_swapping_columns_back() -> None:
     page = (DOCS / "reproduction.md").read_text(encoding="utf-8")
-    assert "**228 of 256 cells agree (89.1%)**" in page
-    assert "with the tables as printed, **215 of 256 (84.0%)**" in page
+    assert "**234 of 256 cells agree (91.4%)**" in page
+    assert "with the tables as printed, **221 of 256 (86.3%)**" in page
 
 
 def test_results_use_one_vocabulary() -> None:
