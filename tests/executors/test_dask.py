@@ -150,7 +150,7 @@ def test_without_workers_the_work_waits_for_one_and_says_so(monkeypatch: pytest.
 
 
 def test_a_worker_that_is_lost_while_a_value_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    with dask_executor("local:1") as executor:
+    with dask_processes(1) as cluster, dask_executor(cluster.address) as executor:
         client = executor._client  # type: ignore[attr-defined]
         scatter, failures = client.scatter, [OSError("connection reset"), TimeoutError("no workers")]
 
@@ -164,6 +164,15 @@ def test_a_worker_that_is_lost_while_a_value_is_sent(monkeypatch: pytest.MonkeyP
         failures.extend([OSError("connection reset")] * 9)
         with pytest.raises(ChildProcessError, match="workers of the Dask cluster were lost 9 times"):
             list(crew_of(executor).run(operator.getitem, [5, 6], deque([1])))
+
+
+def test_processes_of_this_machine_read_values_from_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = np.arange(SMALLEST_PART, dtype=np.float64)
+    with dask_executor("local:1") as executor:
+        monkeypatch.setattr(executor._client, "scatter", None)  # type: ignore[attr-defined]
+        assert list(crew_of(executor).run(operator.getitem, numbers, deque([3, 4]))) == [(3, 3.0), (4, 4.0)]
+        (file,) = crew_of(executor).parts.values()
+        assert Path(file.name).stat().st_size == numbers.nbytes
 
 
 def test_processes_of_this_machine_keep_their_memory_and_answer_directly(monkeypatch: pytest.MonkeyPatch) -> None:

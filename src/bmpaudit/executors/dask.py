@@ -45,15 +45,19 @@ MOST_LOSSES = 8
 class DaskCrew(Crew):
     """The workers behind `Client.get_executor()`.
 
-    The shared value is scattered to the workers that are there, its large arrays once for all values that hold them;
-    later workers get both from them. Tasks of a worker that is killed are run by others, and if the value is lost with
-    it, it is scattered anew. Without any worker the work waits for one, and says so.
+    Workers of a cluster that this process has started read the shared value from files, as those of any executor.
+    Otherwise it is scattered to the workers that are there, its large arrays once for all values that hold them; later
+    workers get both from them. Tasks of a worker that is killed are run by others, and if the value is lost with it, it
+    is scattered anew. Without any worker the work waits for one, and says so.
     """
 
     def __init__(self, executor: Executor) -> None:
+        import distributed
+
         super().__init__(executor)
         self._executor: Any = executor
         self._client: Any = getattr(executor, "_client")  # noqa: B009 - it has no public name
+        self._reads_files = isinstance(self._client.cluster, distributed.LocalCluster)
         self._num_threads, self._next_look = 0, 0.0
         self._alone_since: float | None = None
         self._num_losses = 0
@@ -85,13 +89,17 @@ class DaskCrew(Crew):
 
     @contextmanager
     def shared(self, value: Any) -> Iterator[tuple[str, Any]]:
-        """Scatters a value."""
+        """Writes a value to files, or scatters it."""
+        if self._reads_files:
+            with super().shared(value) as written:
+                yield written
+            return
         packed = pack(value)
         yield uuid.uuid4().hex, (self._scattered(packed.content), self.shared_parts(packed))
 
     def share_part(self, array: npt.NDArray[Any]) -> Any:
-        """Scatters an array."""
-        return self._scattered(array.tobytes(order="A"))
+        """Writes an array to a file, or scatters it."""
+        return super().share_part(array) if self._reads_files else self._scattered(array.tobytes(order="A"))
 
     def _scattered(self, content: bytes) -> Any:
         """Sends bytes to all workers, as soon as there is one; arrays that Dask itself unpacks need not be aligned."""
