@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -84,18 +84,22 @@ class Student:
         return Scores(llr, tuple(reasons))
 
 
-class _Basis(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Basis:
     """What the prior of a group is learnt from, whatever the memberships.
 
     Attributes:
         nodes: Ids of M nodes.
-        features: Their features, shape (V, J, M).
+        features: Their features, shape (V, J, M); None on a worker, which is sent the priors that were learnt instead.
         is_kept: Which of all features these are.
     """
 
     nodes: Ints
-    features: Floats32
+    features: Floats32 | None
     is_kept: Flags
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "features": None}
 
 
 class _GroupTask(NamedTuple):
@@ -116,7 +120,7 @@ class _GroupTask(NamedTuple):
         """Fills columns of the scores; False if there is nothing to learn a prior from."""
         fitting, challenged, num_models = self.fitting, self.challenged, self.fitting.num_models
         basis = fitting.kept("models", self.key, self._basis)
-        num_features = len(basis.features)
+        num_features = int(basis.is_kept.sum())
         if num_features == 0:  # no statistic varies between models: they all look alike
             return num_models > 1
         if num_features > MAX_FEATURES:
@@ -125,7 +129,7 @@ class _GroupTask(NamedTuple):
         learnt = fitting.kept(
             "samples",
             (*self.key, len(folds)),
-            lambda: learn_priors(basis.features, fitting.memberships[:, basis.nodes], folds, self.num_threads),
+            lambda: self._learn_priors(basis if basis.features is not None else self._basis(), folds),
         )
         priors = [prior for prior in learnt if prior is not None]
         if len(priors) < len(learnt):
@@ -156,6 +160,10 @@ class _GroupTask(NamedTuple):
         if scores is not llr:
             llr[:, columns] = scores
         return True
+
+    def _learn_priors(self, basis: _Basis, folds: Sequence[slice]) -> list[StudentPrior | None]:
+        assert basis.features is not None  # noqa: S101 - they were just made, if need be
+        return learn_priors(basis.features, self.fitting.memberships[:, basis.nodes], folds, self.num_threads)
 
     def _basis(self) -> _Basis:
         with_neighbours, fitting = self.group.with_neighbours, self.fitting
