@@ -14,7 +14,7 @@ from bmpaudit.arrays import Flags, Floats, Floats32, Ints, as_bytes
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.not_auditable import NotAuditable
 from bmpaudit.attack.scores import Scores
-from bmpaudit.attack.student_features import NodeGroup, independent_features, node_features, node_groups
+from bmpaudit.attack.student_features import have_neighbours, independent_features, node_features
 from bmpaudit.attack.student_prior import StudentPrior, learn_priors
 from bmpaudit.errors import InputError
 from bmpaudit.tables import evenly_spaced
@@ -73,11 +73,12 @@ class Student:
         asked = fitting if challenged is None else challenged
         llr = np.zeros((asked.num_models, len(asked.nodes)))
         reasons: list[NotAuditable] = []
-        for group in fitting.kept("models", self, lambda: node_groups(fitting, self.neighbours)):
-            columns = np.flatnonzero(np.isin(asked.nodes, group.nodes, assume_unique=True))
+        is_connected = have_neighbours(fitting, asked.nodes, self.neighbours)
+        for with_neighbours in (True, False):
+            columns = np.flatnonzero(is_connected == with_neighbours)
             if not len(columns):
                 continue
-            task = _GroupTask(self, group, fitting, challenged, num_threads)
+            task = _GroupTask(self, with_neighbours, fitting, challenged, num_threads)
             if not task.score(columns, llr):
                 reason = f"{fitting.num_models:,} models leave nothing to learn the prior of the Student attack from"
                 reasons += [asked.not_auditable(node, reason) for node in asked.nodes[columns]]
@@ -106,7 +107,7 @@ class _GroupTask(NamedTuple):
     """Scores of nodes that have the same features."""
 
     attack: Student
-    group: NodeGroup
+    with_neighbours: bool
     fitting: Evidence
     challenged: Evidence | None
     num_threads: int
@@ -114,7 +115,7 @@ class _GroupTask(NamedTuple):
     @property
     def key(self) -> tuple[Student, bool]:
         """What tells these nodes from others."""
-        return self.attack, self.group.with_neighbours
+        return self.attack, self.with_neighbours
 
     def score(self, columns: Ints, llr: Floats) -> bool:
         """Fills columns of the scores; False if there is nothing to learn a prior from."""
@@ -140,7 +141,7 @@ class _GroupTask(NamedTuple):
         nodes = (fitting if challenged is None else challenged).nodes[columns]
 
         def features_of(models: Evidence) -> Floats32:
-            return node_features(models, nodes, self.group.with_neighbours, self.num_threads, basis.is_kept)
+            return node_features(models, nodes, self.with_neighbours, self.num_threads, basis.is_kept)
 
         if challenged is None:
             features, asked = fitting.kept("targets", self.key, lambda: features_of(fitting)), None
@@ -166,12 +167,14 @@ class _GroupTask(NamedTuple):
         return learn_priors(basis.features, self.fitting.memberships[:, basis.nodes], folds, self.num_threads)
 
     def _basis(self) -> _Basis:
-        with_neighbours, fitting = self.group.with_neighbours, self.fitting
-        some = _spread(self.group.nodes, fitting.num_models)
+        with_neighbours, fitting = self.with_neighbours, self.fitting
+        every_node = np.arange(fitting.num_nodes)
+        group = every_node[have_neighbours(fitting, every_node, self.attack.neighbours) == with_neighbours]
+        some = _spread(group, fitting.num_models)
         features = node_features(fitting, some, with_neighbours, self.num_threads)
         is_kept = independent_features(features)
-        if not with_neighbours and len(self.group.nodes) < fitting.num_nodes:  # all nodes have statistics of their own
-            some = _spread(np.arange(fitting.num_nodes), fitting.num_models)
+        if not with_neighbours and len(group) < fitting.num_nodes:  # all nodes have statistics of their own
+            some = _spread(every_node, fitting.num_models)
             features = node_features(fitting, some, with_neighbours, self.num_threads)
         return _Basis(some, features[is_kept], is_kept)
 
