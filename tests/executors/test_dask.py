@@ -176,13 +176,14 @@ def test_processes_of_this_machine_read_values_from_files(monkeypatch: pytest.Mo
 
 
 def test_processes_of_this_machine_keep_their_memory_and_answer_directly(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MALLOC_TRIM_THRESHOLD_", "OMP_NUM_THREADS"):
+    kept = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "134217728", "MALLOC_TRIM_THRESHOLD_": "536870912"}
+    expected = {**kept, "OMP_NUM_THREADS": "1"}
+    for name in expected:
         monkeypatch.delenv(name, raising=False)
     with dask_executor("local:1") as executor:
         client = executor._client  # type: ignore[attr-defined]
         (environment,) = client.run(lambda: dict(os.environ)).values()
-        assert "MALLOC_TRIM_THRESHOLD_" not in environment
-        assert environment["OMP_NUM_THREADS"] == "1"
+        assert {name: environment.get(name) for name in expected} == expected
 
         def no_way_round(*_: object, **__: object) -> None:
             raise AssertionError

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy.typing as npt
@@ -30,8 +31,11 @@ OWN_CLUSTER = {
     "distributed.admin.system-monitor.interval": "5s",
     # It would take scattered arrays from all workers but one whenever none of them has work, and they are sent again.
     "distributed.scheduler.active-memory-manager.start": False,
-    # Dask has workers return memory as soon as it is freed: they would get it back page by page for the next array.
-    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
+    # Dask has workers return memory as soon as it is freed, and so does the C library by itself in threads other than
+    # the first, where tasks run: they would get it back page by page for the next array.
+    "distributed.nanny.pre-spawn-environ.MALLOC_ARENA_MAX": 1,
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**27,
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**29,
 }
 """Settings of a cluster on this machine, of which one command makes use."""
 
@@ -115,11 +119,12 @@ class DaskCrew(Crew):
                     raise failure from None
 
     def submit(self, function: Callable[..., Any], key: str, source: Any, arguments: tuple[Any, ...]) -> Future[Any]:
-        """Sends out one task, which depends on the scattered value."""
+        """Sends out one task, which depends on the scattered value if there is one."""
         options = {**self._executor._kwargs, "pure": False}
-        return answer_of(
-            self._ask(lambda: self._client.submit(worker.call, function, key, source, arguments, **options))
-        )
+        call: tuple[Any, ...] = (worker.call, function, key, source, arguments)
+        if self._reads_files:  # Dask need not look through the arguments for values that are still to come
+            call = (partial(*call),)
+        return answer_of(self._ask(lambda: self._client.submit(*call, **options)))
 
     def lost(self, failure: BaseException) -> Exception | None:
         """See `Crew.lost`: a task is cancelled if the scheduler is gone, or every worker that held the value."""
