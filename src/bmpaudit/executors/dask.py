@@ -121,10 +121,10 @@ class DaskCrew(Crew):
     def submit(self, function: Callable[..., Any], key: str, source: Any, arguments: tuple[Any, ...]) -> Future[Any]:
         """Sends out one task, which depends on the scattered value if there is one."""
         options = {**self._executor._kwargs, "pure": False}
-        call: tuple[Any, ...] = (worker.call, function, key, source, arguments)
+        call = (function, key, source, arguments)
         if self._reads_files:  # Dask need not look through the arguments for values that are still to come
-            call = (partial(*call),)
-        return answer_of(self._ask(lambda: self._client.submit(*call, **options)))
+            return answer_of(self._ask(lambda: self._client.submit(partial(worker.call, *call), **options)))
+        return answer_of(self._ask(lambda: self._client.submit(worker.call, *call, **options)))
 
     def lost(self, failure: BaseException) -> Exception | None:
         """See `Crew.lost`: a task is cancelled if the scheduler is gone, or every worker that held the value."""
