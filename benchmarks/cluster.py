@@ -44,7 +44,7 @@ from bmpaudit.shadow import Clean, ShadowStore, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.coordinator import PIECES_PER_WORKER
 from bmpaudit.shadow.engines.making import make_engine
-from bmpaudit.tables import MODELS_PER_CHUNK
+from bmpaudit.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK
 
 WARM_UP = PIECES_PER_WORKER * MODELS_PER_CHUNK
 """Models for each worker, before the clock starts: enough that all of them write to a store, and have imported it."""
@@ -75,7 +75,7 @@ NUM_MODELS = 1_000
 PROBES = ((40_000, 7), (160_000, 7), (160_000, 28))  # nodes, edges per node
 ATTACKED_NODES, ATTACKED_MODELS = 50_000, 250
 BLOCKS_MODELS = 500
-WARM_UP_NODES, WARM_UP_MODELS = 4_096, 64
+WARM_UP_NODES = 6 * NODES_PER_CHUNK  # as few as are worth sending to workers
 IDLE_SECONDS = 5.0
 
 
@@ -112,15 +112,11 @@ def take_steps(
 def warm_up_steps(runtime: Runtime) -> None:
     """Has every worker do a little of each step, so that what they import is not counted as work.
 
-    They read the models from the store, as they do later.
+    They read the models from the store, in blocks as large as later: memory that a process asks for the first time
+    takes far longer than memory that it has had before.
     """
-    graph, plan = scale.make_graph(WARM_UP_NODES), scale.make_plan(WARM_UP_MODELS)
-    block = WARM_UP_NODES * WARM_UP_MODELS // 8
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        patch.object(tables, "MAX_BLOCK", block),
-        patch.object(tables, "MOST_IN_MEMORY", block),
-    ):
+    graph, plan = scale.make_graph(WARM_UP_NODES), scale.make_plan(BLOCKS_MODELS)
+    with tempfile.TemporaryDirectory() as folder, patch.object(tables, "MOST_IN_MEMORY", WARM_UP_NODES * BLOCKS_MODELS):
         scale.write_models(Path(folder), graph, plan)
         take_steps(Path(folder), graph, plan, time.process_time, runtime)
 

@@ -96,6 +96,13 @@ def test_all_statistics_stay_visible_when_some_nodes_are_asked_about() -> None:
     assert MODELS.about(np.arange(5) > 2).nodes.tolist() == [3, 4]
 
 
+def test_nodes_to_score_by_their_positions() -> None:
+    some = MODELS.about([4, 1, 3])
+    assert [MODELS.num_targets, some.num_targets] == [5, 3]
+    assert [MODELS.nodes.tolist(), some.nodes.tolist()] == [[0, 1, 2, 3, 4], [4, 1, 3]]
+    assert [MODELS.nodes_in(slice(1, 3)).tolist(), some.nodes_in(slice(1, 3)).tolist()] == [[1, 2], [1, 3]]
+
+
 def test_models_with_a_node_are_counted() -> None:
     assert np.array_equal(MODELS.num_in, MEMBERS.sum(axis=0))
     assert np.array_equal(MODELS.about([3, 1]).num_in, MEMBERS.sum(axis=0)[[3, 1]])

@@ -1,5 +1,6 @@
 """The Student attack against a slow reference, its limits, and what it does where there is little to go by."""
 
+import pickle
 from itertools import pairwise
 from typing import Any
 
@@ -243,6 +244,17 @@ def test_blocks_targets_and_threads_change_nothing(monkeypatch: pytest.MonkeyPat
         assert left_out(models, num_threads=threads).tobytes() == whole.tobytes()
     monkeypatch.setattr(tables, "MAX_BLOCK", 30 * 20)
     np.testing.assert_array_equal(scores_of(models, prior, STUDENT).log_likelihood_ratio, whole)
+
+
+def test_workers_are_sent_priors_and_not_what_these_were_learnt_from() -> None:
+    models = ring_models(400, 2, num_nodes=60, isolated=3)
+    scores = left_out(models)
+    without_priors = models.permuted(np.arange(400))
+    size = sum(table.nbytes for table in models.statistics.values())
+    for known in (models, without_priors):
+        content = pickle.dumps(known.without_targets())
+        assert 2 * size < len(content) < 2.5 * size  # statistics and means over neighbours; as features, as much again
+        np.testing.assert_array_equal(left_out(pickle.loads(content)), scores)
 
 
 def test_too_few_models_are_told() -> None:

@@ -150,7 +150,7 @@ def test_without_workers_the_work_waits_for_one_and_says_so(monkeypatch: pytest.
 
 
 def test_a_worker_that_is_lost_while_a_value_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    with dask_executor("local:1") as executor:
+    with dask_processes(1) as cluster, dask_executor(cluster.address) as executor:
         client = executor._client  # type: ignore[attr-defined]
         scatter, failures = client.scatter, [OSError("connection reset"), TimeoutError("no workers")]
 
@@ -166,14 +166,24 @@ def test_a_worker_that_is_lost_while_a_value_is_sent(monkeypatch: pytest.MonkeyP
             list(crew_of(executor).run(operator.getitem, [5, 6], deque([1])))
 
 
+def test_processes_of_this_machine_read_values_from_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = np.arange(SMALLEST_PART, dtype=np.float64)
+    with dask_executor("local:1") as executor:
+        monkeypatch.setattr(executor._client, "scatter", None)  # type: ignore[attr-defined]
+        assert list(crew_of(executor).run(operator.getitem, numbers, deque([3, 4]))) == [(3, 3.0), (4, 4.0)]
+        (file,) = crew_of(executor).parts.values()
+        assert Path(file.name).stat().st_size == numbers.nbytes
+
+
 def test_processes_of_this_machine_keep_their_memory_and_answer_directly(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MALLOC_TRIM_THRESHOLD_", "OMP_NUM_THREADS"):
+    kept = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "134217728", "MALLOC_TRIM_THRESHOLD_": "536870912"}
+    expected = {**kept, "OMP_NUM_THREADS": "1"}
+    for name in expected:
         monkeypatch.delenv(name, raising=False)
     with dask_executor("local:1") as executor:
         client = executor._client  # type: ignore[attr-defined]
         (environment,) = client.run(lambda: dict(os.environ)).values()
-        assert "MALLOC_TRIM_THRESHOLD_" not in environment
-        assert environment["OMP_NUM_THREADS"] == "1"
+        assert {name: environment.get(name) for name in expected} == expected
 
         def no_way_round(*_: object, **__: object) -> None:
             raise AssertionError

@@ -63,7 +63,7 @@ class BlockJob(ABC, Generic[Answer]):
 
     def blocks(self) -> Iterator[slice]:
         """The nodes to score, in blocks that fit into memory."""
-        return node_blocks(len(self.models.nodes), self.num_models)
+        return node_blocks(self.models.num_targets, self.num_models)
 
     def parts(self, block: slice) -> Iterator[Round]:
         """How every model gets scored about a block; see `rounds`."""
@@ -72,8 +72,8 @@ class BlockJob(ABC, Generic[Answer]):
 
     def within(self, block: slice, each: Round) -> Round:
         """The same round, with the nodes of a block to score."""
-        nodes = self.models.nodes
-        return each if block == slice(0, len(nodes)) else each.about(nodes[block])
+        is_whole = block == slice(0, self.models.num_targets)
+        return each if is_whole else each.about(self.models.nodes_in(block))
 
     def scores(
         self, block: slice, num_threads: int, progress: Progress, is_asked: Flags | None = None

@@ -95,7 +95,7 @@ class CountErrors(BlockJob[Scored]):
         yield part.rows, Scores(scores, made.not_auditable), errors
 
     def _count_from_scores(self, block: slice, num_threads: int, progress: Progress) -> _Counted:
-        nodes, log_odds = self.models.nodes[block], self.log_prior_odds[block]
+        nodes, log_odds = self.models.nodes_in(block), self.log_prior_odds[block]
         for rows, scores in self.scores(block, num_threads, progress):
             members = columns(take_rows(self.models.memberships, rows), nodes)
             llr, errors = scores.log_likelihood_ratio, {}
@@ -114,7 +114,7 @@ def count_errors(
     job: CountErrors, *, num_threads: int, executor: Executor | None = None, progress: Progress = lambda _: None
 ) -> Scored:
     """Scores every model about every target, and counts the errors of each rule; see `map_blocks`."""
-    num_models, num_nodes = job.models.num_models, len(job.models.nodes)
+    num_models, num_nodes = job.models.num_models, job.models.num_targets
     kept = np.empty((num_models, len(job.keep)))
     totals = {name: RuleErrors(*np.empty((2, num_nodes), dtype=np.int64)) for name in job.rules}
     reasons: list[NotAuditable] = []

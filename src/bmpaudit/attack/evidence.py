@@ -124,7 +124,16 @@ class Evidence:
     @property
     def nodes(self) -> Ints:
         """Ids of the nodes to score, shape (K,)."""
-        return np.arange(self.num_nodes) if self.targets is None else self.targets
+        return self.nodes_in(slice(0, self.num_targets))
+
+    @property
+    def num_targets(self) -> int:
+        """K, the number of nodes to score."""
+        return self.num_nodes if self.targets is None else len(self.targets)
+
+    def nodes_in(self, block: slice) -> Ints:
+        """Ids of some of the nodes to score, by their positions: those of all are not listed for the sake of a few."""
+        return np.arange(block.start, block.stop) if self.targets is None else self.targets[block]
 
     @cached_property
     def num_in(self) -> Ints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from bmpaudit.arrays import Flags, Floats, Floats32, Ints, as_bytes
 from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.not_auditable import NotAuditable
 from bmpaudit.attack.scores import Scores
-from bmpaudit.attack.student_features import NodeGroup, independent_features, node_features, node_groups
+from bmpaudit.attack.student_features import have_neighbours, independent_features, node_features
 from bmpaudit.attack.student_prior import StudentPrior, learn_priors
 from bmpaudit.errors import InputError
 from bmpaudit.tables import evenly_spaced
@@ -73,36 +73,41 @@ class Student:
         asked = fitting if challenged is None else challenged
         llr = np.zeros((asked.num_models, len(asked.nodes)))
         reasons: list[NotAuditable] = []
-        for group in fitting.kept("models", self, lambda: node_groups(fitting, self.neighbours)):
-            columns = np.flatnonzero(np.isin(asked.nodes, group.nodes, assume_unique=True))
+        is_connected = have_neighbours(fitting, asked.nodes, self.neighbours)
+        for with_neighbours in (True, False):
+            columns = np.flatnonzero(is_connected == with_neighbours)
             if not len(columns):
                 continue
-            task = _GroupTask(self, group, fitting, challenged, num_threads)
+            task = _GroupTask(self, with_neighbours, fitting, challenged, num_threads)
             if not task.score(columns, llr):
                 reason = f"{fitting.num_models:,} models leave nothing to learn the prior of the Student attack from"
                 reasons += [asked.not_auditable(node, reason) for node in asked.nodes[columns]]
         return Scores(llr, tuple(reasons))
 
 
-class _Basis(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Basis:
     """What the prior of a group is learnt from, whatever the memberships.
 
     Attributes:
         nodes: Ids of M nodes.
-        features: Their features, shape (V, J, M).
+        features: Their features, shape (V, J, M); None on a worker, which is sent the priors that were learnt instead.
         is_kept: Which of all features these are.
     """
 
     nodes: Ints
-    features: Floats32
+    features: Floats32 | None
     is_kept: Flags
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "features": None}
 
 
 class _GroupTask(NamedTuple):
     """Scores of nodes that have the same features."""
 
     attack: Student
-    group: NodeGroup
+    with_neighbours: bool
     fitting: Evidence
     challenged: Evidence | None
     num_threads: int
@@ -110,13 +115,13 @@ class _GroupTask(NamedTuple):
     @property
     def key(self) -> tuple[Student, bool]:
         """What tells these nodes from others."""
-        return self.attack, self.group.with_neighbours
+        return self.attack, self.with_neighbours
 
     def score(self, columns: Ints, llr: Floats) -> bool:
         """Fills columns of the scores; False if there is nothing to learn a prior from."""
         fitting, challenged, num_models = self.fitting, self.challenged, self.fitting.num_models
         basis = fitting.kept("models", self.key, self._basis)
-        num_features = len(basis.features)
+        num_features = int(basis.is_kept.sum())
         if num_features == 0:  # no statistic varies between models: they all look alike
             return num_models > 1
         if num_features > MAX_FEATURES:
@@ -125,7 +130,7 @@ class _GroupTask(NamedTuple):
         learnt = fitting.kept(
             "samples",
             (*self.key, len(folds)),
-            lambda: learn_priors(basis.features, fitting.memberships[:, basis.nodes], folds, self.num_threads),
+            lambda: self._learn_priors(basis if basis.features is not None else self._basis(), folds),
         )
         priors = [prior for prior in learnt if prior is not None]
         if len(priors) < len(learnt):
@@ -136,7 +141,7 @@ class _GroupTask(NamedTuple):
         nodes = (fitting if challenged is None else challenged).nodes[columns]
 
         def features_of(models: Evidence) -> Floats32:
-            return node_features(models, nodes, self.group.with_neighbours, self.num_threads, basis.is_kept)
+            return node_features(models, nodes, self.with_neighbours, self.num_threads, basis.is_kept)
 
         if challenged is None:
             features, asked = fitting.kept("targets", self.key, lambda: features_of(fitting)), None
@@ -157,13 +162,19 @@ class _GroupTask(NamedTuple):
             llr[:, columns] = scores
         return True
 
+    def _learn_priors(self, basis: _Basis, folds: Sequence[slice]) -> list[StudentPrior | None]:
+        assert basis.features is not None  # noqa: S101 - they were just made, if need be
+        return learn_priors(basis.features, self.fitting.memberships[:, basis.nodes], folds, self.num_threads)
+
     def _basis(self) -> _Basis:
-        with_neighbours, fitting = self.group.with_neighbours, self.fitting
-        some = _spread(self.group.nodes, fitting.num_models)
+        with_neighbours, fitting = self.with_neighbours, self.fitting
+        every_node = np.arange(fitting.num_nodes)
+        group = every_node[have_neighbours(fitting, every_node, self.attack.neighbours) == with_neighbours]
+        some = _spread(group, fitting.num_models)
         features = node_features(fitting, some, with_neighbours, self.num_threads)
         is_kept = independent_features(features)
-        if not with_neighbours and len(self.group.nodes) < fitting.num_nodes:  # all nodes have statistics of their own
-            some = _spread(np.arange(fitting.num_nodes), fitting.num_models)
+        if not with_neighbours and len(group) < fitting.num_nodes:  # all nodes have statistics of their own
+            some = _spread(every_node, fitting.num_models)
             features = node_features(fitting, some, with_neighbours, self.num_threads)
         return _Basis(some, features[is_kept], is_kept)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from bmpaudit.arrays import Flags, Floats, Floats32, Ints
@@ -16,26 +14,12 @@ MIN_OWN_VARIANCE = 1e-6
 MAX_LOOKED_AT = 256  # nodes that tell whether features depend on each other
 
 
-class NodeGroup(NamedTuple):
-    """Nodes that have the same features.
-
-    Attributes:
-        nodes: Node ids, ascending.
-        with_neighbours: Whether the mean over neighbours is one of the features.
-    """
-
-    nodes: Ints
-    with_neighbours: bool
-
-
-def node_groups(models: Evidence, with_neighbours: bool) -> list[NodeGroup]:
-    """All nodes of the graph: those whose neighbours are looked at, and the others."""
-    every_node = np.arange(models.num_nodes)
+def have_neighbours(models: Evidence, nodes: Ints, with_neighbours: bool) -> Flags:
+    """Which of some nodes have neighbours, if these are looked at at all, shape (K,)."""
     if not with_neighbours or models.graph is None:
-        return [NodeGroup(every_node, False)]
-    is_connected = models.graph.degrees > 0
-    groups = [NodeGroup(every_node[is_connected], True), NodeGroup(every_node[~is_connected], False)]
-    return [group for group in groups if len(group.nodes)]
+        return np.zeros(len(nodes), dtype=np.bool_)
+    starts = models.graph.indptr
+    return starts[nodes + 1] > starts[nodes]
 
 
 def node_features(

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from bmpaudit.errors import InputError, one_line
 from bmpaudit.executors import worker
+from bmpaudit.executors.answers import Filed, Inbox, call_and_file, new_inbox
 from bmpaudit.executors.pickling import Packed, dumps, pack
 
 Task = TypeVar("Task")
@@ -34,7 +35,7 @@ class Crew:
     The value that all tasks share is written to a temporary file, which each worker process reads once; to a worker on
     another machine, which cannot read it, it is sent with a task. Threads of this process use the value itself. Large
     arrays have files of their own, which stay until the array is gone: what one value after another holds is written,
-    and read by each worker, once.
+    and read by each worker, once. Large arrays of an answer come in a file too, from a worker that can write it.
 
     Args:
         executor: Any executor; it is not shut down.
@@ -109,12 +110,13 @@ class Crew:
             OSError: if workers or the connection to them are lost.
         """
         pending: dict[Future[Any], Task] = {}
-        try:
-            while tasks or pending:
-                yield from self._run_shared(function, value, tasks, pending, window)
-        finally:
-            for future in pending:
-                future.cancel()
+        with new_inbox() as inbox:
+            try:
+                while tasks or pending:
+                    yield from self._run_shared(function, value, tasks, pending, window, inbox)
+            finally:
+                for future in pending:
+                    future.cancel()
 
     def _run_shared(
         self,
@@ -123,6 +125,7 @@ class Crew:
         tasks: deque[Task],
         pending: dict[Future[Any], Task],
         window: int | None,
+        inbox: Inbox,
     ) -> Iterator[tuple[Task, Any]]:
         """Runs tasks until all are done, or until the value has to be shared anew."""
         loading: Future[Any] | None = None
@@ -130,7 +133,7 @@ class Crew:
             while tasks or pending:
                 while tasks and loading is None and len(pending) < (window or 2 * self.width):
                     task = tasks.popleft()
-                    pending[self._send(function, key, source, task)] = task
+                    pending[self._send(call_and_file, key, source, function, inbox, task)] = task
                 ready, _ = wait([*pending, *([loading] if loading else [])], SECONDS_BETWEEN_CHECKS, FIRST_COMPLETED)
                 self.check()
                 has_lost = False
@@ -166,7 +169,8 @@ class Crew:
             _LostError: if the value has to be shared anew.
         """
         try:
-            return future.result()
+            answer = future.result()
+            return answer.read() if isinstance(answer, Filed) else answer
         except (InputError, OSError, MemoryError):
             raise
         except Exception as failure:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy.typing as npt
@@ -30,8 +31,11 @@ OWN_CLUSTER = {
     "distributed.admin.system-monitor.interval": "5s",
     # It would take scattered arrays from all workers but one whenever none of them has work, and they are sent again.
     "distributed.scheduler.active-memory-manager.start": False,
-    # Dask has workers return memory as soon as it is freed: they would get it back page by page for the next array.
-    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
+    # Dask has workers return memory as soon as it is freed, and so does the C library by itself in threads other than
+    # the first, where tasks run: they would get it back page by page for the next array.
+    "distributed.nanny.pre-spawn-environ.MALLOC_ARENA_MAX": 1,
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**27,
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**29,
 }
 """Settings of a cluster on this machine, of which one command makes use."""
 
@@ -45,15 +49,19 @@ MOST_LOSSES = 8
 class DaskCrew(Crew):
     """The workers behind `Client.get_executor()`.
 
-    The shared value is scattered to the workers that are there, its large arrays once for all values that hold them;
-    later workers get both from them. Tasks of a worker that is killed are run by others, and if the value is lost with
-    it, it is scattered anew. Without any worker the work waits for one, and says so.
+    Workers of a cluster that this process has started read the shared value from files, as those of any executor.
+    Otherwise it is scattered to the workers that are there, its large arrays once for all values that hold them; later
+    workers get both from them. Tasks of a worker that is killed are run by others, and if the value is lost with it, it
+    is scattered anew. Without any worker the work waits for one, and says so.
     """
 
     def __init__(self, executor: Executor) -> None:
+        import distributed
+
         super().__init__(executor)
         self._executor: Any = executor
         self._client: Any = getattr(executor, "_client")  # noqa: B009 - it has no public name
+        self._reads_files = isinstance(self._client.cluster, distributed.LocalCluster)
         self._num_threads, self._next_look = 0, 0.0
         self._alone_since: float | None = None
         self._num_losses = 0
@@ -85,13 +93,17 @@ class DaskCrew(Crew):
 
     @contextmanager
     def shared(self, value: Any) -> Iterator[tuple[str, Any]]:
-        """Scatters a value."""
+        """Writes a value to files, or scatters it."""
+        if self._reads_files:
+            with super().shared(value) as written:
+                yield written
+            return
         packed = pack(value)
         yield uuid.uuid4().hex, (self._scattered(packed.content), self.shared_parts(packed))
 
     def share_part(self, array: npt.NDArray[Any]) -> Any:
-        """Scatters an array."""
-        return self._scattered(array.tobytes(order="A"))
+        """Writes an array to a file, or scatters it."""
+        return super().share_part(array) if self._reads_files else self._scattered(array.tobytes(order="A"))
 
     def _scattered(self, content: bytes) -> Any:
         """Sends bytes to all workers, as soon as there is one; arrays that Dask itself unpacks need not be aligned."""
@@ -107,11 +119,12 @@ class DaskCrew(Crew):
                     raise failure from None
 
     def submit(self, function: Callable[..., Any], key: str, source: Any, arguments: tuple[Any, ...]) -> Future[Any]:
-        """Sends out one task, which depends on the scattered value."""
+        """Sends out one task, which depends on the scattered value if there is one."""
         options = {**self._executor._kwargs, "pure": False}
-        return answer_of(
-            self._ask(lambda: self._client.submit(worker.call, function, key, source, arguments, **options))
-        )
+        call = (function, key, source, arguments)
+        if self._reads_files:  # Dask need not look through the arguments for values that are still to come
+            return answer_of(self._ask(lambda: self._client.submit(partial(worker.call, *call), **options)))
+        return answer_of(self._ask(lambda: self._client.submit(worker.call, *call, **options)))
 
     def lost(self, failure: BaseException) -> Exception | None:
         """See `Crew.lost`: a task is cancelled if the scheduler is gone, or every worker that held the value."""

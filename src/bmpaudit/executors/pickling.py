@@ -28,10 +28,10 @@ class Packed(NamedTuple):
     parts: dict[str, npt.NDArray[Any]]
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: Any, buffer_callback: Callable[[pickle.PickleBuffer], bool] | None = None) -> bytes:
     """As `pickle.dumps`; with cloudpickle also lambdas, and what is defined in a script or notebook."""
     buffer = io.BytesIO()
-    _pickler_class()(buffer, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+    _pickler_class()(buffer, protocol=pickle.HIGHEST_PROTOCOL, buffer_callback=buffer_callback).dump(value)
     return buffer.getvalue()
 
 

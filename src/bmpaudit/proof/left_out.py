@@ -51,7 +51,7 @@ class _PosteriorOdds(BlockJob[tuple[Floats32, Flags]]):
 
     def run(self, block: slice, num_threads: int, progress: Progress) -> tuple[Floats32, Flags]:
         """Scores, plus the log prior odds; these alone for what cannot be scored."""
-        nodes, prior = self.models.nodes[block], self.log_prior_odds[block]
+        nodes, prior = self.models.nodes_in(block), self.log_prior_odds[block]
         log_odds = np.empty((self.models.num_models, len(nodes)), dtype=np.float32)
         is_scored = np.ones(len(nodes), dtype=np.bool_)
         for rows, scores in self.scores(block, num_threads, progress):
@@ -103,7 +103,7 @@ class LeftOut:
             executor: Workers that score blocks of nodes, if any.
             progress: Called with the number of nodes done.
         """
-        is_scored = np.ones(len(models.nodes), dtype=np.bool_)
+        is_scored = np.ones(models.num_targets, dtype=np.bool_)
         job = _PosteriorOdds(attack, models, None, log_prior_odds[models.nodes])
         for block, made in map_blocks(job, num_threads=num_threads, executor=executor, progress=progress):
             table[:, block], is_scored[block] = made
@@ -123,7 +123,7 @@ class LeftOut:
         """All nodes that could be scored, a block at a time."""
         num_before = 0
         for block in node_blocks(*reversed(self.table.shape)):
-            is_here, nodes = self.is_scored[block], self.models.nodes[block]
+            is_here, nodes = self.is_scored[block], self.models.nodes_in(block)
             here = self.table[:, block]
             values = np.array(here if is_here.all() else here[:, is_here], order="C")
             truth = columns(self.models.memberships, nodes[is_here])

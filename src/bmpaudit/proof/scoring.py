@@ -82,7 +82,7 @@ class _MostConfident(BlockJob[_BlockClaims]):
 
     def run(self, block: slice, num_threads: int, progress: Progress) -> _BlockClaims:
         """Statements about the nodes of a block."""
-        nodes = self.models.nodes[block]
+        nodes = self.models.nodes_in(block)
         values = np.empty((self.models.num_models, len(nodes)))
         is_asked = self.is_allowed[nodes]
         is_scored = is_asked.copy()
@@ -122,7 +122,7 @@ def claims_of_attack(
         SaysNothingError: if no node can be attacked, or each model left out of its own fit has the same scores.
     """
     models, fitting = source.seen(models), None if fitting is None else source.seen(fitting)
-    num_nodes = len(models.nodes)
+    num_nodes = models.num_targets
     claims: dict[Order, Claims] = {}
     num_scored = 0
     job = _MostConfident(source.attack, models, fitting, log_prior_odds, is_allowed)
