@@ -114,7 +114,7 @@ RULES = {
     "walked edges": Rules(walked_edges=True),
     "any order and walked edges": Rules(order="any", walked_edges=True),
 }
-"""`stop` is what the others change in one respect each, and `any order` what docs/reproduction.md uses."""
+"""`stop` is what the others change, each in one respect but for the last, which is what docs/reproduction.md uses."""
 
 
 Sample = tuple[set[int], set[tuple[int, int]]]

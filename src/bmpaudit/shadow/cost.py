@@ -1,6 +1,5 @@
 """How long a plan takes and how much disk it fills, measured by training a few models."""
 
-import math
 import os
 import tempfile
 import time
@@ -18,6 +17,8 @@ from bmpaudit.shadow.store import ShadowStore
 from bmpaudit.tables import MODELS_PER_CHUNK
 
 TRIALS_PER_THREAD = 3
+MOST_STORED = 2**28
+"""Bytes of the models that are stored on trial, if that is more than those that were trained."""
 
 
 @dataclass(frozen=True)
@@ -66,19 +67,19 @@ def estimate_cost(
     seconds = (time.perf_counter() - start) / count
     cores = (os.cpu_count() or 1) if getattr(engine, "trains_in_parallel", False) else 1
     seconds_per_model = seconds * min(trial_threads, cores)
-    num_chunks = math.ceil(num_models / MODELS_PER_CHUNK)
-    opening, storing = _store(graph, plan, batch, min(num_models, MODELS_PER_CHUNK))
     floats = batch.statistics[:, 0].size + (0 if batch.logits is None else batch.logits[:, 0].size)
+    num_stored = min(num_models, MODELS_PER_CHUNK, max(count, MOST_STORED // (4 * floats)))
+    opening, storing = _store(graph, plan, batch, num_stored)
     return Cost(
         num_models=num_models,
-        seconds=opening + seconds_per_model * num_models / min(threads, cores) + storing * num_chunks,
+        seconds=opening + seconds_per_model * num_models / min(threads, cores) + storing / num_stored * num_models,
         disk_bytes=num_models * (4 * floats + graph.num_nodes // 8),
         seconds_per_model=seconds_per_model,
     )
 
 
 def _store(graph: Graph, plan: ShadowPlan, batch: ShadowBatch, num_models: int) -> tuple[float, float]:
-    """Seconds of opening a store, and of writing and reading one chunk of it."""
+    """Seconds of opening a store, and of writing and reading so many models, at most a chunk of it."""
     rows = np.arange(num_models)
     chunk = replace(batch.part(rows % len(batch.indices)), indices=rows)
     with tempfile.TemporaryDirectory(prefix="bmpaudit-") as folder:
