@@ -12,6 +12,7 @@ namespace {
 class GcnKind final : public LayerKind {
   public:
     EdgeMatrices edge_matrices() const override { return EdgeMatrices::of_normalised(); }
+    bool is_linear() const override { return true; }
     void propagate(const TrainingGraph &graph, const Layer &layer, const EdgeSettings &edges, Pass &pass) const override {
         const Lanes *bias = layer.bias.value.row(0);
         // Without edges each node has only its self-loop, of weight 1.

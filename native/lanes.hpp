@@ -41,7 +41,7 @@ inline float sum_lanes(Lanes value) {
 }
 
 // e^x to about one unit in the last place; x below -87 gives about 1e-38.
-inline Lanes exp_lanes(Lanes x) {
+[[gnu::always_inline]] inline Lanes exp_lanes(Lanes x) {
     const Lanes low = splat(-87.0f), high = splat(88.0f);
     const Lanes clamped = select(x < low, low, select(x > high, high, x));
     // Adding 1.5·2²³ rounds to a whole number, which then stands in the low bits.

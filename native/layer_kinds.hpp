@@ -41,6 +41,9 @@ class LayerKind {
     virtual int wide_parts() const { return 1; }
     // The matrices of the graph that it multiplies with.
     virtual EdgeMatrices edge_matrices() const { return {}; }
+    // Whether the output is the bias and `linear`, or the graph's normalised matrix, if that is multiplied with, times
+    // `linear`. The matrix may then be multiplied with the input instead.
+    virtual bool is_linear() const { return false; }
     virtual std::unique_ptr<Kept> make_kept() const { return nullptr; }
     // From pass.linear to pass.output, the bias included.
     virtual void propagate(const TrainingGraph &graph, const Layer &layer, const EdgeSettings &edges, Pass &pass) const = 0;

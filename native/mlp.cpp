@@ -10,6 +10,7 @@ namespace {
 
 class MlpKind final : public LayerKind {
   public:
+    bool is_linear() const override { return true; }
     void propagate(const TrainingGraph &, const Layer &layer, const EdgeSettings &, Pass &pass) const override {
         add_to_rows(pass.linear, layer.bias.value.row(0), pass.output);
     }

@@ -231,20 +231,21 @@ void Network::propagate(const TrainingGraph &graph, size_t l, const Layer &layer
 void Network::step(const TrainingGraph &graph, const std::vector<int32_t> &labels, const StepNumber &number,
                    RandomBits &random, Worker &worker) {
     forward(graph, &random, worker);
-    take_loss(labels);
     optimizer_.begin_step(number.step, number.epoch);
-    backward(graph, true, worker);
+    backward(graph, labels, true, worker);
 }
 
-void Network::take_loss(const std::vector<int32_t> &labels) {
-    std::swap(output_gradient_, passes_.back().output);
-    cross_entropy_gradient(num_classes_, labels, label_smoothing_, output_gradient_);
+bool Network::has_head() const {
+    const size_t last = layers_.size() - 1;
+    const LayerShape &shape = layers_[last].shape;
+    return last > 0 && kind(last).is_linear() && (!goes_along_edges(last) || shape.inputs <= shape.blocks * kLanes);
 }
 
 void Network::forward(const TrainingGraph &graph, RandomBits *dropout, Worker &worker) {
     if (drops_input(0)) sample_.drop(*dropout, model_.dropout);
     for (size_t l = 0; l < layers_.size(); ++l) {
         worker.checkpoint();
+        if (l + 1 == layers_.size() && has_head()) break;
         Pass &pass = passes_[l];
         if (l == 0) sample_.times(layers_[0].weight.value, pass.linear);
         else multiply_input(graph, l, layers_[l], pass);
@@ -254,18 +255,25 @@ void Network::forward(const TrainingGraph &graph, RandomBits *dropout, Worker &w
     }
 }
 
-void Network::backward(const TrainingGraph &graph, bool takes_step, Worker &worker) {
+void Network::backward(const TrainingGraph &graph, const std::vector<int32_t> &labels, bool takes_step, Worker &worker) {
+    const CrossEntropy loss(num_classes_, labels, label_smoothing_);
+    if (!has_head()) {
+        std::swap(output_gradient_, passes_.back().output);
+        loss.to_gradient(output_gradient_);
+    }
     for (size_t l = layers_.size(); l-- > 0;) {
         worker.checkpoint();
         Layer &layer = layers_[l];
         Pass &pass = passes_[l];
-        kind(l).backward(graph, layer, pass, output_gradient_);
+        const bool is_head = l + 1 == layers_.size() && has_head();
+        if (is_head) head_backward(graph, loss);
+        else kind(l).backward(graph, layer, pass, output_gradient_);
         // A batch's mean takes the bias away again. Rounding would leave a gradient that Adam scales up to whole steps.
         if (model_.layers[l].norm == Norm::batch) layer.bias.gradient.fill_zero();
         if (l == 0) {
             first_weight_backward(pass.linear_gradient, takes_step);
         } else {
-            hidden_weight_backward(graph, l);
+            if (!is_head) hidden_weight_backward(graph, l);
             const Norm norm = model_.layers[l - 1].norm;
             if (has_norm(l - 1)) normalise_backward(norm, layers_[l - 1], passes_[l - 1].norm, output_gradient_);
             if (takes_step) optimizer_.step(layer.weight);
@@ -276,6 +284,33 @@ void Network::backward(const TrainingGraph &graph, bool takes_step, Worker &work
             for (size_t vector = 0; vector < layer.norm.size() && vector < 2; ++vector) optimizer_.step(layer.norm[vector]);
         }
     }
+}
+
+void Network::head_backward(const TrainingGraph &graph, const CrossEntropy &loss) {
+    const size_t last = layers_.size() - 1;
+    Pass &pass = passes_[last];
+    const InputParts parts = kind(last).input_parts();
+    if (!goes_along_edges(last)) {
+        if (gathers(last)) gather_largest(graph, pass.input, parts, pass.gathered);
+        head_.learn(multiplied(last, pass), loss, layers_[last], gathered_gradient_);
+        if (gathers(last)) scatter_largest(graph, pass.input, parts, pass.gathered, gathered_gradient_, output_gradient_);
+        else std::swap(output_gradient_, gathered_gradient_);
+        backward_through_input(last);
+        return;
+    }
+    graph.normalised.product().multiply_into(pass.input, pass.gathered);
+    head_.learn(pass.gathered, loss, layers_[last], gathered_gradient_);
+    if (has_residual_input(last)) {
+        graph.normalised.transposed().multiply_into(gathered_gradient_, output_gradient_);
+        backward_through_input(last);
+        return;
+    }
+    output_gradient_.reshape(graph.size(), pass.input.blocks());
+    const RowPointers to(output_gradient_, 0);
+    graph.normalised.transposed().multiply(
+        gathered_gradient_, output_gradient_, [&, to](int64_t i, int first, auto width, const Lanes *sums) {
+            for (int b = 0; b < decltype(width)::value; ++b) to(i)[first + b] = sums[b] * slope_at_input(pass, i, first + b);
+        });
 }
 
 void Network::hidden_weight_backward(const TrainingGraph &graph, size_t l) {
@@ -292,7 +327,7 @@ void Network::hidden_weight_backward(const TrainingGraph &graph, size_t l) {
     // The gradient of the input, with the weights as they were in the forward pass.
     for (int k = 0; k < inputs; ++k)
         for (int lane = 0; lane < used; ++lane) transposed_.floats(lane)[k] = layer.weight.value.floats(k)[lane];
-    if (!gathers(l) && residual_from(l - 1) == 0 && !pass.has_residual_gradient) {
+    if (!gathers(l) && !has_residual_input(l)) {
         output_gradient_.reshape(num_rows, transposed_.blocks());
         const RowPointers to(output_gradient_, 0);
         for_rows_times_weight(num_rows, used, gradient_row, transposed_, [&](int64_t i, int b, const Lanes &sum) {
@@ -345,8 +380,7 @@ void Network::gradient_without_dropout(const TrainingGraph &graph, const std::ve
     PhiloxBits unused(0, 0, 0);
     begin(graph, Uses::many);
     forward(graph, &unused, worker);
-    take_loss(labels);
-    backward(graph, false, worker);
+    backward(graph, labels, false, worker);
 }
 
 }  // namespace bmpaudit

@@ -8,6 +8,7 @@
 
 #include "features.hpp"
 #include "graph_view.hpp"
+#include "head.hpp"
 #include "lanes.hpp"
 #include "layer_kinds.hpp"
 #include "norm.hpp"
@@ -129,10 +130,15 @@ class Network {
     int num_classes() const { return num_classes_; }
 
   private:
+    // Whether the last layer and the loss are learnt in one pass, by `head_`: where the layer is linear, beyond the first,
+    // and has no fewer lanes than its input if that goes along the edges instead of the logits.
+    bool has_head() const;
+    bool goes_along_edges(size_t l) const { return kind(l).edge_matrices().normalised; }
+    // Up to the output of the last layer, or to the input of a head.
     void forward(const TrainingGraph &graph, RandomBits *dropout, Worker &worker);
-    // The gradient of the last layer's output, which it uses up, in output_gradient_.
-    void take_loss(const std::vector<int32_t> &labels);
-    void backward(const TrainingGraph &graph, bool takes_step, Worker &worker);
+    void backward(const TrainingGraph &graph, const std::vector<int32_t> &labels, bool takes_step, Worker &worker);
+    // From the loss to the gradients of the last layer and, in output_gradient_, of the output of the layer before.
+    void head_backward(const TrainingGraph &graph, const CrossEntropy &loss);
     // The gradients of the weight and, in output_gradient_, of the output of the layer before.
     void hidden_weight_backward(const TrainingGraph &graph, size_t l);
     void first_weight_backward(const Matrix &gradient, bool takes_step);
@@ -146,9 +152,10 @@ class Network {
     void propagate(const TrainingGraph &graph, size_t l, const Layer &layer, Pass &pass, RandomBits *dropout) const;
     // The input of layer l from the output of the layer before, which it uses up.
     void activate(size_t l, std::vector<Pass> &passes, RandomBits *dropout) const;
-    // From the gradient of the input of layer l, in output_gradient_, to that of the output of the layer before, where
-    // there are residual connections.
+    // From the gradient of the input of layer l, in output_gradient_, to that of the output of the layer before.
     void backward_through_input(size_t l);
+    // Whether that is more than a product with slope_at_input.
+    bool has_residual_input(size_t l) const { return residual_from(l - 1) > 0 || passes_[l].has_residual_gradient; }
     Lanes slope_at_input(const Pass &pass, int64_t i, int b) const;
     const LayerKind &kind(size_t l) const { return *model_.layers[l].kind; }
     // The layer to whose input the residual connection of layer l goes back, or 0.
@@ -167,6 +174,7 @@ class Network {
     std::vector<Pass> passes_, scoring_;
     Matrix output_gradient_, gathered_gradient_;
     Matrix transposed_;  // the gradient of a hidden weight, then the weight itself, units x inputs
+    Head head_;
     SampleFeatures sample_;
     std::vector<Matrix> kept_;  // parameters put aside
 };

@@ -66,6 +66,7 @@ class SageMaxKind final : public LayerKind {
   public:
     explicit SageMaxKind(bool root_weight) : parts_{true, root_weight} {}
     InputParts input_parts() const override { return parts_; }
+    bool is_linear() const override { return true; }
 
     void propagate(const TrainingGraph &, const Layer &layer, const EdgeSettings &, Pass &pass) const override {
         add_to_rows(pass.linear, layer.bias.value.row(0), pass.output);
