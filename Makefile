@@ -6,7 +6,7 @@ DEMO ?= bmpaudit-demo
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find src native -type f -not -path '*/__pycache__/*')
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test docs wheel wheel-check test-native bench reliability fuzz sanitize clean
+.PHONY: demo test docs reproduce wheel wheel-check test-native bench reliability fuzz sanitize clean
 
 demo: $(VENV)/installed
 	@$(BIN)/bmpaudit demo --out $(DEMO)
@@ -38,6 +38,10 @@ wheel-check: wheel
 # What depends on the compiler, for others than the usual one: CXX=clang++ make clean test-native
 test-native: $(VENV)/test-tools $(VENV)/installed
 	$(BIN)/pytest --numprocesses auto --dist loadfile tests/native tests/estimation tests/shadow
+
+# The paper's experiments and published figures of others: make reproduce ARGS="--out DIR --quick"
+reproduce: $(VENV)/installed
+	$(BIN)/python -m reproduction $(or $(ARGS),--help)
 
 bench: $(VENV)/test-tools $(VENV)/installed
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bmpaudit import AuditPlan, Graph, datasets, prior_probabilities
+from bmpaudit import datasets
 from bmpaudit.attack import (
     ErrorCounts,
     Evidence,
@@ -25,11 +25,14 @@ from bmpaudit.attack import (
     permutation_test,
 )
 from bmpaudit.auditing import Runtime
-from bmpaudit.auditing.attack_step import run_attacks, run_permutation_test
-from bmpaudit.auditing.proof_step import run_proofs
+from bmpaudit.auditing.stages import run_attacks, run_permutation_test, run_proofs
+from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import DecisionRule
+from bmpaudit.models import GCN, Training
+from bmpaudit.plan import AuditPlan
 from bmpaudit.samplers import Uniform, draw_memberships
-from bmpaudit.shadow import GCN, ShadowPlan, ShadowRuns, Training, estimate_cost
+from bmpaudit.samplers.priors import prior_probabilities
+from bmpaudit.shadow import ShadowPlan, ShadowRuns, estimate_cost
 
 RELEASES, QUERIES = ("clean", "noisy"), ("full", "none")
 VIEWS = tuple((release, query) for release in RELEASES for query in QUERIES)

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bmpaudit import Graph, datasets, prior_probabilities
-from bmpaudit.arrays import Floats, Ints
+from bmpaudit import datasets
 from bmpaudit.attack import (
     RMIA,
     AttackPerformance,
@@ -30,9 +29,13 @@ from bmpaudit.attack import (
     attack_performance,
     challenge,
 )
+from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Attack, Sampler
+from bmpaudit.models import GCN, Training
 from bmpaudit.samplers import Snowball, Uniform
-from bmpaudit.shadow import GCN, ShadowPlan, ShadowRuns, Training, train_shadows
+from bmpaudit.samplers.priors import prior_probabilities
+from bmpaudit.shadow import ShadowPlan, ShadowRuns, train_shadows
+from bmpaudit.util.values import Floats, Ints
 
 ATTACKS: dict[str, Attack] = {"gaussian": Gaussian(), "student": Student(), "rmia": RMIA(), "base": Base()}
 QUERIES = ("full", "none")

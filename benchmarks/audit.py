@@ -20,14 +20,16 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from bmpaudit import Audit, AuditPlan, Graph, Pipeline, Runtime, Subject, Workspace, datasets
-from bmpaudit.auditing.page_data import finite, page_data
-from bmpaudit.auditing.page_margins import margin_histograms
-from bmpaudit.auditing.page_nodes import nodes_part, shown_nodes
-from bmpaudit.auditing.report_step import report_files
-from bmpaudit.report.drawing import Drawing
+from bmpaudit import datasets
+from bmpaudit.auditing.context import Runtime, Subject
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.page_data import finite, margin_histograms, nodes_part, page_data, report_files, shown_nodes
+from bmpaudit.auditing.pipeline import Pipeline
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.graph.graph import Graph
+from bmpaudit.plan import AuditPlan
+from bmpaudit.report.drawing import DEFAULT_PICTURES, Drawing, picture_formats
 from bmpaudit.report.page import render_page
-from bmpaudit.report.picture_formats import DEFAULT_PICTURES, picture_formats
 
 DEMO_SHADOWS = 800
 MODELS_MEASURED = 5
@@ -114,7 +116,7 @@ def print_plain(audit: Audit, whole: float) -> None:
     from estimation import PlainMhaar, table_of
     from shadow_training import PlainGAT, PlainGCN, plain_model
 
-    from bmpaudit.auditing.estimate_step import estimation_tasks
+    from bmpaudit.auditing.stages import estimation_tasks
 
     torch.set_num_threads(1)  # models this small gain nothing from more
     plan, runs, counts = audit.plan, audit.runs, audit.attacks.main_counts

@@ -34,17 +34,21 @@ from unittest.mock import patch
 import numpy as np
 import scale
 
-from bmpaudit import AuditPlan, Graph, Runtime, datasets, prior_probabilities, tables
-from bmpaudit.auditing.attack_step import run_attacks, run_permutation_test
-from bmpaudit.auditing.estimate_step import run_estimates
-from bmpaudit.auditing.proof_step import run_proofs
-from bmpaudit.executors.dask import dask_executor
+from bmpaudit import datasets
+from bmpaudit.auditing.context import Runtime
+from bmpaudit.auditing.stages import run_attacks, run_estimates, run_permutation_test, run_proofs
+from bmpaudit.graph.graph import Graph
+from bmpaudit.plan import AuditPlan
+from bmpaudit.releases import Clean
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import Clean, ShadowStore, train_shadows
+from bmpaudit.samplers.priors import prior_probabilities
+from bmpaudit.shadow import ShadowStore, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.coordinator import PIECES_PER_WORKER
 from bmpaudit.shadow.engines.making import make_engine
-from bmpaudit.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK
+from bmpaudit.shadow.train import PIECES_PER_WORKER
+from bmpaudit.util import tables
+from bmpaudit.util.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK
+from bmpaudit.workers import dask_executor
 
 WARM_UP = PIECES_PER_WORKER * MODELS_PER_CHUNK
 """Models for each worker, before the clock starts: enough that all of them write to a store, and have imported it."""

@@ -9,8 +9,12 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from bmpaudit import AuditPlan, Pipeline, Runtime, Subject, Workspace, datasets
+from bmpaudit import datasets
+from bmpaudit.auditing.context import Runtime, Subject
 from bmpaudit.auditing.cost import audit_cost
+from bmpaudit.auditing.pipeline import Pipeline
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.plan import AuditPlan
 
 SECONDS_THAT_COUNT = 1.0
 QUIET = Runtime(quiet=True)

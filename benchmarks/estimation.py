@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bmpaudit.arrays import Floats
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import MP, estimate
+from bmpaudit.estimation.likelihood import NormalPrior
 from bmpaudit.estimation.mhaar import run_mhaar
-from bmpaudit.estimation.prior import NormalPrior
+from bmpaudit.util.values import Floats
 
 REPEATS = 5
 PLAIN_ITERATIONS = 20

@@ -10,8 +10,11 @@ import statistics
 import time
 from collections.abc import Callable
 
-from bmpaudit import AuditPlan, Pipeline, Runtime, Subject, datasets
-from bmpaudit.auditing.estimate_step import estimation_tasks, run_estimates
+from bmpaudit import datasets
+from bmpaudit.auditing.context import Runtime, Subject
+from bmpaudit.auditing.pipeline import Pipeline
+from bmpaudit.auditing.stages import estimation_tasks, run_estimates
+from bmpaudit.plan import AuditPlan
 
 REPEATS = 5
 QUIET = Runtime(quiet=True)

@@ -22,13 +22,16 @@ from pathlib import Path
 import numpy as np
 import scipy.special
 
-from bmpaudit import Graph, datasets, prior_probabilities, registry
-from bmpaudit.arrays import Flags, Floats
+from bmpaudit import datasets, registry
 from bmpaudit.attack import Evidence, Strong, challenge
+from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Attack, Sampler
+from bmpaudit.models import GCN, Training
 from bmpaudit.proof import ReleaseExposure, expose, reliability
 from bmpaudit.samplers import Snowball, Uniform
-from bmpaudit.shadow import GCN, ShadowPlan, Training, train_shadows
+from bmpaudit.samplers.priors import prior_probabilities
+from bmpaudit.shadow import ShadowPlan, train_shadows
+from bmpaudit.util.values import Flags, Floats
 
 SAMPLERS: dict[str, Sampler] = {"uniform": Uniform(0.25), "snowball": Snowball(0.25)}
 LEVELS = (0.9, 0.95, 0.99)

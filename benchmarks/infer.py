@@ -19,12 +19,20 @@ from pathlib import Path
 import numpy as np
 import zarr
 
-from bmpaudit import AuditPlan, Graph, Pipeline, Runtime, Subject, Workspace, datasets, infer
-from bmpaudit.arrays import Floats32
-from bmpaudit.auditing.infer_check import behaviour
+from bmpaudit import datasets
+from bmpaudit.auditing.context import Runtime, Subject
+from bmpaudit.auditing.pipeline import Pipeline
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.graph.graph import Graph
+from bmpaudit.inference.infer import infer
+from bmpaudit.inference.released import behaviour
 from bmpaudit.interfaces import Sampler
+from bmpaudit.models import GCN, Training
+from bmpaudit.plan import AuditPlan
+from bmpaudit.releases import Clean
 from bmpaudit.samplers import Snowball, Uniform
-from bmpaudit.shadow import GCN, Clean, ShadowPlan, Training, train_shadows
+from bmpaudit.shadow import ShadowPlan, train_shadows
+from bmpaudit.util.values import Floats32
 
 SAMPLERS: dict[str, Snowball | Uniform] = {"snowball": Snowball(0.25), "uniform": Uniform(0.25)}
 QUERIES = ("full", "none")

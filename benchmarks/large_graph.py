@@ -11,7 +11,10 @@ from pathlib import Path
 
 from scale import make_graph
 
-from bmpaudit import AuditPlan, Pipeline, Runtime, Subject, Workspace
+from bmpaudit.auditing.context import Runtime, Subject
+from bmpaudit.auditing.pipeline import Pipeline
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.plan import AuditPlan
 
 NUM_FEATURES = 128
 

@@ -10,9 +10,9 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.utils import dropout_edge
 
-from bmpaudit.shadow import Training
-from bmpaudit.shadow.engines.draws import Neighborhoods, batches
-from bmpaudit.streams import stream
+from bmpaudit.models import Training
+from bmpaudit.shadow.engines.torch_trainer import Neighborhoods, batches
+from bmpaudit.util.streams import stream
 
 EPOCHS = 100
 BATCH_SIZE, NEIGHBORS = 128, (10, 10)

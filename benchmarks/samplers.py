@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from bmpaudit import Graph, datasets
+from bmpaudit import datasets
+from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Sampler
 from bmpaudit.samplers import (
     Bernoulli,

@@ -24,16 +24,16 @@ from typing import TypeAlias
 
 import numpy as np
 
-from bmpaudit import Graph, prior_probabilities
-from bmpaudit.auditing import AuditPlan, Runtime
-from bmpaudit.auditing.attack_step import run_attacks, run_permutation_test
-from bmpaudit.auditing.estimate_step import run_estimates
-from bmpaudit.auditing.proof_step import run_proofs
+from bmpaudit.auditing import Runtime
+from bmpaudit.auditing.stages import run_attacks, run_estimates, run_permutation_test, run_proofs
+from bmpaudit.graph.graph import Graph
+from bmpaudit.plan import AuditPlan
+from bmpaudit.releases import Clean
 from bmpaudit.samplers import Uniform, draw_memberships
+from bmpaudit.samplers.priors import prior_probabilities
 from bmpaudit.shadow import ShadowStore
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
-from bmpaudit.shadow.releases.clean import Clean
-from bmpaudit.tables import MODELS_PER_CHUNK
+from bmpaudit.util.tables import MODELS_PER_CHUNK
 
 Figures: TypeAlias = dict[str, tuple[float, float, float]]
 STEPS = ("read", "attack", "proof", "estimation")

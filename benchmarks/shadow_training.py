@@ -28,27 +28,16 @@ from torch_geometric.data import Data
 from torch_geometric.nn import APPNP as Propagation  # noqa: N811
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SGConv
 
-from bmpaudit import Graph, datasets
-from bmpaudit.arrays import Floats32
+from bmpaudit import datasets
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import APPNP, GAT, GCN, GIN, SAGE, SGC, NativeModel, Training
+from bmpaudit.releases import Clean, NoisyLastLayer, OutputRelease
 from bmpaudit.samplers import Uniform, draw_memberships
-from bmpaudit.shadow import (
-    APPNP,
-    GAT,
-    GCN,
-    GIN,
-    SAGE,
-    SGC,
-    Clean,
-    NoisyLastLayer,
-    OutputRelease,
-    ShadowPlan,
-    Training,
-    train_shadows,
-)
+from bmpaudit.shadow import ShadowPlan, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.native import NativeEngine
-from bmpaudit.shadow.models import NativeModel
-from bmpaudit.tables import MODELS_PER_CHUNK
+from bmpaudit.util.tables import MODELS_PER_CHUNK
+from bmpaudit.util.values import Floats32
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ queue runs dry, who draws whom, in which order nodes are taken, where a sample s
 which edges are trained on. With one seed, a cell is within reach if its p50, counted the paper's way, differs from the
 published one by at most 15 % or 0.3. Variants, configurations and seeds that are in the file already are left out.
 
-In docs/reproduction/variants.csv, `stop` with seeds 10 to 12 is what `bmpaudit reproduce` gave with seeds 0 to 2 when
-it sampled so; `any order` was run with seeds 3 to 5 after it had come out best with 0 to 2.
+In docs/reproduction/variants.csv, `stop` with seeds 10 to 12 is what `python -m reproduction` gave with seeds 0 to 2
+when it sampled so; `any order` was run with seeds 3 to 5 after it had come out best with 0 to 2.
 """
 
 import argparse
@@ -22,21 +22,29 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+from reproduction.experiments import (
+    CONFIGURATIONS,
+    DEFINITIONS,
+    KEY,
+    NUM_MODELS,
+    VARIANTS,
+    Cell,
+    Configuration,
+    published_table,
+)
+from reproduction.proof_pages import write_csv
+from reproduction.records import is_within_reach
+from reproduction.run import cell_posterior, challenge_all
 
 from bmpaudit import datasets
-from bmpaudit.arrays import Flags, Floats32
-from bmpaudit.auditing import AuditPlan, Runtime
+from bmpaudit.auditing import Runtime
 from bmpaudit.graph import Graph
-from bmpaudit.paper.cell_results import cell_posterior
-from bmpaudit.paper.counts import challenge_all
-from bmpaudit.paper.experiments import CONFIGURATIONS, DEFINITIONS, KEY, NUM_MODELS, VARIANTS, Cell, Configuration
-from bmpaudit.paper.published import published_table
-from bmpaudit.paper.tables import write_csv
-from bmpaudit.paper.verdict import is_within_reach
+from bmpaudit.plan import AuditPlan
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.native import NativeEngine
+from bmpaudit.util.values import Flags, Floats32
 
 FAN_OUT = 5
 RUNTIME = Runtime(num_threads=1, quiet=True)

@@ -28,15 +28,16 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
-from bmpaudit import Graph, datasets
+from bmpaudit import datasets
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import TorchModel, Training
 from bmpaudit.samplers import Uniform, draw_memberships
-from bmpaudit.shadow import ShadowPlan, TorchModel, Training
+from bmpaudit.shadow import ShadowPlan
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines import processes
-from bmpaudit.shadow.engines.reused_memory import reused_memory
+from bmpaudit.shadow.engines.processes import reused_memory
 from bmpaudit.shadow.engines.torch import TorchEngine, one_torch_thread
-from bmpaudit.shadow.engines.torch_trainer import TorchTrainer
-from bmpaudit.shadow.engines.torch_training import train_on_sample
+from bmpaudit.shadow.engines.torch_trainer import TorchTrainer, train_on_sample
 
 GRAPHS = ("cora", "pubmed", "amazon_photo")
 MODELS_AT_ONCE = 8

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bmpaudit import registry
-from bmpaudit.auditing import AuditPlan, Gate
-from bmpaudit.auditing.plan import plan_keys
-from bmpaudit.auditing.plan_file import GATE_HELP, GRAPH_HELP
-from bmpaudit.shadow import Training
+from bmpaudit.models import Training
+from bmpaudit.plan import GATE_HELP, GRAPH_HELP, AuditPlan, Gate, plan_keys
 
 PAGE = Path(__file__).with_name("plan.md")
 HEAD = ("key", "value", "default", "meaning")

@@ -9,7 +9,8 @@ With --out, the folder has a page, and more models can be added later.
 import argparse
 from typing import Any
 
-from bmpaudit import Audit, audit
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.pipeline import audit
 from bmpaudit.samplers import Snowball
 
 

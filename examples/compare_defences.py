@@ -8,8 +8,8 @@ The defence is strong weight decay; anything else that a plan can say would do.
 import argparse
 from typing import Any
 
-from bmpaudit import audit, compare
-from bmpaudit.auditing import Comparison
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.comparison.compare import Comparison, compare
 
 DEFENCE = {"weight_decay": 0.05}
 

@@ -16,9 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from bmpaudit import Audit, AuditPlan, Graph, Runtime, audit, datasets
+from bmpaudit import datasets
+from bmpaudit.auditing.context import Runtime
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import DPGCN, DPMLP
+from bmpaudit.plan import AuditPlan
+from bmpaudit.releases import Clean, FullEdges
 from bmpaudit.samplers import Bernoulli, Uniform
-from bmpaudit.shadow import DPGCN, DPMLP, Clean, FullEdges, ShadowPlan, train_shadows
+from bmpaudit.shadow import ShadowPlan, train_shadows
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 QUIET = Runtime(quiet=True)
@@ -40,7 +47,7 @@ class Broken:
 
     def train(self, module: Any, data: Any, seed: int) -> None:
         """With a share of the noise, and rows a multiple of the promised length."""
-        from bmpaudit.shadow.models import dp_module
+        from bmpaudit.models import torch_modules as dp_module
 
         usual = dp_module.private_optimizer
 

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bmpaudit import ErrorCounts, Posterior, estimate, lower_bound
+from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import LowerBound
+from bmpaudit.estimation.estimate import estimate
+from bmpaudit.estimation.lower_bound import lower_bound
+from bmpaudit.estimation.posterior import Posterior
 
 TABLE = """\
 node,num_out,num_in,false_positives,false_negatives,prior_prob

@@ -11,8 +11,11 @@ import argparse
 import torch
 from torch_geometric.nn import GCNConv
 
-from bmpaudit import Graph, Runtime, audit, datasets, infer
-from bmpaudit.auditing import Inference
+from bmpaudit import datasets
+from bmpaudit.auditing.context import Runtime
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.graph.graph import Graph
+from bmpaudit.inference.infer import Inference, infer
 from bmpaudit.samplers import Uniform, draw_memberships
 
 EPOCHS = 100

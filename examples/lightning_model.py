@@ -14,7 +14,9 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own name for it
 from torch.utils.data import DataLoader
 from torch_geometric.nn import GCNConv
 
-from bmpaudit import Audit, Runtime, audit
+from bmpaudit.auditing.context import Runtime
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.pipeline import audit
 
 EPOCHS = 50
 

@@ -11,7 +11,9 @@ from typing import Any
 
 from distributed import Client
 
-from bmpaudit import Audit, Runtime, audit
+from bmpaudit.auditing.context import Runtime
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.pipeline import audit
 
 
 def audit_on_dask(client: Client, data: Any = "demo", num_models: int = 1_000, **settings: Any) -> Audit:

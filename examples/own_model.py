@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own name for it
 from torch_geometric.nn import SAGEConv
 
-from bmpaudit import Audit, audit
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.pipeline import audit
 
 EPOCHS = 50
 

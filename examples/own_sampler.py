@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bmpaudit import Audit, Graph, audit
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.graph.graph import Graph
 
 NUM_INVITED = 60
 

@@ -13,9 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bmpaudit import Audit, AuditPlan, Graph, Runtime, audit, datasets
+from bmpaudit import datasets
+from bmpaudit.auditing.context import Runtime
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import PrivateSGC
+from bmpaudit.plan import AuditPlan
+from bmpaudit.releases import Clean, FullEdges
 from bmpaudit.samplers import Bernoulli, Uniform
-from bmpaudit.shadow import Clean, FullEdges, PrivateSGC, ShadowPlan, train_shadows
+from bmpaudit.shadow import ShadowPlan, train_shadows
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 16.0, 1e9)
 QUIET = Runtime(quiet=True)

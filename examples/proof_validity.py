@@ -22,7 +22,7 @@ import scipy.stats
 from bmpaudit.privacy import FiniteMechanism, PrivacyLevels, privacy_levels
 from bmpaudit.privacy.membership_law import membership_table
 from bmpaudit.proof import Proof, ScoredModels, epsilon_bound, prove_scores
-from bmpaudit.proof.anytime import LOG_WEIGHTS, STAKES
+from bmpaudit.proof.bounds import LOG_WEIGHTS, STAKES
 from bmpaudit.proof.guesses import most_confident
 
 LEVEL = 0.95

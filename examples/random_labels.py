@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bmpaudit import Graph
 from bmpaudit.attack import Evidence, Student, permutation_test
 from bmpaudit.attack.performance import area_under_curve
+from bmpaudit.graph.graph import Graph
+from bmpaudit.releases import Clean
 from bmpaudit.samplers import Uniform, draw_memberships
-from bmpaudit.shadow import Clean, ShadowPlan, train_shadows
+from bmpaudit.shadow import ShadowPlan, train_shadows
 
 NUM_CLASSES, EDGES_PER_NODE = 4, 2
 SAMPLER = Uniform(0.25)

@@ -16,7 +16,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bmpaudit import Audit, Runtime, audit
+from bmpaudit.auditing.context import Runtime
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.pipeline import audit
 from bmpaudit.samplers import Uniform
 
 CLASSIFIERS: dict[str, Any] = {

@@ -10,8 +10,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from bmpaudit import AuditPlan, Graph, Runtime, Sweep, sweep
-from bmpaudit.shadow import Clean, LabelOnly, Rounded
+from bmpaudit.auditing.context import Runtime
+from bmpaudit.graph.graph import Graph
+from bmpaudit.plan import AuditPlan
+from bmpaudit.releases import Clean, LabelOnly, Rounded
+from bmpaudit.sweeps import Sweep, sweep
 
 GRID = {"training.weight_decay": [0.0005, 0.01, 0.05]}
 POINTS: list[dict[str, Any]] = [{"training.validation_share": 0.2}, {"model.hidden": 4}]

@@ -7,7 +7,7 @@
 
 namespace bmpaudit {
 
-// bmpaudit.streams.Purpose has the same numbers.
+// bmpaudit.util.streams.Purpose has the same numbers.
 enum class Purpose : uint64_t { weights = 3, dropout = 4, noise = 5, validation = 11, edges = 12, batches = 13 };
 
 inline PhiloxBits stream(uint64_t seed, Purpose purpose, uint64_t index) {

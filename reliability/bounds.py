@@ -18,7 +18,7 @@ from proof_validity import (
 from section import Section, most, table
 
 from bmpaudit.privacy import privacy_levels
-from bmpaudit.progress import progress_bar
+from bmpaudit.util.progress import progress_bar
 
 NUM_MECHANISMS = 5_000
 ANYTIME = "epsilon_right, anytime, stopped when highest"

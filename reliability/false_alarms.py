@@ -8,13 +8,14 @@ from collections.abc import Callable
 import numpy as np
 from section import Section, fewest, most, table
 
-from bmpaudit import Graph, datasets
-from bmpaudit.arrays import Flags
+from bmpaudit import datasets
 from bmpaudit.attack import Evidence, Gaussian, Student, permutation_test
+from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Attack, Sampler
-from bmpaudit.progress import progress_bar
 from bmpaudit.samplers import Snowball, Uniform, draw_memberships
 from bmpaudit.shadow import ShadowPlan, train_shadows
+from bmpaudit.util.progress import progress_bar
+from bmpaudit.util.values import Flags
 
 NUM_SIMULATED = {"gaussian": 1_500, "student": 250}  # audits with each sampler
 NUM_TRAINED = 24

@@ -15,7 +15,7 @@ from faulty_audit import Commands
 from section import Section, table
 from small_graph import small_graph
 
-from bmpaudit.progress import progress_bar
+from bmpaudit.util.progress import progress_bar
 
 FEWEST_OF_ONE = 50  # kills of a single audit
 SOON, LATER = 8.0, 1.15  # changes within which the first of these come, and how that grows

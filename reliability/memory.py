@@ -8,9 +8,10 @@ from pathlib import Path
 from section import Section, table
 from small_graph import small_graph
 
-from bmpaudit.progress import progress_bar
+from bmpaudit.models import GCN, Training
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import GCN, ShadowPlan, Training, train_shadows
+from bmpaudit.shadow import ShadowPlan, train_shadows
+from bmpaudit.util.progress import progress_bar
 
 NUM_MODELS = 20_000
 MOST_GROWTH = 8.0  # MB between the second look and the last; tables of results grow by 3

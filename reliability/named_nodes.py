@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from section import Section, table
 
-from bmpaudit import AuditPlan, Runtime, audit
+from bmpaudit.auditing.context import Runtime
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.plan import AuditPlan
 
 NUM_MODELS = 400
 LARGEST_ERROR = 0.005  # mean difference between stated and observed probability

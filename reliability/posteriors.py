@@ -7,10 +7,10 @@ import scipy.stats
 from section import Section, fewest, most, table
 from test_calibration import simulate
 
-from bmpaudit.arrays import Floats, Ints
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import Posterior, estimate
-from bmpaudit.progress import progress_bar
+from bmpaudit.util.progress import progress_bar
+from bmpaudit.util.values import Floats, Ints
 
 NUM_EXACT, NUM_MHAAR = 2_000, 500
 ITERATIONS, CHAINS = 4_000, 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bmpaudit import Graph
+from bmpaudit.graph.graph import Graph
 
 NUM_NODES = 40
 

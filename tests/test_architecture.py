@@ -15,35 +15,23 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 
 # From first to last; modules of one line may import each other.
 STAGES = (
-    (
-        "errors",
-        "characters",
-        "checks",
-        "arrays",
-        "tables",
-        "notebook_html",
-        "plain",
-        "settings",
-        "registry",
-        "streams",
-        "files",
-        "build",
-        "executors",
-        "reading",
-        "progress",
-        "interfaces",
-        "_native",
-    ),
+    ("util", "interfaces", "_native"),
+    ("io",),
+    ("registry", "workers"),
     ("graph",),
     ("datasets",),
     ("samplers",),
+    ("models",),
+    ("releases",),
     ("shadow",),
     ("attack",),
     ("estimation",),
     ("proof",),
+    ("plan",),
     ("report",),
     ("auditing",),
-    ("paper",),
+    ("comparison", "gate", "inference"),
+    ("sweeps",),
     ("cli",),
 )
 RANK = {name: rank for rank, stage in enumerate(STAGES) for name in stage}
@@ -66,7 +54,7 @@ MAY_HIDE = ("registry", "__init__")
 
 
 def violations(sources: Mapping[str, str]) -> list[str]:
-    """What breaks the rule in modules given by dotted name (`bmpaudit.graph.npz`) and source text."""
+    """What breaks the rule in modules given by dotted name (`bmpaudit.graph.files`) and source text."""
     return [
         f"{module} imports {imported}: {reason}"
         for module, source in sources.items()
@@ -120,6 +108,8 @@ def _reason_against(module: str, imported: str) -> str | None:
     top, _, rest = imported.partition(".")
     if top == "hidden":
         return f"{rest} hides what is imported"
+    if top == "reproduction":
+        return "the reproduction is no part of the package"
     if top in WITHOUT_HEAVY_LIBRARIES.get(stage, ()):
         return f"{stage} does without {top}"
     if top != PACKAGE or stage == "__init__":
@@ -163,39 +153,44 @@ def test_every_module_has_its_place_in_the_line() -> None:
 @pytest.mark.parametrize(
     ("module", "source", "reason"),
     [
-        ("graph.npz", "from bmpaudit.datasets import load", "datasets comes after graph"),
-        ("graph.npz", "import bmpaudit.samplers.uniform", "samplers comes after graph"),
-        ("graph.npz", "from bmpaudit import samplers", "samplers comes after graph"),
-        ("graph.npz", "from .. import samplers", "samplers comes after graph"),
-        ("graph.npz", "from ..samplers.uniform import Uniform", "samplers comes after graph"),
+        ("graph.files", "from bmpaudit.datasets import load", "datasets comes after graph"),
+        ("graph.files", "import bmpaudit.samplers.builtin", "samplers comes after graph"),
+        ("graph.files", "from bmpaudit import samplers", "samplers comes after graph"),
+        ("graph.files", "from .. import samplers", "samplers comes after graph"),
+        ("graph.files", "from ..samplers.builtin import Uniform", "samplers comes after graph"),
         ("graph.__init__", "from ..samplers import Uniform", "samplers comes after graph"),
-        ("datasets.load", "def f():\n    from bmpaudit.cli import main", "cli comes after datasets"),
+        ("datasets.catalog", "def f():\n    from bmpaudit.cli import main", "cli comes after datasets"),
         (
-            "datasets.load",
+            "datasets.catalog",
             "if TYPE_CHECKING:\n    from bmpaudit.samplers import Sampler",
             "samplers comes after datasets",
         ),
-        ("datasets.load", "importlib.import_module('bmpaudit.samplers')", "samplers comes after datasets"),
-        ("datasets.load", "importlib.import_module('.samplers', 'bmpaudit')", "import_module hides what is imported"),
-        ("datasets.load", "importlib.import_module(f'bmpaudit.{name}')", "import_module hides what is imported"),
-        ("datasets.load", "eval('__im' + 'port__')", "eval hides what is imported"),
-        ("datasets.load", "name = 'bmpaudit.samplers'\n__import__(name)", "__import__ hides what is imported"),
+        ("datasets.catalog", "importlib.import_module('bmpaudit.samplers')", "samplers comes after datasets"),
+        (
+            "datasets.catalog",
+            "importlib.import_module('.samplers', 'bmpaudit')",
+            "import_module hides what is imported",
+        ),
+        ("datasets.catalog", "importlib.import_module(f'bmpaudit.{name}')", "import_module hides what is imported"),
+        ("datasets.catalog", "eval('__im' + 'port__')", "eval hides what is imported"),
+        ("datasets.catalog", "name = 'bmpaudit.samplers'\n__import__(name)", "__import__ hides what is imported"),
         ("estimation.posterior", "import_module(DRAWING)", "import_module hides what is imported"),
         ("estimation.posterior", "exec('import torch')", "exec hides what is imported"),
-        ("graph.npz", "registry.build(SAMPLER, 'uniform')", "samplers comes after graph"),
+        ("graph.files", "registry.build(SAMPLER, 'uniform')", "samplers comes after graph"),
         ("attack.rules", "registry.load(registry.DEFINITION, name)", "estimation comes after attack"),
-        ("errors", "import bmpaudit.graph", "graph comes after errors"),
+        ("util.errors", "import bmpaudit.graph", "graph comes after util"),
         ("report.page", "from bmpaudit.auditing import run", "auditing comes after report"),
-        ("auditing.run", "from bmpaudit.paper import tables", "paper comes after auditing"),
+        ("auditing.pipeline", "from bmpaudit.sweeps import sweep", "sweeps comes after auditing"),
+        ("auditing.pipeline", "from reproduction import workflow", "the reproduction is no part of the package"),
         ("estimation.posterior", "from bmpaudit.auditing import audit", "auditing comes after estimation"),
-        ("estimation.exact", "from bmpaudit.report import figures", "report comes after estimation"),
+        ("estimation.estimate", "from bmpaudit.report import figures", "report comes after estimation"),
         ("interfaces", "from bmpaudit.graph import Graph", "graph comes after interfaces"),
         ("auditing", "from bmpaudit.cli import main", "cli comes after auditing"),
-        ("samplers.uniform", "from bmpaudit import Graph", "Graph has no place in the line"),
-        ("samplers.uniform", "import bmpaudit", "bmpaudit has no place in the line"),
-        ("graph.npz", "from bmpaudit.helpers import f", "helpers has no place in the line"),
+        ("samplers.builtin", "from bmpaudit import Graph", "Graph has no place in the line"),
+        ("samplers.builtin", "import bmpaudit", "bmpaudit has no place in the line"),
+        ("graph.files", "from bmpaudit.helpers import f", "helpers has no place in the line"),
         ("helpers", "from bmpaudit.graph import Graph", "helpers has no place in the line"),
-        ("privacy.region", "from bmpaudit.errors import InputError", "the theory imports nothing of ours"),
+        ("privacy.region", "from bmpaudit.util.errors import InputError", "the theory imports nothing of ours"),
         ("privacy.region", "from ..graph import Graph", "the theory imports nothing of ours"),
         ("privacy.region", "from bmpaudit import Graph", "the theory imports nothing of ours"),
         ("privacy.region", "import matplotlib.pyplot as plt", "privacy does without matplotlib"),
@@ -205,8 +200,8 @@ def test_every_module_has_its_place_in_the_line() -> None:
             "def f():\n    from torch_geometric.data import Data",
             "privacy does without torch_geometric",
         ),
-        ("estimation.exact", "try:\n    import zarr\nexcept ImportError:\n    pass", "estimation does without zarr"),
-        ("samplers.uniform", "import torch", "samplers does without torch"),
+        ("estimation.estimate", "try:\n    import zarr\nexcept ImportError:\n    pass", "estimation does without zarr"),
+        ("samplers.builtin", "import torch", "samplers does without torch"),
     ],
 )
 def test_what_breaks_the_rule_is_found(module: str, source: str, reason: str) -> None:
@@ -220,24 +215,24 @@ def test_what_breaks_the_rule_is_found(module: str, source: str, reason: str) ->
     ("module", "source"),
     [
         ("cli", "from bmpaudit import auditing, datasets, privacy, samplers"),
-        ("paper.run", "from bmpaudit.auditing import AuditPlan\nfrom bmpaudit.report import figures"),
+        ("sweeps", "from bmpaudit.plan import AuditPlan\nfrom bmpaudit.report import figures"),
         ("estimation.posterior", "def plot():\n    from bmpaudit.report import figures"),
         ("interfaces", "if TYPE_CHECKING:\n    from bmpaudit.graph import Graph"),
         ("registry", "importlib.import_module(name)"),
-        ("progress", "import_module('IPython.display').display"),
+        ("util.progress", "import_module('IPython.display').display"),
         ("shadow.engines.torch", "module.eval()"),
-        ("auditing.plan", "registry.build(DEFINITION, name)"),
-        ("samplers.draw", "from bmpaudit.streams import stream\nfrom bmpaudit import _native\nimport numpy"),
+        ("plan", "registry.build(DEFINITION, name)"),
+        ("samplers.draw", "from bmpaudit.util.streams import stream\nfrom bmpaudit import _native\nimport numpy"),
         ("samplers.draw", "from . import uniform\nfrom .uniform import Uniform\nfrom ..graph import Graph"),
         ("graph.__init__", "from .edges import EdgeCleaning"),
-        ("streams", "from bmpaudit.errors import InputError"),
-        ("graph.npz", "from bmpaudit.privacy import Region"),
-        ("errors", "from bmpaudit.privacy import Region"),
+        ("util.streams", "from bmpaudit.util.errors import InputError"),
+        ("graph.files", "from bmpaudit.privacy import Region"),
+        ("util.errors", "from bmpaudit.privacy import Region"),
         ("privacy.region", "from bmpaudit.privacy.epsilon import EpsilonPair\nimport scipy.special"),
         ("privacy.region", "from .epsilon import EpsilonPair"),
         ("report.figures", "import matplotlib.pyplot"),
         ("__init__", "from bmpaudit import cli, privacy\nfrom bmpaudit.graph import Graph"),
-        ("graph.npz", '"""Docs.\n\n>>> from bmpaudit import cli\n"""'),
+        ("graph.files", '"""Docs.\n\n>>> from bmpaudit import cli\n"""'),
     ],
 )
 def test_what_keeps_the_rule_passes(module: str, source: str) -> None:

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import zarr
 
-from bmpaudit import tables
-from bmpaudit.files import is_ours
-from bmpaudit.shadow.stored_table import StoredTable
-from bmpaudit.tables import (
+from bmpaudit.shadow.store import StoredTable
+from bmpaudit.util import tables
+from bmpaudit.util.files import is_ours
+from bmpaudit.util.tables import (
     NODES_PER_CHUNK,
     LazyTable,
     PackedFlags,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_softmax
 
-from bmpaudit.shadow import OutputRelease
+from bmpaudit.releases import OutputRelease
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bmpaudit import Graph
+from bmpaudit.graph.graph import Graph
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ bmpaudit audit demo --definition ratio_definition:RatioBMP --out ratio-audit
 
 from dataclasses import dataclass
 
-from bmpaudit.arrays import Floats
 from bmpaudit.estimation.definitions import DefinitionBase
+from bmpaudit.util.values import Floats
 
 
 @dataclass(frozen=True)

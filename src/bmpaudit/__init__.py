@@ -4,53 +4,62 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from bmpaudit.errors import DataError, InputError, UntrustedCodeError
+from bmpaudit.util.errors import DataError, InputError, UntrustedCodeError
 
 if TYPE_CHECKING:
-    from bmpaudit import attack, auditing, datasets, estimation, graph, paper, privacy, proof, report, samplers, shadow
+    from bmpaudit import (
+        attack,
+        auditing,
+        comparison,
+        datasets,
+        estimation,
+        gate,
+        graph,
+        inference,
+        models,
+        plan,
+        privacy,
+        proof,
+        releases,
+        report,
+        samplers,
+        shadow,
+        sweeps,
+    )
     from bmpaudit.attack import ErrorCounts
-    from bmpaudit.auditing import Audit, AuditPlan, Gate, GateResult, Pipeline, Runtime, Subject, Sweep, Workspace
-    from bmpaudit.auditing.checking import check
-    from bmpaudit.auditing.comparison import compare
-    from bmpaudit.auditing.infer_model import infer
-    from bmpaudit.auditing.run import audit
-    from bmpaudit.auditing.summary_schema import summary_schema
-    from bmpaudit.auditing.sweep import sweep
+    from bmpaudit.auditing import Audit, Pipeline, Runtime, Subject, Workspace
+    from bmpaudit.auditing.answer import summary_schema
+    from bmpaudit.auditing.pipeline import audit
+    from bmpaudit.comparison.compare import compare
     from bmpaudit.estimation import Posterior
     from bmpaudit.estimation.estimate import estimate
     from bmpaudit.estimation.lower_bound import lower_bound
     from bmpaudit.estimation.node_leakage import node_leakage
+    from bmpaudit.gate import GateResult, check
     from bmpaudit.graph import DataIgnoredWarning, Graph, GraphCleanedWarning
+    from bmpaudit.inference.infer import infer
+    from bmpaudit.plan import AuditPlan, Gate
     from bmpaudit.samplers import prior_probabilities
+    from bmpaudit.sweeps import Sweep, sweep
 
 __version__ = version("bmpaudit")
 
 # Loaded when first asked for: pandas, Zarr, pydantic and SciPy take long to import.
 _PACKAGES = (
-    "attack",
-    "auditing",
-    "datasets",
-    "estimation",
-    "graph",
-    "paper",
-    "privacy",
-    "proof",
-    "report",
-    "samplers",
-    "shadow",
+    *("attack", "auditing", "comparison", "datasets", "estimation", "gate", "graph", "inference", "models", "plan"),
+    *("privacy", "proof", "releases", "report", "samplers", "shadow", "sweeps"),
 )
 _NAMES = {
-    **dict.fromkeys(
-        (
-            *("Audit", "AuditPlan", "Gate", "GateResult", "Pipeline", "Runtime", "Subject", "Sweep", "Workspace"),
-            *("audit", "check", "compare", "infer", "summary_schema", "sweep"),
-        ),
-        "auditing",
-    ),
     "ErrorCounts": "attack",
+    **dict.fromkeys(("Audit", "Pipeline", "Runtime", "Subject", "Workspace", "audit", "summary_schema"), "auditing"),
+    "compare": "comparison",
     **dict.fromkeys(("Posterior", "estimate", "lower_bound", "node_leakage"), "estimation"),
+    **dict.fromkeys(("GateResult", "check"), "gate"),
     **dict.fromkeys(("DataIgnoredWarning", "Graph", "GraphCleanedWarning"), "graph"),
+    "infer": "inference",
+    **dict.fromkeys(("AuditPlan", "Gate"), "plan"),
     "prior_probabilities": "samplers",
+    **dict.fromkeys(("Sweep", "sweep"), "sweeps"),
 }
 
 __all__ = [
@@ -77,22 +86,28 @@ __all__ = [
     "auditing",
     "check",
     "compare",
+    "comparison",
     "datasets",
     "estimate",
     "estimation",
+    "gate",
     "graph",
     "infer",
+    "inference",
     "lower_bound",
+    "models",
     "node_leakage",
-    "paper",
+    "plan",
     "prior_probabilities",
     "privacy",
     "proof",
+    "releases",
     "report",
     "samplers",
     "shadow",
     "summary_schema",
     "sweep",
+    "sweeps",
 ]
 
 

@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.arrays import Flags, Floats, Floats32, Ints
+from bmpaudit.util.values import Flags, Floats, Floats32, Ints
 
 if TYPE_CHECKING:
-    from bmpaudit.attack.evidence import Evidence
-    from bmpaudit.attack.scores import Scores
-    from bmpaudit.estimation.definitions.base import Parameter
+    from bmpaudit.attack.evidence import Evidence, Scores
+    from bmpaudit.estimation.definitions import Parameter
     from bmpaudit.graph import Graph
     from bmpaudit.shadow.batch import ShadowBatch
 

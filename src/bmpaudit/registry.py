@@ -11,13 +11,17 @@ import importlib
 import inspect
 import re
 import sys
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-from bmpaudit.errors import InputError, UntrustedCodeError, did_you_mean
+from bmpaudit.util.errors import InputError, UntrustedCodeError, did_you_mean
+
+if TYPE_CHECKING:
+    import pydantic
 
 SAMPLER, MODEL, ENGINE, RELEASE, QUERY, STATISTIC, ATTACK, RULE, DEFINITION = KINDS = (
     *("sampler", "model", "engine", "release", "query", "statistic", "attack", "rule", "definition"),
@@ -34,32 +38,33 @@ class Entry:
 
 
 def _entries(package: str, *rows: tuple[str, str, str]) -> dict[str, Entry]:
-    return {name: Entry(name, f"bmpaudit.{package}.{target}", about) for name, target, about in rows}
+    prefix = f"bmpaudit.{package}." if package else "bmpaudit."
+    return {name: Entry(name, prefix + target, about) for name, target, about in rows}
 
 
 ENTRIES: Mapping[str, Mapping[str, Entry]] = {
     SAMPLER: _entries(
         "samplers",
-        ("uniform", "uniform:Uniform", "a fixed number of nodes, all sets equally likely"),
-        ("snowball", "snowball:Snowball", "neighbours of neighbours of a random seed node"),
-        ("bernoulli", "bernoulli:Bernoulli", "each node independently"),
-        ("stratified", "stratified:Stratified", "the same share of every class"),
-        ("degree-weighted", "degree_weighted:DegreeWeighted", "well-connected nodes more often"),
-        ("random-walk", "random_walk:RandomWalk", "nodes visited by short random walks (GraphSAINT)"),
+        ("uniform", "builtin:Uniform", "a fixed number of nodes, all sets equally likely"),
+        ("snowball", "builtin:Snowball", "neighbours of neighbours of a random seed node"),
+        ("bernoulli", "builtin:Bernoulli", "each node independently"),
+        ("stratified", "builtin:Stratified", "the same share of every class"),
+        ("degree-weighted", "builtin:DegreeWeighted", "well-connected nodes more often"),
+        ("random-walk", "builtin:RandomWalk", "nodes visited by short random walks (GraphSAINT)"),
     ),
     MODEL: _entries(
-        "shadow.models",
-        ("gcn", "gcn:GCN", "graph convolutional network"),
-        ("gat", "gat:GAT", "graph attention network"),
-        ("sage", "sage:SAGE", "GraphSAGE: mean or max of the neighbours, and the node itself"),
-        ("gin", "gin:GIN", "graph isomorphism network: sums, and a perceptron with batch normalisation"),
-        ("sgc", "sgc:SGC", "simplified graph convolution: several hops, one weight"),
-        ("appnp", "appnp:APPNP", "multilayer perceptron whose predictions are propagated"),
-        ("mlp", "mlp:MLP", "multilayer perceptron, which sees no edges"),
-        ("private-sgc", "private_sgc:PrivateSGC", "logistic regression on k hops with noise: ε-MDP by a proof"),
-        ("dp-mlp", "dp_mlp:DPMLP", "perceptron trained by DP-SGD: (ε, δ)-MDP by a proof"),
-        ("dp-gcn", "dp_gcn:DPGCN", "one-hop graph convolution trained by DP-SGD: (ε, δ)-MDP by a proof"),
-        ("elsewhere", "elsewhere:TrainedElsewhere", "models trained outside of bmpaudit"),
+        "models",
+        ("gcn", "gnn:GCN", "graph convolutional network"),
+        ("gat", "gnn:GAT", "graph attention network"),
+        ("sage", "gnn:SAGE", "GraphSAGE: mean or max of the neighbours, and the node itself"),
+        ("gin", "gnn:GIN", "graph isomorphism network: sums, and a perceptron with batch normalisation"),
+        ("sgc", "gnn:SGC", "simplified graph convolution: several hops, one weight"),
+        ("appnp", "gnn:APPNP", "multilayer perceptron whose predictions are propagated"),
+        ("mlp", "gnn:MLP", "multilayer perceptron, which sees no edges"),
+        ("private-sgc", "private:PrivateSGC", "logistic regression on k hops with noise: ε-MDP by a proof"),
+        ("dp-mlp", "private:DPMLP", "perceptron trained by DP-SGD: (ε, δ)-MDP by a proof"),
+        ("dp-gcn", "private:DPGCN", "one-hop graph convolution trained by DP-SGD: (ε, δ)-MDP by a proof"),
+        ("elsewhere", "own:TrainedElsewhere", "models trained outside of bmpaudit"),
     ),
     ENGINE: _entries(
         "shadow.engines",
@@ -68,32 +73,30 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         ("sklearn", "sklearn:SklearnEngine", "any scikit-learn classifier, which sees no edges"),
     ),
     RELEASE: _entries(
-        "shadow.releases",
-        ("clean", "clean:Clean", "the model as it was trained"),
-        ("noisy", "noisy:NoisyLastLayer", "Gaussian noise on the parameters of the last layer"),
-        ("noisy-outputs", "noisy_outputs:NoisyOutputs", "Gaussian noise on the logits, anew for each answer"),
-        ("rounded", "rounded:Rounded", "probabilities rounded to a few decimal places"),
-        ("temperature", "temperature:Temperature", "logits divided by a temperature"),
-        ("top", "top:TopClasses", "probabilities of the likeliest classes only"),
-        ("embeddings", "embeddings:Embeddings", "activations of the last hidden layer, read by a linear probe"),
-        ("ensemble", "ensemble:Ensemble", "mean probabilities of several models trained on the same sample"),
-        ("label-only", "label_only:LabelOnly", "the predicted class and nothing else"),
+        "",
+        ("clean", "releases:Clean", "the model as it was trained"),
+        ("noisy", "releases:NoisyLastLayer", "Gaussian noise on the parameters of the last layer"),
+        ("noisy-outputs", "releases:NoisyOutputs", "Gaussian noise on the logits, anew for each answer"),
+        ("rounded", "releases:Rounded", "probabilities rounded to a few decimal places"),
+        ("temperature", "releases:Temperature", "logits divided by a temperature"),
+        ("top", "releases:TopClasses", "probabilities of the likeliest classes only"),
+        ("embeddings", "releases:Embeddings", "activations of the last hidden layer, read by a linear probe"),
+        ("ensemble", "releases:Ensemble", "mean probabilities of several models trained on the same sample"),
+        ("label-only", "releases:LabelOnly", "the predicted class and nothing else"),
     ),
     QUERY: _entries(
-        "shadow.queries",
-        ("full", "full:FullEdges", "asked with all edges of the graph"),
-        ("none", "none:NoEdges", "asked without edges, each node by itself"),
+        "",
+        ("full", "releases:FullEdges", "asked with all edges of the graph"),
+        ("none", "releases:NoEdges", "asked without edges, each node by itself"),
     ),
-    STATISTIC: _entries(
-        "shadow", ("margin", "margin:label_margin", "true label's logit minus the others' log-sum-exp")
-    ),
+    STATISTIC: _entries("", ("margin", "releases:label_margin", "true label's logit minus the others' log-sum-exp")),
     ATTACK: _entries(
         "attack",
         ("gaussian", "gaussian:Gaussian", "a normal fit per node and hypothesis (Algorithm 2)"),
         ("student", "student:Student", "all queries and the neighbours, a Student t fit with a learnt prior"),
-        ("rmia", "rmia:RMIA", "confidence ratio against those of other nodes (Zarifzadeh et al. 2024)"),
-        ("right-or-wrong", "right_or_wrong:RightOrWrong", "how often other models are as right; for released labels"),
-        ("base", "base_attack:Base", "confidence against its mean over models (Lassila et al. 2025)"),
+        ("rmia", "other_attacks:RMIA", "confidence ratio against those of other nodes (Zarifzadeh et al. 2024)"),
+        ("right-or-wrong", "other_attacks:RightOrWrong", "how often other models are as right; for released labels"),
+        ("base", "other_attacks:Base", "confidence against its mean over models (Lassila et al. 2025)"),
     ),
     RULE: _entries(
         "attack",
@@ -101,17 +104,17 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         ("weak", "rules:Weak", "goes by the likelihood ratio alone"),
     ),
     DEFINITION: _entries(
-        "estimation.definitions",
-        ("bmp", "bmp:BMP", "ε_L and ε_R jointly"),
-        ("bmp-r", "bmp_r:BMPRight", "ε_R: certainty that a node was in"),
-        ("bmp-l", "bmp_l:BMPLeft", "ε_L: certainty that a node was not in"),
-        ("bmp-s", "bmp_s:BMPSymmetric", "one ε with ε_L = ε_R"),
-        ("mp", "mp:MP", "how far the odds move, whatever the prior"),
+        "estimation",
+        ("bmp", "definitions:BMP", "ε_L and ε_R jointly"),
+        ("bmp-r", "definitions:BMPRight", "ε_R: certainty that a node was in"),
+        ("bmp-l", "definitions:BMPLeft", "ε_L: certainty that a node was not in"),
+        ("bmp-s", "definitions:BMPSymmetric", "one ε with ε_L = ε_R"),
+        ("mp", "definitions:MP", "how far the odds move, whatever the prior"),
     ),
 }
 """By kind, then by name."""
 
-WRAPPERS = {MODEL: "bmpaudit.shadow.models.own_model:as_model"}
+WRAPPERS = {MODEL: "bmpaudit.models.own:as_model"}
 """By kind, the function that makes a part of a plain function or class, called with it and the settings."""
 
 
@@ -234,7 +237,6 @@ def build(kind: str, given: Any, *, trust_code: bool = True) -> Any:
         if settings:
             raise InputError(f"{kind} {name} is not a class and takes no settings, got {', '.join(settings)}")
         return target
-    from bmpaudit.settings import make
 
     return make(target, settings, kind)
 
@@ -277,7 +279,7 @@ def settings_of(part: Any) -> dict[str, Any]:
 def label(kind: str, part: Any) -> str:
     """A short name for file names and legends: `noisy`, or `noisy-0.5` where a setting is not the default.
 
-    >>> from bmpaudit.shadow.releases import NoisyLastLayer
+    >>> from bmpaudit.releases import NoisyLastLayer
     >>> label(RELEASE, NoisyLastLayer()), label(RELEASE, NoisyLastLayer(0.5))
     ('noisy', 'noisy-0.5')
     """
@@ -328,3 +330,69 @@ def choices(annotation: Any) -> tuple[Any, ...]:
     """The values of a `Literal`, else nothing."""
     found = get_args(annotation)
     return found if found and all(isinstance(value, str) for value in found) else ()
+
+
+# Settings of a part from plain values: keys and types are checked, and what is wrong is said in one line.
+
+
+STRICT: pydantic.ConfigDict = {"extra": "forbid", "frozen": True, "strict": True, "arbitrary_types_allowed": True}
+
+
+def make(kind: type[Any], values: Mapping[str, Any], section: str, also: tuple[str, ...] = ("name",)) -> Any:
+    """An object of a dataclass, or of any class whose fields are annotated, from the values of a file.
+
+    Args:
+        kind: The class.
+        values: By field; lists stand for tuples.
+        section: What messages call it, such as `sampler`.
+        also: Further keys that are allowed there, for the list in messages.
+
+    Raises:
+        InputError: naming the key, what is allowed and the value.
+    """
+    if not dataclasses.is_dataclass(kind):
+        if values:
+            raise InputError(f"{section} {kind.__qualname__} is not a dataclass and takes no settings")
+        return kind()
+    import pydantic
+
+    wanted: dict[str, Any] = {}
+    hints = typing.get_type_hints(kind)
+    for each in dataclasses.fields(kind):
+        if each.init:
+            default = each.default if each.default is not dataclasses.MISSING else ...
+            if each.default_factory is not dataclasses.MISSING:
+                default = each.default_factory()
+            wanted[each.name] = (hints[each.name], default)
+    model = pydantic.create_model("Settings", __config__=STRICT, **wanted)
+    # TOML has lists where we have tuples.
+    plain = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    try:
+        checked = dict(model(**plain))
+    except pydantic.ValidationError as wrong:
+        raise InputError(explain(section, wrong, [*also, *wanted])) from None
+    try:
+        return kind(**checked)
+    except InputError as wrong:
+        raise InputError(f"[{section}] {wrong}") from None
+
+
+def unknown_key(section: str, name: str, allowed: typing.Sequence[str]) -> str:
+    """What to say of a key that a section does not have; without a section, of one at the top of a file."""
+    key, where = (f"{section}.{name}", f"in [{section}]") if section else (name, "here")
+    return f"unknown key {key}; allowed {where}: {', '.join(allowed)}{did_you_mean(name, allowed)}"
+
+
+def explain(section: str, wrong: pydantic.ValidationError, allowed: typing.Sequence[str]) -> str:
+    """The first thing that pydantic found wrong, in one line."""
+    # An unknown key comes first: it may be a misspelt one, which is then missing.
+    first = min(wrong.errors(), key=lambda error: error["type"] != "extra_forbidden")
+    key = ".".join([*([section] if section else []), str(first["loc"][0])])
+    if first["type"] == "extra_forbidden":
+        return unknown_key(section, str(first["loc"][0]), allowed)
+    if first["type"] == "missing":
+        return f"{key} is missing"
+    if first["type"] == "value_error":
+        return str(first["ctx"]["error"])
+    message = first["msg"].removeprefix("Input should be ").replace("a valid ", "a ").replace("a integer", "an integer")
+    return f"{key} must be {message.replace('a tuple', 'a list')}, got {first['input']!r}"

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from bmpaudit.arrays import Floats
 from bmpaudit.attack import Evidence, Scores, Strong, Weak
+from bmpaudit.util.values import Floats
 
 
 def normal_ratio(z: Floats, fitting: Floats, members: np.ndarray) -> Floats:

@@ -7,9 +7,9 @@ import numpy as np
 from scipy.special import multigammaln
 from scipy.stats import multivariate_t
 
-from bmpaudit.arrays import Floats
 from bmpaudit.attack import Evidence
-from bmpaudit.attack.student_prior import FREEDOM
+from bmpaudit.attack.student import FREEDOM
+from bmpaudit.util.values import Floats
 
 
 @dataclass

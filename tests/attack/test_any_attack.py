@@ -23,7 +23,6 @@ from slow_attack import (
     slow_split_scores,
 )
 
-from bmpaudit import Graph, InputError, tables
 from bmpaudit.attack import (
     Challenges,
     DecisionSettings,
@@ -41,9 +40,12 @@ from bmpaudit.attack import (
     split_mia,
     split_models,
 )
-from bmpaudit.attack.counts_check import COLUMNS
+from bmpaudit.attack.counts import COLUMNS
+from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Attack, DecisionRule, LeaveOneOutAttack
 from bmpaudit.proof import prove
+from bmpaudit.util import tables
+from bmpaudit.util.errors import InputError
 
 NUM_MODELS, NUM_NODES = 36, 150
 SCORE_RULES: dict[str, DecisionRule] = {"weak": ScoreWeak(), "strong": ScoreStrong()}

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from slow_attack import GAUSSIAN, QUERY, RULES, make_models, random_memberships, scores_of
 
-from bmpaudit import Graph, InputError
 from bmpaudit.attack import DecisionSettings, Evidence, Gaussian, challenge, node_mia, split_mia
+from bmpaudit.graph.graph import Graph
+from bmpaudit.util.errors import InputError
 
 MEMBERS = random_memberships(20, 6, seed=1)
 MODELS = make_models(MEMBERS, np.random.default_rng(1).normal(size=MEMBERS.shape))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from slow_attack import GAUSSIAN, Fit, is_clear, scores_of, slow_counts, slow_score
 
-from bmpaudit import Graph, datasets, prior_probabilities
+from bmpaudit import datasets
 from bmpaudit.attack import (
     ErrorCounts,
     Evidence,
@@ -14,8 +14,11 @@ from bmpaudit.attack import (
     split_mia,
     split_models,
 )
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import GCN, Training
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import GCN, ShadowPlan, ShadowRuns, Training, train_shadows
+from bmpaudit.samplers.priors import prior_probabilities
+from bmpaudit.shadow import ShadowPlan, ShadowRuns, train_shadows
 
 SAMPLER = Uniform(0.5)
 QUERIES = ("full", "none")

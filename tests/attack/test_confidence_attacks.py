@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from slow_attack import make_models, random_memberships, scores_of
 
-from bmpaudit import InputError, registry
+from bmpaudit import registry
 from bmpaudit.attack import RMIA, Base, Evidence, attack_performance, permutation_test, split_models
-from bmpaudit.attack.confidence import log_confidence, log_mean_of_others
+from bmpaudit.attack.other_attacks import log_confidence, log_mean_of_others
 from bmpaudit.interfaces import LeaveOneOutAttack
-from bmpaudit.shadow import label_margin
+from bmpaudit.releases import label_margin
+from bmpaudit.util.errors import InputError
 
 ATTACKS: tuple[LeaveOneOutAttack, ...] = (Base(), RMIA(), RMIA(1.0))
 

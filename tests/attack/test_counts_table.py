@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bmpaudit import DataError, InputError
 from bmpaudit.attack import ErrorCounts
-from bmpaudit.attack.counts_check import COLUMNS
+from bmpaudit.attack.counts import COLUMNS
+from bmpaudit.util.errors import DataError, InputError
 
 HEADER = "node,num_out,num_in,false_positives,false_negatives,prior_prob"
 FOUND = "node, num_out, num_in, false_positives, false_negatives, prior"

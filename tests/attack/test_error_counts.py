@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bmpaudit import InputError
 from bmpaudit.attack import ErrorCounts, NotAuditable
+from bmpaudit.util.errors import InputError
 
 GOOD: dict[str, Any] = {
     "num_out": [70, 80, 0, 1, 50],

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from slow_attack import random_memberships
 
-from bmpaudit import Graph, InputError
 from bmpaudit.attack import Evidence
+from bmpaudit.graph.graph import Graph
 from bmpaudit.shadow import ShadowRuns
+from bmpaudit.util.errors import InputError
 
 MEMBERS = random_memberships(12, 5, seed=1)
 FULL, NONE = np.random.default_rng(1).normal(size=(2, 12, 5)).astype(np.float32)

@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bmpaudit import Graph, datasets, prior_probabilities, tables
+from bmpaudit import datasets
 from bmpaudit.attack import RMIA, Base, Evidence, Gaussian, Student, challenge, permutation_test
 from bmpaudit.attack.rules import Strong, Weak
+from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Attack
+from bmpaudit.models import GCN, Training
 from bmpaudit.proof import expose, prove
 from bmpaudit.proof.flat_arrays import to_arrays
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import GCN, ShadowPlan, ShadowRuns, ShadowStore, Training, train_shadows
-from bmpaudit.tables import LazyTable
+from bmpaudit.samplers.priors import prior_probabilities
+from bmpaudit.shadow import ShadowPlan, ShadowRuns, ShadowStore, train_shadows
+from bmpaudit.util import tables
+from bmpaudit.util.tables import LazyTable
 
 PLAN = ShadowPlan(Uniform(0.25), GCN(hidden=4), Training(epochs=20))
 NUM_MODELS = 40
@@ -124,10 +128,10 @@ from pathlib import Path
 
 sys.path.insert(0, {benchmarks!r})
 import scale
-from bmpaudit import tables
-from bmpaudit.auditing import attack_step
-from bmpaudit.proof import score_bins
-from bmpaudit.shadow import array_group
+from bmpaudit.util import tables
+from bmpaudit.auditing import stages as attack_step
+from bmpaudit.proof import calibration as score_bins
+from bmpaudit.shadow import store as array_group
 
 array_group.NODES_PER_CHUNK = 2**11
 tables.MOST_IN_MEMORY, tables.MAX_BLOCK, tables.NODES_PER_CHUNK = 2**20, 2**20, 2**11
@@ -146,7 +150,7 @@ def test_memory_is_that_of_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         pytest.skip("memory is measured on Linux")
     benchmarks = Path(__file__).parents[2] / "benchmarks"
     monkeypatch.syspath_prepend(benchmarks)
-    monkeypatch.setattr("bmpaudit.shadow.array_group.NODES_PER_CHUNK", 2**11)
+    monkeypatch.setattr("bmpaudit.shadow.store.NODES_PER_CHUNK", 2**11)
     import scale
 
     num_nodes, num_models = 40_000, 400

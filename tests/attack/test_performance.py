@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from slow_attack import RULES, make_models, random_memberships, scores_of
 
-from bmpaudit import InputError, _native
+from bmpaudit import _native
 from bmpaudit.attack import ChallengeScores, attack_performance, node_mia
 from bmpaudit.attack.performance import roc_within_models
+from bmpaudit.util.errors import InputError
 
 RATES = (0.0, 0.01, 0.05, 0.1, 0.29, 0.3, 0.5, 0.9, 1.0)
 

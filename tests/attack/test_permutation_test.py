@@ -5,10 +5,12 @@ import pytest
 from scipy.stats import binom, rankdata
 from slow_attack import GAUSSIAN, QUERY, make_models, random_memberships
 
-from bmpaudit import Graph, InputError, datasets
+from bmpaudit import datasets
 from bmpaudit.attack import Base, Evidence, PermutationTest, Weak, challenge, permutation_test
+from bmpaudit.graph.graph import Graph
 from bmpaudit.samplers import Snowball, draw_memberships
-from bmpaudit.streams import Purpose, stream
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.streams import Purpose, stream
 
 NUM_MODELS, NUM_AUDITS = 40, 200
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from bmpaudit import InputError
-from bmpaudit.arrays import Flags
 from bmpaudit.attack import Evidence, RightOrWrong, Weak, attack_performance, challenge
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Flags
 
 ATTACK = RightOrWrong()
 

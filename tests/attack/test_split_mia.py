@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from slow_attack import QUERY, Fit, is_clear, make_models, random_memberships, scores_of, slow_counts, slow_split_scores
 
-from bmpaudit import InputError
 from bmpaudit.attack import Evidence, split_mia, split_models
+from bmpaudit.util.errors import InputError
 
 PRIOR = np.linspace(0.1, 0.9, 140)
 

@@ -11,7 +11,7 @@ from slow_attack import GAUSSIAN, RULES, make_models, random_memberships, scores
 from slow_student import features_of, slow_left_out_scores, slow_prior, slow_split_scores
 from test_any_attack import graph_models, own_scores_move
 
-from bmpaudit import Graph, InputError, _native, tables
+from bmpaudit import _native
 from bmpaudit.attack import (
     Evidence,
     Student,
@@ -20,7 +20,10 @@ from bmpaudit.attack import (
     permutation_test,
     split_models,
 )
-from bmpaudit.attack.student_prior import StudentPrior, learn_priors
+from bmpaudit.attack.student import StudentPrior, learn_priors
+from bmpaudit.graph.graph import Graph
+from bmpaudit.util import tables
+from bmpaudit.util.errors import InputError
 
 STUDENT = Student()
 

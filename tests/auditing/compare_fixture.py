@@ -12,18 +12,18 @@ import numpy.typing as npt
 import pandas as pd
 from small_audit import leaky_graph, tiny_plan
 
-from bmpaudit import Audit, AuditPlan, ErrorCounts, Posterior, Workspace, audit, estimate
 from bmpaudit.attack import AttackPerformance, Evidence, PermutationTest, RocCurve, Student
-from bmpaudit.auditing.attack_step import Attacks, attack_files
-from bmpaudit.auditing.estimate_step import Estimates
-from bmpaudit.auditing.nodes_table import NODE_COLUMNS
-from bmpaudit.auditing.plan_file import format_plan, plan_table
-from bmpaudit.auditing.proof_step import ReleaseFindings, proof_files
-from bmpaudit.auditing.stamps import attack_hash, plan_hash, proof_hash
-from bmpaudit.auditing.stored import audit_files, priors_files
-from bmpaudit.auditing.variant import Variant
-from bmpaudit.auditing.workspace import Stamp
+from bmpaudit.attack.counts import ErrorCounts
+from bmpaudit.auditing.context import Variant, attack_hash, plan_hash, proof_hash
+from bmpaudit.auditing.finished import Audit, audit_files, priors_files
+from bmpaudit.auditing.nodes import NODE_COLUMNS
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.auditing.stages import Attacks, Estimates, ReleaseFindings, attack_files, proof_files
+from bmpaudit.auditing.workspace import Stamp, Workspace
 from bmpaudit.estimation import node_leakage
+from bmpaudit.estimation.estimate import estimate
+from bmpaudit.estimation.posterior import Posterior
+from bmpaudit.plan import AuditPlan, format_plan, plan_table
 from bmpaudit.proof import expose
 from bmpaudit.samplers import Priors, Snowball, Uniform
 from bmpaudit.shadow import ShadowRuns

@@ -26,16 +26,16 @@ def sample(graph, rng):
 
 
 def statistic(outputs, labels):
-    from bmpaudit.shadow import label_margin
+    from bmpaudit.releases import label_margin
     return label_margin(outputs, labels)
 
 
 from bmpaudit.attack import Gaussian, Strong
 from bmpaudit.estimation.definitions import DefinitionBase
-from bmpaudit.shadow import MLP
+from bmpaudit.models import MLP
 from bmpaudit.shadow.engines.native import NativeEngine
-from bmpaudit.shadow.queries import FullEdges
-from bmpaudit.shadow.releases import Clean
+from bmpaudit.releases import FullEdges
+from bmpaudit.releases import Clean
 
 
 class OwnEngine(NativeEngine):

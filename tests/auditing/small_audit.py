@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from bmpaudit import Audit, AuditPlan, Graph, Pipeline, Runtime, Subject, Workspace
-from bmpaudit.auditing.pipeline import STEPS
-from bmpaudit.auditing.stored import stored_subject
+from bmpaudit.auditing.context import Runtime, Subject
+from bmpaudit.auditing.finished import Audit, stored_subject
+from bmpaudit.auditing.pipeline import STEPS, Pipeline
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import MLP, Training
+from bmpaudit.plan import AuditPlan
+from bmpaudit.report.drawing import DEFAULT_PICTURES
 from bmpaudit.report.page import data_of_page
-from bmpaudit.report.picture_formats import DEFAULT_PICTURES
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import MLP, Training
 
 NUM_NODES = 48
 QUIET = Runtime(quiet=True, num_threads=1)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from small_audit import QUIET, leaky_graph, tiny_plan
 
-from bmpaudit import AuditPlan, audit
 from bmpaudit.attack import Gaussian, RightOrWrong
-from bmpaudit.auditing.variant import attack_on, variants
+from bmpaudit.auditing.context import attack_on, variants
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.plan import AuditPlan
 
 
 class OwnAttack(Gaussian):

@@ -11,7 +11,6 @@ import pytest
 from small_audit import QUIET, leaky_graph, small_plan, summary_of, times, without_timings
 
 import bmpaudit
-from bmpaudit import Audit, Graph, InputError, audit
 from bmpaudit.attack import (
     ErrorCounts,
     Evidence,
@@ -22,12 +21,16 @@ from bmpaudit.attack import (
     node_mia,
     permutation_test,
 )
-from bmpaudit.auditing.headline import _warnings
-from bmpaudit.auditing.nodes_table import node_components, node_homophily
+from bmpaudit.auditing.answer import _row_warnings as _warnings
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.nodes import node_components, node_homophily
+from bmpaudit.auditing.pipeline import audit
 from bmpaudit.estimation import estimate, node_leakage
+from bmpaudit.graph.graph import Graph
 from bmpaudit.proof import expose
 from bmpaudit.samplers import Uniform, prior_probabilities
 from bmpaudit.shadow import train_shadows
+from bmpaudit.util.errors import InputError
 
 PLAN = small_plan(definitions=("bmp", "bmp-r", "mp"), queries=("full",))
 NODES_COLUMNS = [

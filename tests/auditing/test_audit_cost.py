@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from small_audit import QUIET, leaky_graph, small_plan
 
-from bmpaudit import Graph, Subject
-from bmpaudit.arrays import Ints
 from bmpaudit.auditing import cost
-from bmpaudit.auditing.attack_step import MOST_PERMUTED
+from bmpaudit.auditing.context import Subject
 from bmpaudit.auditing.cost import audit_cost
+from bmpaudit.auditing.stages import MOST_PERMUTED
+from bmpaudit.graph.graph import Graph
+from bmpaudit.util.values import Ints
 
 
 def test_a_rehearsed_audit_leaves_nothing_and_prices_every_step() -> None:

@@ -21,7 +21,11 @@ from small_audit import (
     without_timings,
 )
 
-from bmpaudit import Audit, DataError, InputError, Pipeline, Subject, Workspace
+from bmpaudit.auditing.context import Subject
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.pipeline import Pipeline
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.util.errors import DataError, InputError
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,16 @@ from small_audit import (
     without_timings,
 )
 
-from bmpaudit import Audit, ErrorCounts, InputError, Pipeline, Posterior, Subject, Workspace, audit, build
-from bmpaudit.auditing.plan_file import read_plan
-from bmpaudit.auditing.stored import read_nodes, read_runs, stored_subject
-from bmpaudit.auditing.variant import variants
-from bmpaudit.shadow import MLP
+from bmpaudit.attack.counts import ErrorCounts
+from bmpaudit.auditing.context import Subject, variants
+from bmpaudit.auditing.finished import Audit, read_nodes, read_runs, stored_subject
+from bmpaudit.auditing.pipeline import Pipeline, audit
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.estimation.posterior import Posterior
+from bmpaudit.models import MLP
+from bmpaudit.plan import read_plan
+from bmpaudit.util import build
+from bmpaudit.util.errors import InputError
 
 SUMMARY_KEYS = {
     "format": int,
@@ -166,8 +171,8 @@ def test_another_build_computes_everything_again(copied: Path, monkeypatch: pyte
 
 def test_build_id_changes_with_any_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "bmpaudit"
-    shutil.copytree(Path(build.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(build, "__file__", str(package / "build.py"))
+    shutil.copytree(Path(build.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(build, "__file__", str(package / "util/build.py"))
     ids = {build.build_id.__wrapped__()}
     for path in (package / "estimation" / "lower_bound.py", next(package.glob("_native/*.so"))):
         with path.open("ab") as file:

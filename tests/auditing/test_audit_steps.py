@@ -24,10 +24,11 @@ from small_audit import (
     without_timings,
 )
 
-from bmpaudit import Audit, DataError, Workspace
 from bmpaudit.attack import Gaussian
-from bmpaudit.auditing import report_step
-from bmpaudit.auditing.stored import read_nodes, stored_subject
+from bmpaudit.auditing import page_data as report_step
+from bmpaudit.auditing.finished import Audit, read_nodes, stored_subject
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.util.errors import DataError
 
 
 def test_steps_give_what_the_whole_gives(finished: Path, tmp_path: Path) -> None:
@@ -57,7 +58,7 @@ def stop(*_: object, **__: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "function"), [("pipeline", "run_attacks"), ("pipeline", "run_estimates"), ("report_step", "render_page")]
+    ("module", "function"), [("pipeline", "run_attacks"), ("pipeline", "run_estimates"), ("page_data", "render_page")]
 )
 def test_a_stopped_audit_resumes(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, function: str

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from small_audit import leaky_graph, small_plan
 
-from bmpaudit import Runtime, _native, audit
+from bmpaudit import _native
+from bmpaudit.auditing.context import Runtime
+from bmpaudit.auditing.pipeline import audit
 from bmpaudit.graph import Graph
 from bmpaudit.samplers import Snowball
 

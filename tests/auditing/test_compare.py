@@ -13,15 +13,14 @@ import pandas as pd
 import pytest
 from compare_fixture import SNOWBALL, UNIFORM, counts_of, made_audit, posterior_of, strong, weak, write_folder
 
-from bmpaudit import Audit, compare
-from bmpaudit.auditing.compare_estimates import EstimatedComparison
-from bmpaudit.auditing.compare_report import write_comparison
-from bmpaudit.errors import DataError, InputError
-from bmpaudit.estimation.difference import DifferenceMarginal
-from bmpaudit.estimation.draws import DrawsMarginal
-from bmpaudit.report.compare_words import NAMED_99
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.comparison.compare import EstimatedComparison, compare
+from bmpaudit.comparison.page import write_comparison
+from bmpaudit.estimation.posterior import DifferenceMarginal, DrawsMarginal
+from bmpaudit.models import GAT
+from bmpaudit.report.words import NAMED_99
 from bmpaudit.samplers import Snowball
-from bmpaudit.shadow import GAT
+from bmpaudit.util.errors import DataError, InputError
 
 HOSTILE = "<script>alert(1)<script>{{style}}"
 

@@ -11,20 +11,20 @@ import scipy.optimize
 import scipy.stats
 from compare_fixture import SNOWBALL, UNIFORM, made_audit, weak
 
-from bmpaudit import compare
-from bmpaudit.auditing.compare_models import (
+from bmpaudit.comparison.compare import compare, difference_of_shares, verdict
+from bmpaudit.comparison.sides import (
+    ComparedAudit,
     Mean,
     ModelDifference,
     ModelFigures,
+    compared_audits,
     independent_difference,
     model_differences,
     paired_difference,
+    same_samples,
 )
-from bmpaudit.auditing.compare_nodes import difference_of_shares
-from bmpaudit.auditing.compare_verdict import verdict
-from bmpaudit.auditing.compared import ComparedAudit, compared_audits, same_samples
-from bmpaudit.proof.bands import band
-from bmpaudit.report.compare_words import AUC, HELD_OUT_ACCURACY, NAMED_99, named_with
+from bmpaudit.proof.naming import band
+from bmpaudit.report.words import AUC, HELD_OUT_ACCURACY, NAMED_99, named_with
 
 RUNS = 2_000
 

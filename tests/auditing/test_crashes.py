@@ -13,8 +13,11 @@ import numpy as np
 import pytest
 from small_audit import leaky_graph, run_audit, tiny_plan, without_timings
 
-from bmpaudit import Audit, AuditPlan, DataError, InputError, Workspace, compare
-from bmpaudit.auditing.stored import read_nodes, read_runs
+from bmpaudit.auditing.finished import Audit, read_nodes, read_runs
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.comparison.compare import compare
+from bmpaudit.plan import AuditPlan
+from bmpaudit.util.errors import DataError, InputError
 
 FIRST = tiny_plan()
 OTHERS = {

@@ -9,8 +9,9 @@ from typing import ClassVar
 import numpy as np
 from small_audit import run_audit, run_step, small_plan, times
 
-from bmpaudit import Audit, compare
 from bmpaudit.attack import Evidence, Scores
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.comparison.compare import compare
 
 NAMES = ["full+none_clean_strong", "full+none_clean_weak", "full+none_noisy_strong", "full+none_noisy_weak"]
 

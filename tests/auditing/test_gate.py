@@ -14,15 +14,14 @@ import pytest
 from payload_module import MODULE, PARTS, Payload
 from small_audit import pipeline, run_audit, small_plan, summary_of, times, tiny_plan
 
-from bmpaudit import Audit, AuditPlan, DataError, Gate, InputError, check
-from bmpaudit.auditing.gate import ExposureLimit
-from bmpaudit.auditing.gate_decisions import decide
-from bmpaudit.auditing.gate_result import GateResult
-from bmpaudit.auditing.plan_file import format_plan, plan_template, read_plan
-from bmpaudit.auditing.stamps import fingerprint, plan_hash
+from bmpaudit.auditing.context import fingerprint, plan_hash
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.gate import GateResult, check, decide
+from bmpaudit.plan import AuditPlan, ExposureLimit, Gate, format_plan, plan_template, read_plan
 from bmpaudit.proof import AnytimeBound, default_num_fitting, epsilon_bound, models_to_prove_more, mp_bound, provable
-from bmpaudit.proof.priors import PriorOdds
+from bmpaudit.proof.guesses import PriorOdds
 from bmpaudit.proof.prove import FIRST_FIT
+from bmpaudit.util.errors import DataError, InputError
 
 PLAN = small_plan(permutations=19, definitions=("bmp", "mp"), releases=("clean", "noisy"), shadows=40)
 PARAMETERS = {"right": "epsilon_right", "left": "epsilon_left", "mp": "mp"}
@@ -420,6 +419,6 @@ def test_a_summary_that_is_none_is_damaged(
     folder: Path, summary: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del summary["releases"]["clean"]["exposure"]
-    monkeypatch.setattr("bmpaudit.auditing.checking.read_summary", lambda _: summary)
+    monkeypatch.setattr("bmpaudit.gate.read_summary", lambda _: summary)
     with pytest.raises(DataError, match=r"summary.json: damaged: .*exposure"):
         check(folder, max_exposure="3@0.9")

@@ -10,16 +10,18 @@ import pytest
 import scipy.stats
 from small_audit import QUIET, tiny_plan
 
-from bmpaudit import Graph, audit
 from bmpaudit.attack import Evidence, Gaussian
-from bmpaudit.auditing.guaranteed import Guaranteed, guaranteed
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.auditing.stages import Guaranteed, guaranteed
+from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Progress
 from bmpaudit.privacy import Guarantee
 from bmpaudit.proof import Proof, prove
+from bmpaudit.releases import FullEdges
 from bmpaudit.samplers import AnySampler, Bernoulli, prior_probabilities, sampler_distance
-from bmpaudit.shadow import FullEdges, ShadowPlan
+from bmpaudit.shadow import ShadowPlan
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
-from bmpaudit.streams import Purpose, stream
+from bmpaudit.util.streams import Purpose, stream
 
 ISLANDS = Graph.from_edges(np.zeros((0, 2), dtype=np.int64), np.eye(12, dtype=np.float32), [0, 1] * 6)
 NUM_AUDITS = 300

@@ -12,18 +12,20 @@ import torch
 from jsonschema import Draft202012Validator
 from small_audit import QUIET, leaky_graph, tiny_plan
 
-from bmpaudit import Audit, Graph, audit, summary_schema
-from bmpaudit.auditing.guaranteed import guaranteed
+from bmpaudit.auditing.answer import summary_schema
+from bmpaudit.auditing.finished import Audit
 from bmpaudit.auditing.page_data import page_data
-from bmpaudit.errors import InputError
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.auditing.stages import guaranteed
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import torch_modules as dp_module
+from bmpaudit.models.private import DPGCN, DPMLP, DPModel, PrivateSGC
+from bmpaudit.models.torch_modules import PrivateModule
 from bmpaudit.privacy import Guarantee
+from bmpaudit.releases import Ensemble
 from bmpaudit.report.words import number
 from bmpaudit.samplers import Bernoulli, Uniform, prior_probabilities
-from bmpaudit.shadow import DPGCN, DPMLP, PrivateSGC
-from bmpaudit.shadow.models import dp_module
-from bmpaudit.shadow.models.dp_model import DPModel
-from bmpaudit.shadow.models.private_module import PrivateModule
-from bmpaudit.shadow.releases import Ensemble
+from bmpaudit.util.errors import InputError
 
 torch.set_num_threads(1)
 

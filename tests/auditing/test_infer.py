@@ -12,15 +12,18 @@ from payload_module import MODULE, PARTS, Payload
 from scipy.special import expit, logit
 from small_audit import QUIET, contents, leaky_graph, pipeline, run_audit, small_plan, tiny_plan
 
-from bmpaudit import Audit, AuditPlan, InputError, UntrustedCodeError, infer
 from bmpaudit.attack import Evidence, Gaussian, Strong, Student, challenge
-from bmpaudit.auditing.infer_page import render_inference_page
-from bmpaudit.plain import to_json
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.inference.infer import infer, render_inference_page
+from bmpaudit.models import GCN, MLP, Training
+from bmpaudit.plan import AuditPlan
 from bmpaudit.proof import recalibrate
+from bmpaudit.releases import NoEdges, OutputRelease
 from bmpaudit.samplers import Uniform, draw_memberships
-from bmpaudit.shadow import GCN, MLP, OutputRelease, ShadowRuns, Training
+from bmpaudit.shadow import ShadowRuns
 from bmpaudit.shadow.engines.native import make_kernel
-from bmpaudit.shadow.queries import NoEdges
+from bmpaudit.util.errors import InputError, UntrustedCodeError
+from bmpaudit.util.values import to_json
 
 PLAN = small_plan(model=GCN(hidden=8, dropout=0.0), shadows=120, attack="student", seed=3)
 TRAINING = Training(epochs=15, learning_rate=0.1)
@@ -86,7 +89,7 @@ def test_log_odds_are_those_of_a_fit_on_all_shadow_models(folder: Path, queries:
     left_out = challenge(Student(), shadows, prior, rules, with_scores=True).scores
     assert left_out is not None
     learnt = recalibrate(left_out.of("strong"), left_out.memberships)
-    from bmpaudit.shadow import label_margin
+    from bmpaudit.releases import label_margin
 
     statistics = {query: label_margin(outputs[query], graph.labels)[None] for query in queries}
     one = Evidence(statistics, members[None], np.array([10_000]), graph)
@@ -244,7 +247,8 @@ def test_words_json_and_page(folder: Path) -> None:
     evil = [f"<script>alert({number})</script>" for number in range(48)]
     graph = leaky_graph(node_names=evil)
     runs = pipeline(folder, PLAN, may_run=("train",)).runs
-    from bmpaudit import Pipeline, Subject
+    from bmpaudit.auditing.context import Subject
+    from bmpaudit.auditing.pipeline import Pipeline
 
     steps = Pipeline(Subject(graph, "", PLAN.replace(definitions="mp")), None, QUIET)
     steps.__dict__["runs"] = runs

@@ -7,15 +7,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bmpaudit import datasets, tables
+from bmpaudit import datasets
 from bmpaudit.attack import Evidence, Gaussian
-from bmpaudit.auditing.infer_attack import attack_released, calibrate
-from bmpaudit.auditing.infer_check import BehaviourCheck, behaviour, compare_with_shadows
-from bmpaudit.auditing.infer_score import LogOdds, score_inference
+from bmpaudit.inference.released import (
+    BehaviourCheck,
+    LogOdds,
+    attack_released,
+    behaviour,
+    calibrate,
+    compare_with_shadows,
+    score_inference,
+)
+from bmpaudit.models import GCN, Training
+from bmpaudit.releases import Clean
 from bmpaudit.samplers import Snowball, Uniform, draw_memberships
-from bmpaudit.shadow import GCN, Clean, ModelState, ShadowPlan, Training
+from bmpaudit.shadow import ModelState, ShadowPlan
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.native import NativeEngine
+from bmpaudit.util import tables
 
 Statistics = dict[str, np.ndarray]
 

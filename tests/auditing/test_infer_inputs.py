@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bmpaudit import DataError, Graph, InputError
-from bmpaudit.auditing.infer_inputs import declared_prior, known_members
+from bmpaudit.graph.graph import Graph
+from bmpaudit.inference.released import declared_prior, known_members
+from bmpaudit.util.errors import DataError, InputError
 
 NAMES = ["Rex", "Tom", "7", "Bo"]
 GRAPH = Graph.from_edges([(0, 1), (1, 2), (2, 3)], np.eye(4), [0, 1, 0, 1], node_names=NAMES)

@@ -14,10 +14,13 @@ import pytest
 from small_audit import QUIET, contents, leaky_graph, run_audit, run_step, tiny_plan
 
 import bmpaudit
-from bmpaudit import Audit, Workspace, audit, cli
-from bmpaudit.auditing.plan_file import format_plan
-from bmpaudit.progress import progress_bar
+from bmpaudit import cli
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.plan import format_plan
 from bmpaudit.report.page import data_of_page
+from bmpaudit.util.progress import progress_bar
 
 VARYING = ("manifest.json",)  # checksums of what follows
 
@@ -89,7 +92,7 @@ def test_names_are_loaded_when_they_are_asked_for() -> None:
         "import sys, bmpaudit\n"
         "assert not any(name in sys.modules for name in ('pandas', 'zarr', 'pydantic', 'scipy'))\n"
         "bmpaudit.shadow, bmpaudit.attack, bmpaudit.estimation, bmpaudit.compare, bmpaudit.Audit, bmpaudit.AuditPlan\n"
-        "bmpaudit.audit, bmpaudit.samplers, bmpaudit.report, bmpaudit.paper, bmpaudit.privacy\n"
+        "bmpaudit.audit, bmpaudit.samplers, bmpaudit.report, bmpaudit.models, bmpaudit.releases, bmpaudit.privacy\n"
         "assert callable(bmpaudit.audit) and callable(bmpaudit.compare)\n"
         "assert 'torch' not in sys.modules\n"
     )
@@ -105,7 +108,7 @@ def test_progress_shows_unless_asked_not_to(tmp_path: Path, monkeypatch: pytest.
         shown.append((what, total))
         return progress_bar(what, total, **options)
 
-    monkeypatch.setattr("bmpaudit.auditing.runtime.progress_bar", bar)
+    monkeypatch.setattr("bmpaudit.auditing.context.progress_bar", bar)
     audit(leaky_graph(), tiny_plan(), folder=tmp_path, pictures="none")
     assert [what for what, _ in shown] == [
         *("shadow models", "priors", "permutation test", "attack", "proof and exposure", "posteriors, ‰", "report"),

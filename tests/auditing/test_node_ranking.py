@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bmpaudit.auditing.node_ranking import node_accuracy, ranked_nodes
+from bmpaudit.auditing.nodes import node_accuracy, ranked_nodes
 from bmpaudit.proof import NodeExposure
 
 

@@ -23,15 +23,16 @@ from small_audit import (
     without_timings,
 )
 
-from bmpaudit import Audit, DataError, InputError, Workspace
+from bmpaudit.auditing.context import variants
+from bmpaudit.auditing.finished import Audit, stored_subject
 from bmpaudit.auditing.outside_runs import import_runs, read_runs_file
 from bmpaudit.auditing.page_data import page_data
-from bmpaudit.auditing.plan_file import read_plan
-from bmpaudit.auditing.stored import stored_subject
-from bmpaudit.auditing.variant import variants
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.plan import read_plan
 from bmpaudit.registry import ENTRIES
 from bmpaudit.samplers import draw_memberships
 from bmpaudit.shadow import ProbabilitiesConvertedWarning, ShadowRuns
+from bmpaudit.util.errors import DataError, InputError
 
 ALL_VIEWS = [f"{query}_{release}" for query in ENTRIES["query"] for release in ENTRIES["release"]]
 

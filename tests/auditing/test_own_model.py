@@ -10,9 +10,11 @@ import torch
 from small_audit import QUIET, leaky_graph
 from torch import nn
 
-from bmpaudit import AuditPlan, InputError, audit
-from bmpaudit.graph.pyg import DataIgnoredWarning
-from bmpaudit.shadow import GCN, TorchModel
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.graph.conversions import DataIgnoredWarning
+from bmpaudit.models import GCN, TorchModel
+from bmpaudit.plan import AuditPlan
+from bmpaudit.util.errors import InputError
 
 SETTINGS: dict[str, Any] = {"shadows": 12, "definitions": "bmp-r", "releases": "clean", "runtime": QUIET}
 

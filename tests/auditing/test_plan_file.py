@@ -11,15 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from bmpaudit import AuditPlan, DataError, Gate, Graph, InputError
 from bmpaudit.attack import DecisionSettings, Evidence, Gaussian, Scores, Student, Weak
-from bmpaudit.auditing.plan import plan_keys
-from bmpaudit.auditing.plan_file import PlanFile, format_plan, plan_template, read_plan
-from bmpaudit.auditing.variant import variants
+from bmpaudit.auditing.context import variants
 from bmpaudit.estimation import NormalPrior
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import GAT, GCN, MLP, TorchModel, TrainedElsewhere, Training
+from bmpaudit.plan import AuditPlan, Gate, PlanFile, format_plan, plan_keys, plan_template, read_plan
 from bmpaudit.registry import ENTRIES, UntrustedPart, field_help
+from bmpaudit.releases import NoisyLastLayer, label_margin
 from bmpaudit.samplers import Bernoulli, DegreeWeighted, RandomWalk, Snowball, Stratified, Uniform
-from bmpaudit.shadow import GAT, GCN, MLP, NoisyLastLayer, TorchModel, TrainedElsewhere, Training, label_margin
+from bmpaudit.util.errors import DataError, InputError
 
 SAMPLERS = (
     Uniform(0.4),

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from small_audit import QUIET, leaky_graph, small_plan
 
-from bmpaudit import Audit, Pipeline, Subject, audit
 from bmpaudit.attack import Evidence
 from bmpaudit.auditing.answer import make_answer
-from bmpaudit.auditing.proof_step import proof_attacks
+from bmpaudit.auditing.context import Subject
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.pipeline import Pipeline, audit
+from bmpaudit.auditing.stages import proof_attacks
 from bmpaudit.proof import Proof, most_provable, prove
 from bmpaudit.samplers import Bernoulli, DegreeWeighted, Snowball, draw_memberships
 from bmpaudit.shadow import ShadowRuns

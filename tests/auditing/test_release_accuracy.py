@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from small_audit import leaky_graph, tiny_plan
 
-from bmpaudit import audit
-from bmpaudit.auditing.release_accuracy import release_accuracy
-from bmpaudit.auditing.tables import markdown_table
+from bmpaudit.auditing.answer import release_accuracy
+from bmpaudit.auditing.page_data import markdown_table
+from bmpaudit.auditing.pipeline import audit
 
 
 def test_the_summary_has_the_accuracy_of_each_release() -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bmpaudit import datasets, tables
-from bmpaudit.auditing.samples_file import write_samples
+from bmpaudit import datasets
+from bmpaudit.auditing.context import write_samples
 from bmpaudit.samplers import Snowball, draw_memberships
+from bmpaudit.util import tables
 
 
 def test_samples_in_blocks_are_those_drawn_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

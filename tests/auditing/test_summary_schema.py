@@ -13,10 +13,10 @@ from jsonschema import Draft202012Validator
 from payload_module import MODULE, PARTS, Payload
 from small_audit import run_audit, small_plan, summary_of, tiny_plan
 
-from bmpaudit import AuditPlan, Gate, summary_schema
-from bmpaudit.auditing.summary import FORMAT
+from bmpaudit.auditing.answer import FORMAT, summary_schema
+from bmpaudit.models import Training
+from bmpaudit.plan import AuditPlan, Gate
 from bmpaudit.samplers import Snowball
-from bmpaudit.shadow import Training
 
 small, tiny = (partial(plan, permutations=19) for plan in (small_plan, tiny_plan))
 OWN_DEFINITION = f"{MODULE}:{PARTS['definitions']}"

@@ -14,12 +14,11 @@ from sklearn.tree import DecisionTreeClassifier
 from small_audit import QUIET, leaky_graph, times, tiny_plan
 
 import bmpaudit
-from bmpaudit import AuditPlan, InputError, UntrustedCodeError
-from bmpaudit.auditing.compare_models import Mean
-from bmpaudit.auditing.sweep import SEARCHED, Sweep, sweep
-from bmpaudit.auditing.sweep_plan import changed_plan, read_sweep, swept_audits
-from bmpaudit.auditing.sweep_point import pareto_front
-from bmpaudit.shadow import GAT, MLP
+from bmpaudit.comparison.sides import Mean
+from bmpaudit.models import GAT, MLP
+from bmpaudit.plan import AuditPlan
+from bmpaudit.sweeps import SEARCHED, Sweep, changed_plan, pareto_front, read_sweep, sweep, swept_audits
+from bmpaudit.util.errors import InputError, UntrustedCodeError
 
 GRID = {"training.epochs": [2, 15], "model.hidden": [4, 8]}
 

@@ -11,11 +11,14 @@ import pytest
 from payload_module import MODULE, PARTS, Payload
 from small_audit import QUIET, leaky_graph, run_audit, run_step, times, tiny_plan
 
-from bmpaudit import Audit, AuditPlan, UntrustedCodeError, Workspace, audit, compare
-from bmpaudit.auditing.plan_file import format_plan, read_plan
-from bmpaudit.auditing.stored import read_nodes, stored_graph, stored_subject
+from bmpaudit.auditing.finished import Audit, read_nodes, stored_graph, stored_subject
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.comparison.compare import compare
+from bmpaudit.plan import AuditPlan, format_plan, read_plan
 from bmpaudit.registry import UntrustedPart
-from bmpaudit.shadow.cost import estimate_cost
+from bmpaudit.shadow.train import estimate_cost
+from bmpaudit.util.errors import UntrustedCodeError
 
 # Fields of the plan whose code each step has to run.
 NEEDS = {

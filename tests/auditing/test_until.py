@@ -9,15 +9,20 @@ import numpy as np
 import pytest
 from small_audit import QUIET, leaky_graph, small_plan, summary_of
 
-from bmpaudit import AuditPlan, ErrorCounts, InputError, Pipeline, Subject, Workspace, estimate
 from bmpaudit.attack import Evidence
+from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.auditing import until
-from bmpaudit.auditing.plan_file import read_plan
-from bmpaudit.auditing.proof_step import proof_attacks
-from bmpaudit.auditing.proving import ProofSettings, prove_folder
+from bmpaudit.auditing.context import Subject
+from bmpaudit.auditing.outside_runs import ProofSettings, prove_folder
+from bmpaudit.auditing.pipeline import Pipeline
+from bmpaudit.auditing.stages import proof_attacks
 from bmpaudit.auditing.until import Stopped, audit_until_proven, audit_until_width
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.estimation.estimate import estimate
+from bmpaudit.models import Training
+from bmpaudit.plan import AuditPlan, read_plan
 from bmpaudit.proof import prove
-from bmpaudit.shadow import Training
+from bmpaudit.util.errors import InputError
 
 # Hardly trained: no node is told apart without error.
 WEAK: dict[str, Any] = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bmpaudit.auditing.workspace import MANIFEST, Stamp, Workspace
-from bmpaudit.errors import DataError, InputError
+from bmpaudit.util.errors import DataError, InputError
 
 FIRST, SECOND = Stamp("plan 1", "graph", "models"), Stamp("plan 2", "graph", "models")
 
@@ -183,7 +183,7 @@ def test_two_processes_cannot_write_at_once(workspace: Workspace) -> None:
 
 
 def test_what_a_killed_process_left_half_written_is_cleared_away(workspace: Workspace) -> None:
-    from bmpaudit.files import atomic_write
+    from bmpaudit.util.files import atomic_write
 
     context = atomic_write(workspace.path / "counts" / "z.parquet")
     temporary = context.__enter__()  # and never left

@@ -14,11 +14,11 @@ import pytest
 from command_line import FAST, TRAINING, contents, one_line, run_here, run_well, run_wrong
 from small_graph import small_graph
 
-from bmpaudit import AuditPlan, cli, datasets
-from bmpaudit.auditing.plan_file import read_plan
-from bmpaudit.auditing.run import audit
+from bmpaudit import cli, datasets
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.models import Training
+from bmpaudit.plan import AuditPlan, read_plan
 from bmpaudit.samplers import RandomWalk, Snowball, Uniform
-from bmpaudit.shadow import Training
 from bmpaudit.shadow.engines.native import NativeEngine
 
 
@@ -390,7 +390,7 @@ def test_failures_have_exit_code_1(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def fill(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bmpaudit.auditing.samples_file.draw_memberships", fill)
+    monkeypatch.setattr("bmpaudit.auditing.context.draw_memberships", fill)
     message = run_wrong("sample", "demo", "--shadows", 9, "--out", tmp_path / "a", exit_code=1)
     assert message.endswith(
         "memberships.npz: No space left on device: make room and run the same command again, which goes on from here"

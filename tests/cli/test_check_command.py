@@ -14,7 +14,7 @@ from command_line import TRAINING, contents, run_here, run_well, run_wrong
 from small_graph import small_graph
 
 from bmpaudit.auditing.workspace import Workspace
-from bmpaudit.plain import to_json
+from bmpaudit.util.values import to_json
 
 EXIT_CODES = {"passed": 0, "exceeded": 1, "undecided": 3}
 # With 3.5 proven, 8 (6 to 10) named and 2 to 4 estimated, and 667 challenged models.

@@ -14,9 +14,9 @@ import tomli_w
 from command_line import FAST, one_line, run_here, run_script, run_well, run_wrong
 from small_graph import small_graph
 
-from bmpaudit.auditing.run import audit
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.models import MLP, Training
 from bmpaudit.registry import KINDS
-from bmpaudit.shadow import MLP, Training
 
 # Writes a file when it is imported, and has a part of every kind.
 PAYLOAD = """\
@@ -26,13 +26,13 @@ from pathlib import Path
 from bmpaudit import datasets
 from bmpaudit.attack.gaussian import Gaussian
 from bmpaudit.attack.rules import Weak
-from bmpaudit.estimation.definitions.bmp_r import BMPRight
+from bmpaudit.estimation.definitions import BMPRight
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow.engines.native import NativeEngine
-from bmpaudit.shadow.margin import label_margin
-from bmpaudit.shadow.models import MLP
-from bmpaudit.shadow.queries import FullEdges
-from bmpaudit.shadow.releases import Clean
+from bmpaudit.releases import label_margin
+from bmpaudit.models import MLP
+from bmpaudit.releases import FullEdges
+from bmpaudit.releases import Clean
 
 Path({marker!r}).write_text("the payload ran")
 

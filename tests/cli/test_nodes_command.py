@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 from command_line import run_well, run_wrong
 
-from bmpaudit import AuditPlan, Graph
 from bmpaudit.attack import Gaussian
-from bmpaudit.auditing.run import audit
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import MLP, Training
+from bmpaudit.plan import AuditPlan
 from bmpaudit.proof import NodeExposure
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import MLP, Training
 
 NUM_NODES = 40
 # One is named like another one's number, one is markup to Rich, one is long.
@@ -71,7 +72,7 @@ def replaced(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> pd.DataFra
     # Wrong every time, and right every time: the region that e_R comes from does not tell them apart.
     made.loc[5, ["false_positives", "false_negatives"]] = (9, 3)
     made.loc[6, ["false_positives", "false_negatives"]] = (0, 0)
-    monkeypatch.setattr("bmpaudit.auditing.stored.read_nodes", lambda _: made)
+    monkeypatch.setattr("bmpaudit.auditing.finished.read_nodes", lambda _: made)
     return made
 
 

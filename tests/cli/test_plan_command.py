@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import run_well, run_wrong
 
-from bmpaudit import AuditPlan
-from bmpaudit.auditing.plan_file import PlanFile, read_plan
+from bmpaudit.plan import AuditPlan, PlanFile, read_plan
 from bmpaudit.samplers import RandomWalk, Snowball
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import run_here, run_wrong
 
-from bmpaudit.auditing.sweep import Sweep
-from bmpaudit.auditing.sweep_point import SweepPoint
-from bmpaudit.cli.sweep import show
+from bmpaudit.cli.compare import show
+from bmpaudit.sweeps import Sweep, SweepPoint
 
 PLAN = """graph = "demo"
 shadows = 16

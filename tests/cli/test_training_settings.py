@@ -6,8 +6,9 @@ import pytest
 from command_line import run_well, run_wrong
 
 from bmpaudit import datasets
-from bmpaudit.auditing.plan_file import read_plan
-from bmpaudit.shadow import GCN, ShadowPlan, Training, train_shadows
+from bmpaudit.models import GCN, Training
+from bmpaudit.plan import read_plan
+from bmpaudit.shadow import ShadowPlan, train_shadows
 
 EVERY_WAY = {
     "DropEdge": (Training(3, drop_edge=0.2), ("--drop-edge", 0.2), "drop_edge = 0.2"),

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from bmpaudit.datasets import NAMED_DATASETS
-from bmpaudit.datasets.locate import FoundFiles, find_files
+from bmpaudit.datasets.catalog import FoundFiles, find_files
 
 
 def files_at_hand(name: str) -> FoundFiles:

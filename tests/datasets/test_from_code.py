@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bmpaudit import DataError, datasets
-from bmpaudit.datasets.from_code import graph_from_function
-from bmpaudit.errors import UntrustedCodeError
+from bmpaudit import datasets
+from bmpaudit.datasets.catalog import graph_from_function
+from bmpaudit.util.errors import DataError, UntrustedCodeError
 
 CODE = """
 import numpy as np
-from bmpaudit import Graph
+from bmpaudit.graph.graph import Graph
 
 def kite():
     return Graph.from_edges([(0, 1), (0, 2), (1, 2), (2, 3)], np.eye(4, dtype=np.float32), [0, 1, 1, 0])

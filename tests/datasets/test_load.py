@@ -10,8 +10,10 @@ import pytest
 import scipy.sparse.csgraph
 from planetoid_files import files_at_hand
 
-from bmpaudit import DataError, Graph, datasets
+from bmpaudit import datasets
 from bmpaudit.datasets import NAMED_DATASETS, catalog
+from bmpaudit.graph.graph import Graph
+from bmpaudit.util.errors import DataError
 
 SIZES = {
     "cora": (2_708, 5_278, 1_433, 7),

@@ -3,9 +3,10 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from bmpaudit import DataError, datasets
+from bmpaudit import datasets
 from bmpaudit.datasets import NAMED_DATASETS
-from bmpaudit.datasets.locate import find_archive, find_files, verify_file
+from bmpaudit.datasets.catalog import find_archive, find_files, verify_file
+from bmpaudit.util.errors import DataError
 
 
 @pytest.fixture

@@ -8,8 +8,10 @@ from planetoid_files import files_at_hand, python2_pickle, write_small_planetoid
 from torch_geometric.datasets import Planetoid
 from torch_geometric.utils import remove_self_loops, to_undirected
 
-from bmpaudit import DataError, GraphCleanedWarning, datasets
-from bmpaudit.datasets.planetoid import read_planetoid
+from bmpaudit import datasets
+from bmpaudit.datasets.catalog import read_planetoid
+from bmpaudit.graph.graph import GraphCleanedWarning
+from bmpaudit.util.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore::bmpaudit.GraphCleanedWarning")
 

@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse
 from planetoid_files import files_at_hand, python2_pickle
 
-from bmpaudit import DataError
 from bmpaudit.datasets.safe_pickle import load_arrays_pickle
+from bmpaudit.util.errors import DataError
 
 
 def _load(content: bytes, folder: Path) -> Any:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bmpaudit import datasets
-from bmpaudit.datasets import download
+from bmpaudit.datasets import catalog as download
 
 NOBODY_LISTENS = "https://127.0.0.1:9"
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bmpaudit.attack import DecisionSettings, Evidence, Gaussian, Scores, node_mia
-from bmpaudit.attack.counts_check import COLUMNS
+from bmpaudit.attack.counts import COLUMNS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "attack.md").read_text(encoding="utf-8")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bmpaudit.auditing.sweep_plan import read_sweep
+from bmpaudit.sweeps import read_sweep
 
 PAGE = (Path(__file__).parents[2] / "docs" / "defences.md").read_text(encoding="utf-8")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bmpaudit import Graph
+from bmpaudit.graph.graph import Graph
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -11,10 +11,9 @@ from pathlib import Path
 import yaml
 
 import bmpaudit
-from bmpaudit import Gate
-from bmpaudit.auditing.gate_result import EXIT_CODES
-from bmpaudit.auditing.plan_file import parse_plan
 from bmpaudit.cli.check import Unusable, check
+from bmpaudit.gate import EXIT_CODES
+from bmpaudit.plan import Gate, parse_plan
 from bmpaudit.proof import provable
 
 ROOT = Path(__file__).parents[2]

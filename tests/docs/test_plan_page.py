@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from bmpaudit import registry
-from bmpaudit.auditing import AuditPlan, Gate
-from bmpaudit.shadow import Training
+from bmpaudit.models import Training
+from bmpaudit.plan import AuditPlan, Gate
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "plan.md").read_text(encoding="utf-8")

@@ -10,14 +10,14 @@ import scipy.special
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bmpaudit import InputError
-from bmpaudit.arrays import Floats
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import NormalPrior, estimate, node_leakage
+from bmpaudit.estimation.density import gauss_legendre
 from bmpaudit.estimation.joint_density import MOST_PAIRS, approximate_joint_density
 from bmpaudit.estimation.likelihood import Likelihood
-from bmpaudit.estimation.quadrature import gauss_legendre
 from bmpaudit.privacy import Region
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Floats
 
 INF = np.inf
 

@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pytest
 import scipy.stats
 
-from bmpaudit.arrays import Floats
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import Posterior, estimate
+from bmpaudit.util.values import Floats
 
 Ints = npt.NDArray[np.int64]
 FALSE_ALARM = 1e-4

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bmpaudit import InputError, registry
-from bmpaudit.arrays import Flags, Floats
+from bmpaudit import registry
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.errors import UntrustedCodeError
 from bmpaudit.estimation import DefinitionBase, NormalPrior, Parameter, Posterior, StrengthPrior, estimate, lower_bound
-from bmpaudit.estimation.definitions.curve import Curve, Side, curve_of, epsilons_of
-from bmpaudit.estimation.definitions.stored import StoredDefinition
-from bmpaudit.estimation.likelihood import Likelihood
-from bmpaudit.estimation.support import support_lows
+from bmpaudit.estimation.definitions import Curve, Side, StoredDefinition, curve_of, epsilons_of
+from bmpaudit.estimation.likelihood import Likelihood, support_lows
 from bmpaudit.interfaces import Definition
+from bmpaudit.util.errors import InputError, UntrustedCodeError
+from bmpaudit.util.values import Flags, Floats
 
 PROBS = (0.001, 0.05, 0.25, 0.5, 0.75, 0.95, 0.999)
 LOG_ODDS = np.array([-0.8, 0.3, -1.5])

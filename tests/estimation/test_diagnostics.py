@@ -3,17 +3,9 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from bmpaudit.arrays import Floats
-from bmpaudit.errors import InputError
-from bmpaudit.estimation.diagnostics import (
-    bulk_ess,
-    diagnose,
-    mcse_mean,
-    mcse_quantile,
-    quantile_ess,
-    r_hat,
-    tail_ess,
-)
+from bmpaudit.estimation.mhaar import bulk_ess, diagnose, mcse_mean, mcse_quantile, quantile_ess, r_hat, tail_ess
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Floats
 
 
 def autoregressive_chains(phi: float, num_chains: int, num_draws: int, seed: int) -> Floats:

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.errors import InputError
-from bmpaudit.estimation.error_floor import error_floor
+from bmpaudit.estimation.likelihood import error_floor
 from bmpaudit.privacy import FiniteMechanism, expected_cost_bound, independent_memberships, privacy_levels
+from bmpaudit.util.errors import InputError
 
 
 def with_priors(*priors: float) -> ErrorCounts:

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from bmpaudit import InputError
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import NormalPrior, estimate
 from bmpaudit.estimation.density import approximate_density
 from bmpaudit.estimation.likelihood import Likelihood
 from bmpaudit.privacy import Region
+from bmpaudit.util.errors import InputError
 
 INF = np.inf
 

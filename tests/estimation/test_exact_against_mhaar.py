@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from bmpaudit import datasets, prior_probabilities
+from bmpaudit import datasets
 from bmpaudit.attack import ErrorCounts, Evidence, node_mia
 from bmpaudit.estimation import estimate
+from bmpaudit.models import GCN, Training
 from bmpaudit.samplers import Snowball
-from bmpaudit.shadow import GCN, ShadowPlan, Training, train_shadows
+from bmpaudit.samplers.priors import prior_probabilities
+from bmpaudit.shadow import ShadowPlan, train_shadows
 
 PROBS = (0.05, 0.25, 0.5, 0.75, 0.95)
 # A normal deviate lies beyond with probability 6e-5; there are 30 comparisons.

@@ -7,9 +7,9 @@ import pytest
 
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import BMP, Posterior, estimate
-from bmpaudit.estimation.floor_coordinates import ConeCoordinates, FloorCoordinates, LogCoordinates, floor_coordinates
-from bmpaudit.estimation.quadrature import gauss_legendre
-from bmpaudit.estimation.support import likelihood_of
+from bmpaudit.estimation.density import gauss_legendre
+from bmpaudit.estimation.joint_density import ConeCoordinates, FloorCoordinates, LogCoordinates, floor_coordinates
+from bmpaudit.estimation.likelihood import likelihood_of
 
 POINTS = 8
 

@@ -6,11 +6,8 @@ import scipy.special
 
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import BMPLeft, BMPRight, estimate
-from bmpaudit.estimation.likelihood import Likelihood
-from bmpaudit.estimation.quadrature import gauss_legendre, gauss_of_measure
-from bmpaudit.estimation.rows import distinct_rows
-from bmpaudit.estimation.steps import PARTS, Steps
-from bmpaudit.estimation.support import likelihood_of
+from bmpaudit.estimation.density import PARTS, Steps, gauss_legendre, gauss_of_measure
+from bmpaudit.estimation.likelihood import Likelihood, distinct_rows, likelihood_of
 
 NUM_NODES = 700
 KINDS = ("spread", "alike", "few errors", "null", "null, priors vary", "constant", "half constant")

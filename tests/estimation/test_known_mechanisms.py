@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from bmpaudit.arrays import Floats
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import estimate, lower_bound, node_leakage
 from bmpaudit.privacy import FiniteMechanism, bayes_decision, independent_memberships, privacy_levels
+from bmpaudit.util.values import Floats
 
 FALSE_ALARM = 1e-5
 

@@ -5,10 +5,10 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import truncnorm
 
-from bmpaudit.arrays import Floats
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import NormalPrior, Posterior, estimate
 from bmpaudit.estimation.likelihood import Likelihood
+from bmpaudit.util.values import Floats
 
 PROBS = (0.01, 0.05, 0.5, 0.95, 0.99)
 PRECISION = 1e-5  # of a posterior's percentiles, as promised

@@ -7,9 +7,9 @@ import pytest
 import scipy.special
 
 from bmpaudit import _native
-from bmpaudit.arrays import Floats
 from bmpaudit.estimation.likelihood import Likelihood
 from bmpaudit.privacy import Region
+from bmpaudit.util.values import Floats
 
 Counts = tuple[int, int, int, int]
 

@@ -5,10 +5,10 @@ import pytest
 import scipy.stats
 
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.errors import InputError
 from bmpaudit.estimation import estimate, lower_bound
 from bmpaudit.privacy import FiniteMechanism, bayes_decision, independent_memberships, privacy_levels
 from bmpaudit.privacy.membership_law import membership_table
+from bmpaudit.util.errors import InputError
 
 LEVEL = 0.9
 

@@ -7,16 +7,14 @@ import numpy.typing as npt
 import pytest
 
 from bmpaudit import registry
-from bmpaudit.arrays import Floats
-from bmpaudit.errors import InputError
-from bmpaudit.estimation.definitions.curve import epsilons_of
+from bmpaudit.estimation.definitions import epsilons_of
 from bmpaudit.estimation.density import PiecewiseDensity, approximate_density
-from bmpaudit.estimation.likelihood import Likelihood
+from bmpaudit.estimation.likelihood import Likelihood, NormalPrior, StrengthPrior, support_lows
 from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun, run_mhaar
-from bmpaudit.estimation.prior import NormalPrior, StrengthPrior
-from bmpaudit.estimation.support import support_lows
 from bmpaudit.interfaces import Definition
 from bmpaudit.privacy.region import Region, implied_epsilon
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Floats
 
 DEFINITIONS: dict[str, Definition] = {
     name: registry.build(registry.DEFINITION, name) for name in registry.ENTRIES[registry.DEFINITION]

@@ -4,9 +4,9 @@ import scipy.stats
 
 from bmpaudit import _native
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.errors import InputError
 from bmpaudit.estimation.node_leakage import LeakageInterval, node_leakage
 from bmpaudit.privacy import implied_epsilon
+from bmpaudit.util.errors import InputError
 
 PROBABILITIES = np.array([0.05, 0.5, 0.95])
 

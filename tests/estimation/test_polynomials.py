@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bmpaudit.arrays import Floats
 from bmpaudit.estimation.density import approximate_density
-from bmpaudit.estimation.likelihood import Likelihood
-from bmpaudit.estimation.rows import distinct_rows
+from bmpaudit.estimation.likelihood import Likelihood, distinct_rows
+from bmpaudit.util.values import Floats
 
 NUM_NODES = 120
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from bmpaudit import InputError
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import CorrelatedCounts, StrengthPrior, estimate, lower_bound
-from bmpaudit.estimation.prior import NormalPrior
+from bmpaudit.estimation.likelihood import NormalPrior
+from bmpaudit.util.errors import InputError
 
 
 def some_counts(num_constant: int = 0) -> ErrorCounts:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bmpaudit import DataError, InputError
-from bmpaudit.arrays import Floats
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import CorrelatedCounts, NormalPrior, Posterior, StrengthPrior, estimate
+from bmpaudit.util.errors import DataError, InputError
+from bmpaudit.util.values import Floats
 
 COUNTS = ErrorCounts.from_arrays([50, 40], [20, 40], [5, 9], [7, 20], [0.25, 1.0], node=["é", "<b>"])
 

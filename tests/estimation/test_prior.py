@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm, truncnorm
 
-from bmpaudit.arrays import Floats
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.errors import InputError
 from bmpaudit.estimation import NormalPrior, estimate
-from bmpaudit.estimation.prior import upper_end
+from bmpaudit.estimation.likelihood import upper_end
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Floats
 
 PROBS = (0.01, 0.05, 0.5, 0.95, 0.99)
 

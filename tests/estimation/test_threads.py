@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from bmpaudit import InputError, _native
+from bmpaudit import _native
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import StrengthPrior, estimate, node_leakage
+from bmpaudit.util.errors import InputError
 
 FUNCTIONS = {
     "log_likelihood": 7,

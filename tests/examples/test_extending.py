@@ -13,10 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bmpaudit import Audit, AuditPlan, Graph, Pipeline, Runtime, UntrustedCodeError, Workspace, audit, compare
-from bmpaudit.auditing.stored import read_nodes, stored_subject
+from bmpaudit.auditing.context import Runtime
+from bmpaudit.auditing.finished import Audit, read_nodes, stored_subject
+from bmpaudit.auditing.pipeline import Pipeline, audit
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.comparison.compare import compare
+from bmpaudit.graph.graph import Graph
+from bmpaudit.plan import AuditPlan
 from bmpaudit.registry import UntrustedPart
 from bmpaudit.report.page import data_of_page
+from bmpaudit.util.errors import UntrustedCodeError
 
 FOLDER = Path(__file__).parents[2] / "examples" / "extending"
 QUIET = Runtime(quiet=True, num_threads=1)

@@ -10,11 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bmpaudit import InputError, Runtime, audit, datasets
+from bmpaudit import datasets
+from bmpaudit.auditing.context import Runtime
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.models import TorchModel
+from bmpaudit.releases import Clean, FullEdges
 from bmpaudit.samplers import Uniform, draw_memberships
-from bmpaudit.shadow import Clean, FullEdges, ShadowPlan, TorchModel
+from bmpaudit.shadow import ShadowPlan
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.torch import TorchEngine
+from bmpaudit.util.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*LeafSpec.*", "ignore:.*num_workers.*", "ignore:.*log_every_n_steps.*", "ignore:.*batch_size.*"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from small_graph import small_graph
 
-from bmpaudit import Runtime
+from bmpaudit.auditing.context import Runtime
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SHORT: dict[str, Any] = {"runtime": Runtime(1, quiet=True), "definitions": "bmp-r"}

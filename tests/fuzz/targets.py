@@ -19,16 +19,18 @@ import pandas as pd
 from mutations import mutate_file, mutate_folder
 
 import bmpaudit
-from bmpaudit import Audit, ErrorCounts, Graph, InputError, Posterior, Workspace
-from bmpaudit.auditing.infer_inputs import declared_prior, known_members
-from bmpaudit.auditing.outside_runs import read_runs_file
-from bmpaudit.auditing.plan_file import format_plan, read_plan
-from bmpaudit.auditing.proving import ProofSettings, prove_file
-from bmpaudit.auditing.stored import read_nodes
-from bmpaudit.datasets.content import read_content
-from bmpaudit.datasets.planetoid import read_planetoid
+from bmpaudit.attack.counts import ErrorCounts
+from bmpaudit.auditing.finished import Audit, read_nodes
+from bmpaudit.auditing.outside_runs import ProofSettings, prove_file, read_runs_file
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.datasets.catalog import read_content, read_planetoid
 from bmpaudit.estimation import estimate
+from bmpaudit.estimation.posterior import Posterior
+from bmpaudit.graph.graph import Graph
+from bmpaudit.inference.released import declared_prior, known_members
+from bmpaudit.plan import format_plan, read_plan
 from bmpaudit.shadow.released import read_released
+from bmpaudit.util.errors import InputError
 
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS / "auditing"), str(TESTS / "datasets")]
@@ -145,8 +147,8 @@ def _read_audit(folder: Path) -> None:
 
 
 def _print_nodes(folder: Path) -> None:
-    from bmpaudit.auditing.node_ranking import ranked_nodes
-    from bmpaudit.cli.nodes import _chosen, _print_nodes
+    from bmpaudit.auditing.nodes import ranked_nodes
+    from bmpaudit.cli.look import _chosen, _print_nodes
 
     with contextlib.redirect_stdout(io.StringIO()):
         _print_nodes(ranked_nodes(_chosen(read_nodes(Workspace(folder)), (), None), "member").head(20), "member")

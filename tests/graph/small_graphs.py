@@ -5,7 +5,7 @@ import hypothesis.strategies as st
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit import Graph
+from bmpaudit.graph.graph import Graph
 
 # 0.1 has no exact binary form: a detour through other precisions or short decimals would change it.
 DENSE = np.array([[0.1, 1.0], [1 / 3, -2.5], [1e-30, 3e30], [0.0, 7.0]], dtype=np.float32)

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from bmpaudit import InputError
 from bmpaudit.graph import EdgeCleaning
-from bmpaudit.graph.edges import clean_edges
+from bmpaudit.graph.graph import clean_edges
+from bmpaudit.util.errors import InputError
 
 
 def test_messy_pairs_by_hand() -> None:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import assume, given
 from small_graphs import DENSE, assert_same, graphs, kite, sparse_rows
 
-from bmpaudit import DataError, Graph, GraphCleanedWarning, InputError
+from bmpaudit.graph.graph import Graph, GraphCleanedWarning
+from bmpaudit.util.errors import DataError, InputError
 
 FORMATS = ("csv", "parquet")
 

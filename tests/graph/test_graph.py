@@ -9,7 +9,8 @@ import scipy.sparse
 from hypothesis import given
 from small_graphs import DENSE, assert_same, graphs, kite, sparse_rows
 
-from bmpaudit import Graph, GraphCleanedWarning, InputError
+from bmpaudit.graph.graph import Graph, GraphCleanedWarning
+from bmpaudit.util.errors import InputError
 
 EDGES = [(0, 1), (0, 2), (1, 2), (2, 3)]
 LABELS = [0, 1, 1, 2]

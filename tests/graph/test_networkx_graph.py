@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from small_graphs import DENSE, assert_same, graphs, kite, sparse_rows
 
-from bmpaudit import Graph, GraphCleanedWarning, InputError
+from bmpaudit.graph.graph import Graph, GraphCleanedWarning
+from bmpaudit.util.errors import InputError
 
 
 def _add_kite(graph: Any, names: list[Any]) -> Any:

@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from bmpaudit import DataError, Graph, InputError, datasets
+from bmpaudit import datasets
+from bmpaudit.graph.graph import Graph
+from bmpaudit.util.errors import DataError, InputError
 
 FEATURES = np.array([[0.5, 1.0], [0.1, 2.0], [0.9, 3.0]])
 

@@ -10,8 +10,9 @@ from small_graphs import DENSE, assert_same, graphs, kite, sparse_rows
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
-from bmpaudit import Graph, GraphCleanedWarning, InputError
 from bmpaudit.graph import DataIgnoredWarning
+from bmpaudit.graph.graph import Graph, GraphCleanedWarning
+from bmpaudit.util.errors import InputError
 
 
 @given(graphs())
@@ -126,7 +127,8 @@ def test_without_pyg_the_error_says_what_to_install() -> None:
     program = """
 import sys
 sys.modules["torch"] = None
-from bmpaudit import InputError, datasets
+from bmpaudit.util.errors import InputError
+from bmpaudit import datasets
 try:
     datasets.load("demo").to_pyg()
 except InputError as refusal:

@@ -6,7 +6,8 @@ import scipy.sparse
 from hypothesis import given
 from small_graphs import DENSE, assert_same, graphs, kite
 
-from bmpaudit import Graph, GraphCleanedWarning, InputError
+from bmpaudit.graph.graph import Graph, GraphCleanedWarning
+from bmpaudit.util.errors import InputError
 
 LABELS = [0, 1, 1, 2]
 

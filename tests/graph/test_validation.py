@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse
 from small_graphs import DENSE, assert_same, kite, sparse_rows
 
-from bmpaudit import Graph, InputError
+from bmpaudit.graph.graph import Graph
+from bmpaudit.util.errors import InputError
 
 
 def _changed(**changes: Any) -> Graph:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from bmpaudit import _native
-from bmpaudit.streams import Purpose, stream
+from bmpaudit.util.streams import Purpose, stream
 
 SEED, NUM_NODES, NUM_FEATURES, HIDDEN, NUM_CLASSES = 3, 7, 5, 4, 3
 EDGES = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5)]

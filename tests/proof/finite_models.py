@@ -7,8 +7,8 @@ from types import ModuleType
 
 import numpy as np
 
-from bmpaudit.arrays import Flags
 from bmpaudit.attack import Evidence, Scores
+from bmpaudit.util.values import Flags
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "proof_validity.py"
 

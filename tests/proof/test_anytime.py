@@ -3,9 +3,9 @@ import pytest
 import scipy.special
 import scipy.stats
 
-from bmpaudit.errors import InputError
 from bmpaudit.proof import AnytimeBound, epsilon_bound, mean_bound, mp_bound
-from bmpaudit.proof.anytime import LOG_WEIGHTS, STAKES
+from bmpaudit.proof.bounds import LOG_WEIGHTS, STAKES
+from bmpaudit.util.errors import InputError
 
 
 def fed(hits: int, misses: int, log_odds: float = 0.0, lowest: float = -np.inf) -> AnytimeBound:

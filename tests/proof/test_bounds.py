@@ -4,9 +4,9 @@ import scipy.optimize
 import scipy.special
 import scipy.stats
 
-from bmpaudit.errors import InputError
 from bmpaudit.proof import epsilon_bound, mean_bound, mp_bound
 from bmpaudit.proof.bounds import quick_mp_bounds
+from bmpaudit.util.errors import InputError
 
 
 @pytest.mark.parametrize(("hits", "guesses"), [(500, 500), (499, 500), (3, 10), (1, 1), (9_990, 10_000)])

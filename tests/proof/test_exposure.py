@@ -6,13 +6,11 @@ import pytest
 import scipy.special
 import scipy.stats
 
-from bmpaudit.arrays import Floats
-from bmpaudit.errors import InputError
-from bmpaudit.plain import to_json
 from bmpaudit.proof import exposure
-from bmpaudit.proof.bands import band
 from bmpaudit.proof.exposure import exposure_of
-from bmpaudit.proof.naming import BothSides, NamedNodes
+from bmpaudit.proof.naming import BothSides, NamedNodes, band
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Floats, to_json
 
 HIGH = scipy.special.logit(0.995)
 

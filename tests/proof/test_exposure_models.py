@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 import scipy.special
 
-from bmpaudit import datasets, prior_probabilities, registry
-from bmpaudit.arrays import Floats
+from bmpaudit import datasets, registry
 from bmpaudit.attack import Evidence, Strong, challenge
 from bmpaudit.interfaces import Attack
+from bmpaudit.models import GCN, Training
 from bmpaudit.proof import expose, reliability
 from bmpaudit.samplers import Snowball, Uniform
-from bmpaudit.shadow import GCN, ShadowPlan, Training, train_shadows
+from bmpaudit.samplers.priors import prior_probabilities
+from bmpaudit.shadow import ShadowPlan, train_shadows
+from bmpaudit.util.values import Floats
 
 LEVELS = (0.9, 0.95, 0.99)
 SAMPLERS = {"uniform": Uniform(0.25), "snowball": Snowball(0.25)}

@@ -8,12 +8,12 @@ import pytest
 from finite_models import leaky_models, noise_models
 
 from bmpaudit.attack import Evidence, Gaussian, Scores, Strong, Student, attack_performance, challenge
-from bmpaudit.attack.scores import ChallengeScores
-from bmpaudit.errors import InputError
-from bmpaudit.plain import to_json
+from bmpaudit.attack.evidence import ChallengeScores
 from bmpaudit.proof import ReleaseExposure, expose, exposure, recalibrate, reliability
-from bmpaudit.proof.bands import band
 from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
+from bmpaudit.proof.naming import band
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import to_json
 
 PRIOR = np.full(40, 0.25)
 
@@ -91,7 +91,7 @@ def test_threads_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> No
     models = models_of()
     one = expose(Student(), models, PRIOR, num_threads=1)
     assert same(one, expose(Student(), models, PRIOR, num_threads=2))
-    monkeypatch.setattr("bmpaudit.tables.MAX_BLOCK", 60 * 7)
+    monkeypatch.setattr("bmpaudit.util.tables.MAX_BLOCK", 60 * 7)
     done: list[int] = []
     in_blocks = to_arrays(expose(Student(), models, PRIOR, progress=done.append))
     for name, values in to_arrays(one).items():
@@ -101,7 +101,7 @@ def test_threads_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_of_very_many_challenges_evenly_spaced_nodes_teach_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bmpaudit.proof.score_bins.MAX_CHALLENGES", 60 * 20)
+    monkeypatch.setattr("bmpaudit.proof.calibration.MAX_CHALLENGES", 60 * 20)
     result = expose(Student(), models_of(), PRIOR)
     assert result.recalibration.num_challenges == 60 * 20
     assert result.reliability.num_challenges.sum() == 60 * 40

@@ -7,13 +7,12 @@ import scipy.special
 import scipy.stats
 from finite_models import Memorising, leaky_models, noise_models
 
-from bmpaudit.arrays import Flags, Floats
 from bmpaudit.attack import Evidence, Gaussian, Scores
-from bmpaudit.errors import InputError
-from bmpaudit.plain import to_json
 from bmpaudit.proof import Proof, ScoredModels, default_num_fitting, prove, prove_scores
 from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
 from bmpaudit.proof.prove import FIRST_FIT, Method, refits
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Flags, Floats, to_json
 
 NUM_NODES = 12
 PRIOR = np.full(NUM_NODES, 0.25)

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import scipy.special
 
-from bmpaudit.arrays import Flags, Floats
-from bmpaudit.errors import InputError
-from bmpaudit.plain import to_json
 from bmpaudit.proof import recalibrate, reliability
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Flags, Floats, to_json
 
 
 def draw(seed: int, shape: tuple[int, int] = (60, 1000), spread: float = 2.0) -> tuple[Floats, Flags]:

@@ -3,9 +3,9 @@ import pytest
 import scipy.stats
 from finite_models import load_example
 
-from bmpaudit.errors import InputError
 from bmpaudit.privacy import privacy_levels
 from bmpaudit.proof import epsilon_bound, several_guesses
+from bmpaudit.util.errors import InputError
 
 example = load_example()
 

@@ -15,13 +15,14 @@ from page_browser import Browser
 from page_fixture import page_data as made_up_data
 from page_fixture_nodes import HOSTILE_CLASS, HOSTILE_NAMES
 
-from bmpaudit import Graph
-from bmpaudit.auditing import Audit, AuditPlan, audit, page_data
-from bmpaudit.auditing.node_ranking import ranked_nodes
-from bmpaudit.auditing.tables import latex_table, markdown_table
-from bmpaudit.characters import visible
+from bmpaudit.auditing import Audit, audit, page_data
+from bmpaudit.auditing.nodes import ranked_nodes
+from bmpaudit.auditing.page_data import latex_table, markdown_table
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import MLP, Training
+from bmpaudit.plan import AuditPlan
 from bmpaudit.samplers import Snowball
-from bmpaudit.shadow import MLP, Training
+from bmpaudit.util.text import visible
 
 NUM_NODES = 40
 PLAN = AuditPlan(

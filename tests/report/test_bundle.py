@@ -6,8 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from bmpaudit.report.bundle import bundle
-from bmpaudit.report.page import render_page
+from bmpaudit.report.page import bundle, render_page
 
 PARTS = files("bmpaudit.report") / "page_parts"
 

@@ -7,12 +7,11 @@ import pytest
 from matplotlib.container import ErrorbarContainer
 
 from bmpaudit.attack import ErrorCounts
-from bmpaudit.errors import InputError
 from bmpaudit.estimation import estimate
-from bmpaudit.estimation.difference import DifferenceMarginal
-from bmpaudit.report.figures.compared_posteriors import compared_posteriors
-from bmpaudit.report.figures.comparison import NumberNamed, comparison
-from bmpaudit.report.figures.render import render
+from bmpaudit.estimation.posterior import DifferenceMarginal
+from bmpaudit.report.figures.comparisons import NumberNamed, compared_posteriors, comparison
+from bmpaudit.report.figures.style import render
+from bmpaudit.util.errors import InputError
 
 CERTAINTY = np.array([0.5, 0.9, 0.999])
 

@@ -12,9 +12,8 @@ from typing import NoReturn
 import numpy as np
 import pytest
 
-from bmpaudit.errors import InputError
-from bmpaudit.report.drawing import Drawing, Picture
-from bmpaudit.report.picture_formats import picture_formats
+from bmpaudit.report.drawing import Drawing, Picture, picture_formats
+from bmpaudit.util.errors import InputError
 
 RATES = np.linspace(0, 1, 20)
 PICTURES: Mapping[str, Picture] = {

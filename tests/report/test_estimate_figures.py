@@ -27,10 +27,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
 from bmpaudit.attack import ErrorCounts
-from bmpaudit.errors import InputError
 from bmpaudit.estimation import NormalPrior, Posterior
 from bmpaudit.privacy import Region
 from bmpaudit.report import figures
+from bmpaudit.util.errors import InputError
 
 
 @pytest.fixture(scope="module")

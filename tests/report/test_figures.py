@@ -31,9 +31,9 @@ from figure_values import (
 )
 from matplotlib.figure import Figure
 
-from bmpaudit.errors import InputError
 from bmpaudit.privacy import ApproximateMP, Region
 from bmpaudit.report import figures
+from bmpaudit.util.errors import InputError
 
 ALL: dict[str, Callable[[figures.Width], Figure]] = {
     "regions": lambda width: figures.regions(PANELS, width=width),

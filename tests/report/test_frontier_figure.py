@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
 
-from bmpaudit.errors import InputError
-from bmpaudit.report.figures.frontier import FrontierPoint, frontier
+from bmpaudit.report.figures.comparisons import FrontierPoint, frontier
+from bmpaudit.util.errors import InputError
 
 
 def point(

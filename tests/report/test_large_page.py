@@ -15,11 +15,9 @@ from page_browser import Browser
 from page_fixture import page_data
 from sample_page import text_of
 
-from bmpaudit.auditing import page_nodes
-from bmpaudit.auditing.node_ranking import ranked_nodes
-from bmpaudit.auditing.page_data import finite
-from bmpaudit.auditing.page_margins import margin_histograms
-from bmpaudit.auditing.page_nodes import nodes_part, shown_nodes
+from bmpaudit.auditing import page_data as page_nodes
+from bmpaudit.auditing.nodes import ranked_nodes
+from bmpaudit.auditing.page_data import finite, margin_histograms, nodes_part, shown_nodes
 from bmpaudit.graph import Graph
 from bmpaudit.report.page import render_page
 

@@ -9,8 +9,7 @@ import pytest
 import scipy.sparse
 
 from bmpaudit import datasets
-from bmpaudit.report.force_layout import MAX_EXACT, _exact_repulsion, _grid_repulsion
-from bmpaudit.report.layout import graph_layout
+from bmpaudit.report.layout import MAX_EXACT, _exact_repulsion, _grid_repulsion, graph_layout
 
 
 def adjacency(num_nodes: int, edges: list[tuple[int, int]]) -> scipy.sparse.csr_array:

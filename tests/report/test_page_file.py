@@ -12,8 +12,8 @@ import pytest
 from page_fixture import page_data
 from sample_page import DATA
 
-from bmpaudit.errors import DataError
 from bmpaudit.report.page import data_of_page, library_version, render_page
+from bmpaudit.util.errors import DataError
 
 
 def test_page_of_cora_is_small_and_holds_all_it_needs() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from made_up_table import made_up_graph, made_up_nodes
 
-from bmpaudit.auditing.node_ranking import node_accuracy
-from bmpaudit.auditing.page_groups import MEASURES, group_data
+from bmpaudit.auditing.nodes import node_accuracy
+from bmpaudit.auditing.page_data import MEASURES, group_data
 
 NODES = made_up_nodes(made_up_graph(400, 900))
 

@@ -8,9 +8,10 @@ import sample_page
 from page_browser import Browser
 from test_audit_page import PLAN, hostile_graph
 
-from bmpaudit import audit, compare
-from bmpaudit.auditing.compare_report import write_comparison
-from bmpaudit.characters import visible
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.comparison.compare import compare
+from bmpaudit.comparison.page import write_comparison
+from bmpaudit.util.text import visible
 
 OVERRIDE = "\u202egnp.exe"  # what follows would be written from right to left
 HEBREW = "שלום עולם"

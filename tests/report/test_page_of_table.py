@@ -12,8 +12,9 @@ from page_browser import Browser
 from page_fixture import page_data
 from sklearn.tree import DecisionTreeClassifier
 
-from bmpaudit import Runtime, audit
+from bmpaudit.auditing.context import Runtime
 from bmpaudit.auditing.page_data import page_data as data_of_audit
+from bmpaudit.auditing.pipeline import audit
 from bmpaudit.report.page import render_page
 from bmpaudit.report.words import TABLE_WORDS
 

@@ -9,7 +9,7 @@ from page_browser import Browser
 from page_fixture_nodes import HOSTILE_CLASS, IMAGE_NAME, PLACEHOLDER_NAME, SCRIPT_NAME
 from sample_page import DATA, NODES
 
-from bmpaudit.characters import visible
+from bmpaudit.util.text import visible
 
 browser, page = sample_page.browser, sample_page.page
 

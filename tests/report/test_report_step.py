@@ -7,14 +7,18 @@ from pathlib import Path
 import pytest
 from small_graph import small_graph
 
-from bmpaudit import Audit, AuditPlan, Pipeline, Runtime, Subject, Workspace, audit
 from bmpaudit.auditing import pipeline as pipeline_module
+from bmpaudit.auditing.context import Runtime, Subject
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.page_data import num_parts, report_files
+from bmpaudit.auditing.pipeline import Pipeline, audit
 from bmpaudit.auditing.plots import AuditPlots
-from bmpaudit.auditing.report_step import num_parts, report_files
-from bmpaudit.errors import InputError
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.models import MLP, Training
+from bmpaudit.plan import AuditPlan
 from bmpaudit.report.drawing import Drawing
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import MLP, Training
+from bmpaudit.util.errors import InputError
 
 PLAN = AuditPlan(
     sampler=Uniform(0.4),

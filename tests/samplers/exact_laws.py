@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import scipy.stats
 
-from bmpaudit import Graph
+from bmpaudit.graph.graph import Graph
 
 Outcome = TypeVar("Outcome")
 

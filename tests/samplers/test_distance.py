@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from exact_laws import Law, degree_weighted_law, random_walk_law, snowball_law, tiny_graph
 
-from bmpaudit import Graph
-from bmpaudit.errors import InputError
+from bmpaudit.graph.graph import Graph
 from bmpaudit.privacy import fixed_size_memberships, independent_memberships, membership_distance
 from bmpaudit.samplers import (
     Bernoulli,
@@ -20,6 +19,7 @@ from bmpaudit.samplers import (
     Uniform,
     sampler_distance,
 )
+from bmpaudit.util.errors import InputError
 
 GRAPH = tiny_graph()
 

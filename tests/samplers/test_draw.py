@@ -4,7 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bmpaudit import Graph, InputError, datasets
+from bmpaudit import datasets
+from bmpaudit.graph.graph import Graph
 from bmpaudit.samplers import (
     Snowball,
     Uniform,
@@ -13,7 +14,8 @@ from bmpaudit.samplers import (
     draw_memberships,
     prior_probabilities,
 )
-from bmpaudit.streams import Purpose
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.streams import Purpose
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from bmpaudit import Graph, InputError, datasets
-from bmpaudit.arrays import Flags, Ints
+from bmpaudit import datasets
+from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Sampler
 from bmpaudit.samplers import (
     Bernoulli,
@@ -26,7 +26,9 @@ from bmpaudit.samplers import (
 )
 from bmpaudit.samplers import fit as fit_module
 from bmpaudit.samplers.fit import edges_inside
-from bmpaudit.tables import PackedFlags
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.tables import PackedFlags
+from bmpaudit.util.values import Flags, Ints
 
 
 @pytest.fixture(scope="module")

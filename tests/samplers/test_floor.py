@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from bmpaudit import Graph, InputError, datasets
-from bmpaudit.arrays import Floats
+from bmpaudit import datasets
+from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import ExactPriors
 from bmpaudit.privacy import prior_floor
 from bmpaudit.samplers import Bernoulli, PriorFloor, RandomWalk, Snowball, Uniform, prior_probabilities
-from bmpaudit.samplers.floor import clopper_pearson, floor_bound, pilot_size
+from bmpaudit.samplers.priors import clopper_pearson, floor_bound, pilot_size
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Floats
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,8 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from bmpaudit import Graph, InputError, datasets
+from bmpaudit import datasets
+from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Sampler
 from bmpaudit.samplers import (
     Bernoulli,
@@ -14,6 +15,7 @@ from bmpaudit.samplers import (
     Uniform,
     prior_probabilities,
 )
+from bmpaudit.util.errors import InputError
 
 
 @pytest.fixture(scope="module")

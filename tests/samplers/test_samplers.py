@@ -19,7 +19,8 @@ from exact_laws import (
     tiny_graph,
 )
 
-from bmpaudit import Graph, InputError, datasets, registry, samplers
+from bmpaudit import datasets, registry, samplers
+from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Sampler
 from bmpaudit.samplers import (
     Bernoulli,
@@ -30,7 +31,8 @@ from bmpaudit.samplers import (
     Uniform,
     draw_memberships,
 )
-from bmpaudit.streams import stream
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.streams import stream
 
 ALL_SAMPLERS: list[Sampler] = [
     Uniform(0.25),

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from exact_laws import assert_follows, tiny_graph, walked_law
 
-from bmpaudit import InputError, datasets
+from bmpaudit import datasets
 from bmpaudit.samplers import Snowball, Uniform, draw_memberships
-from bmpaudit.samplers.edges import compressed_rows, training_edges
-from bmpaudit.streams import stream
+from bmpaudit.samplers.draw import compressed_rows, training_edges
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.streams import stream
 
 NUM_SAMPLES = 20_000
 

@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bmpaudit import Graph, InputError, datasets, registry
+from bmpaudit import datasets, registry
+from bmpaudit.graph.graph import Graph
 from bmpaudit.samplers import Uniform, draw_memberships, prior_probabilities
-from bmpaudit.samplers.any_sampler import exact_priors
+from bmpaudit.samplers.draw import exact_priors
+from bmpaudit.util.errors import InputError
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,14 @@ import scipy.sparse
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from bmpaudit import Graph
+from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Engine
+from bmpaudit.models import NativeModel, Training
+from bmpaudit.models.torch_modules import LayeredModule
 from bmpaudit.samplers import Uniform, draw_memberships
-from bmpaudit.shadow import ShadowPlan, Training
+from bmpaudit.shadow import ShadowPlan
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.engines.torch_training import train_on_sample
-from bmpaudit.shadow.models import NativeModel
-from bmpaudit.shadow.models.layered_module import LayeredModule
+from bmpaudit.shadow.engines.torch_trainer import train_on_sample
 
 torch.set_num_threads(1)  # the models are tiny, and tests may share the machine
 

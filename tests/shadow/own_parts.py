@@ -11,9 +11,10 @@ import torch
 from torch import nn
 from torch_geometric.nn import SAGEConv
 
-from bmpaudit import Graph
+from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Progress
-from bmpaudit.shadow import OutputRelease, ShadowPlan, label_margin
+from bmpaudit.releases import OutputRelease, label_margin
+from bmpaudit.shadow import ShadowPlan
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
 
 

@@ -7,10 +7,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from helpers import flat_parameters, torch_module
 
-from bmpaudit import Graph
-from bmpaudit.shadow import Training
-from bmpaudit.shadow.models import NativeModel
-from bmpaudit.streams import Purpose, stream
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import NativeModel, Training
+from bmpaudit.util.streams import Purpose, stream
 
 
 def neighbors_of(graph: Graph, node: int) -> list[int]:

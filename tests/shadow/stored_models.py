@@ -7,14 +7,11 @@ import numpy as np
 import pytest
 import zarr
 
-from bmpaudit import Graph, datasets
+from bmpaudit import datasets
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import GCN, Training
 from bmpaudit.samplers import Snowball
-from bmpaudit.shadow import (
-    GCN,
-    ShadowPlan,
-    Training,
-    train_shadows,
-)
+from bmpaudit.shadow import ShadowPlan, train_shadows
 
 PLAN = ShadowPlan(Snowball(0.25), GCN(), Training(epochs=40), seed=6)
 NUM_MODELS = 300

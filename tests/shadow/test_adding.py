@@ -9,11 +9,8 @@ import pytest
 from helpers import random_graph
 from own_parts import SomeEdges
 
-from bmpaudit import InputError
-from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import (
-    GCN,
-    GIN,
+from bmpaudit.models import GCN, GIN, Training
+from bmpaudit.releases import (
     Clean,
     Ensemble,
     FullEdges,
@@ -23,12 +20,11 @@ from bmpaudit.shadow import (
     NoisyOutputs,
     OutputRelease,
     Rounded,
-    ShadowPlan,
-    ShadowStore,
-    Training,
-    train_shadows,
 )
+from bmpaudit.samplers import Uniform
+from bmpaudit.shadow import ShadowPlan, ShadowStore, train_shadows
 from bmpaudit.shadow.engines.native import NativeEngine
+from bmpaudit.util.errors import InputError
 
 GRAPH = random_graph()
 PLAN = ShadowPlan(
@@ -122,7 +118,7 @@ def test_without_weights_or_logits_nothing_is_added_and_nothing_changes(tmp_path
 @pytest.mark.parametrize("seed", range(3))
 def test_a_stop_on_the_way_costs_nothing(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped at some write: the old plan still finds its models, and the new one resumes."""
-    from bmpaudit.shadow.array_group import ArrayGroup
+    from bmpaudit.shadow.store import ArrayGroup
 
     train_shadows(GRAPH, MORE, 70, tmp_path / "whole", keep_weights=True)
     train_shadows(GRAPH, PLAN, 70, tmp_path / "added", keep_weights=True)

@@ -9,9 +9,10 @@ import stored_models
 from numcodecs.zstd import Zstd  # type: ignore[import-untyped]
 from stored_models import PLAN
 
-from bmpaudit import DataError, Graph
+from bmpaudit.graph.graph import Graph
 from bmpaudit.shadow import ShadowStore
 from bmpaudit.shadow.bounded_store import unpacked_size
+from bmpaudit.util.errors import DataError
 
 graph, whole, copy = stored_models.graph, stored_models.whole, stored_models.copy
 

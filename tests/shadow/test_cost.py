@@ -4,8 +4,10 @@ from typing import Any
 import pytest
 
 from bmpaudit import datasets
+from bmpaudit.models import GCN, Training
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import GCN, ShadowPlan, Training, cost, estimate_cost, train_shadows
+from bmpaudit.shadow import ShadowPlan, estimate_cost, train_shadows
+from bmpaudit.shadow import train as cost
 
 
 def test_cost_scales_with_the_number_of_models_and_foretells_the_disk(tmp_path: Path) -> None:

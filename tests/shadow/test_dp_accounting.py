@@ -7,8 +7,8 @@ import pytest
 from opacus.accountants import PRVAccountant, RDPAccountant
 from scipy.stats import binom, norm
 
-from bmpaudit.errors import InputError
-from bmpaudit.shadow.models.accounting import Steps, step_delta
+from bmpaudit.models.private import Steps, step_delta
+from bmpaudit.util.errors import InputError
 
 LINE = np.linspace(-60.0, 60.0, 240_001)
 SPACING = LINE[1] - LINE[0]

@@ -10,14 +10,15 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from helpers import random_graph
 
-from bmpaudit import AuditPlan, Graph
-from bmpaudit.auditing.plan_file import format_plan, read_plan
-from bmpaudit.errors import InputError
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models.private import DPGCN, DPMLP, DPModel
+from bmpaudit.models.torch_modules import DPModule
+from bmpaudit.plan import AuditPlan, format_plan, read_plan
 from bmpaudit.privacy import ApproximateMP
+from bmpaudit.releases import FullEdges
 from bmpaudit.samplers import Bernoulli, Uniform
-from bmpaudit.shadow import DPGCN, DPMLP, FullEdges, ShadowPlan, train_shadows
-from bmpaudit.shadow.models.dp_model import DPModel
-from bmpaudit.shadow.models.dp_module import DPModule
+from bmpaudit.shadow import ShadowPlan, train_shadows
+from bmpaudit.util.errors import InputError
 
 torch.set_num_threads(1)
 QUICK: dict[str, Any] = {"noise_multiplier": 0.5, "steps": 4, "sampling_rate": 0.4, "hidden": 3, "dimensions": 5}

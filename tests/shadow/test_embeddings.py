@@ -8,27 +8,14 @@ import numpy as np
 import pytest
 from helpers import fill, random_graph
 
-from bmpaudit import InputError, registry
+from bmpaudit import registry
+from bmpaudit.models import APPNP, GAT, GCN, GIN, SAGE, SGC, PrivateSGC, Training
+from bmpaudit.releases import PENALTY, Clean, Embeddings, NoEdges, label_margin, probe_scores
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import (
-    APPNP,
-    GAT,
-    GCN,
-    GIN,
-    SAGE,
-    SGC,
-    Clean,
-    Embeddings,
-    NoEdges,
-    PrivateSGC,
-    ShadowPlan,
-    Training,
-    label_margin,
-    train_shadows,
-)
+from bmpaudit.shadow import ShadowPlan, train_shadows
 from bmpaudit.shadow.engines.native import NativeEngine
 from bmpaudit.shadow.engines.torch import TorchEngine
-from bmpaudit.shadow.probe import PENALTY, probe_scores
+from bmpaudit.util.errors import InputError
 
 GRAPH = random_graph()
 PLAN = ShadowPlan(

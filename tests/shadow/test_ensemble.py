@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from helpers import fill, random_graph
 
-from bmpaudit import InputError
+from bmpaudit.models import GCN, Training
+from bmpaudit.releases import Clean, Ensemble, NoisyLastLayer, label_margin
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import GCN, Clean, Ensemble, NoisyLastLayer, ShadowPlan, Training, label_margin
+from bmpaudit.shadow import ShadowPlan
 from bmpaudit.shadow.engines.native import NativeEngine
 from bmpaudit.shadow.engines.torch import TorchEngine
-from bmpaudit.streams import repeat_index
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.streams import repeat_index
 
 PLAN = ShadowPlan(Uniform(0.5), GCN(dropout=0.5), Training(epochs=8), releases=(Clean(), Ensemble(3)), seed=3)
 ENGINES = [("native", NativeEngine), ("torch", TorchEngine)]

@@ -7,21 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bmpaudit import Graph, InputError, datasets
+from bmpaudit import datasets
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import GCN, TrainedElsewhere, Training
+from bmpaudit.releases import Clean, FullEdges, NoEdges
 from bmpaudit.samplers import Uniform, draw_memberships
-from bmpaudit.shadow import (
-    GCN,
-    Clean,
-    FullEdges,
-    NoEdges,
-    ShadowPlan,
-    ShadowRuns,
-    ShadowStore,
-    TrainedElsewhere,
-    Training,
-    import_runs,
-    train_shadows,
-)
+from bmpaudit.shadow import ShadowPlan, ShadowRuns, ShadowStore, import_runs, train_shadows
+from bmpaudit.util.errors import InputError
 
 PLAN = ShadowPlan(Uniform(0.25), TrainedElsewhere(), releases=(Clean(),))
 

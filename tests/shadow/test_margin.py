@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bmpaudit import InputError
-from bmpaudit.shadow import label_margin
+from bmpaudit.releases import label_margin
+from bmpaudit.util.errors import InputError
 
 
 @given(st.lists(st.floats(-30, 30), min_size=2, max_size=6), st.integers(0, 5))

@@ -2,8 +2,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bmpaudit import InputError
-from bmpaudit.shadow import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC, Training
+from bmpaudit.models import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC, Training
+from bmpaudit.util.errors import InputError
 
 
 def test_defaults_are_the_papers_settings() -> None:

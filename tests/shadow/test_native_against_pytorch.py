@@ -17,28 +17,19 @@ from helpers import (
     torch_trained,
 )
 
-from bmpaudit import Graph, datasets
+from bmpaudit import datasets
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC, NativeModel
+from bmpaudit.models.torch_modules import LayeredModule
+from bmpaudit.models.training import Schedule, Training
+from bmpaudit.releases import label_margin
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import (
-    APPNP,
-    GAT,
-    GCN,
-    GIN,
-    MLP,
-    SAGE,
-    SGC,
-    ShadowPlan,
-    Training,
-    label_margin,
-)
+from bmpaudit.shadow import ShadowPlan
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.engines.last_layer import add_noise
 from bmpaudit.shadow.engines.native import NativeEngine, make_kernel
 from bmpaudit.shadow.engines.torch import TorchEngine
-from bmpaudit.shadow.models import NativeModel
-from bmpaudit.shadow.models.layered_module import LayeredModule
-from bmpaudit.shadow.models.training import Schedule
-from bmpaudit.streams import Purpose, stream
+from bmpaudit.shadow.engines.torch_trainer import add_noise
+from bmpaudit.util.streams import Purpose, stream
 
 MODELS: list[NativeModel] = [
     GCN(dropout=0.0),

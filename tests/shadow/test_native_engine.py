@@ -8,27 +8,16 @@ import numpy as np
 import pytest
 from helpers import fill, random_graph
 
-from bmpaudit import Graph, datasets
+from bmpaudit import datasets
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import NativeModel, Training
+from bmpaudit.models.gnn import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC, DropoutPlace
+from bmpaudit.releases import Clean, NoEdges
 from bmpaudit.samplers import Bernoulli, Uniform, draw_memberships
-from bmpaudit.shadow import (
-    APPNP,
-    GAT,
-    GCN,
-    GIN,
-    MLP,
-    SAGE,
-    SGC,
-    Clean,
-    ModelState,
-    NoEdges,
-    ShadowPlan,
-    Training,
-)
+from bmpaudit.shadow import ModelState, ShadowPlan
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.native import NativeEngine, make_kernel
 from bmpaudit.shadow.engines.torch import TorchEngine
-from bmpaudit.shadow.models import NativeModel
-from bmpaudit.shadow.models.base import DropoutPlace
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +197,9 @@ import resource
 import numpy as np
 from bmpaudit import datasets
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import MLP, ShadowPlan, Training
+from bmpaudit.models import MLP
+from bmpaudit.shadow import ShadowPlan
+from bmpaudit.models import Training
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.native import NativeEngine
 

@@ -8,11 +8,11 @@ import scipy.sparse
 import scipy.stats
 from helpers import fill, sample_flags, torch_gradient
 
-from bmpaudit import Graph
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import GAT, GCN, MLP, SAGE, NativeModel, Training
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import GAT, GCN, MLP, SAGE, ShadowPlan, Training
+from bmpaudit.shadow import ShadowPlan
 from bmpaudit.shadow.engines.native import NativeEngine, make_kernel
-from bmpaudit.shadow.models import NativeModel
 
 Values = Literal["binary", "weighted"]
 

@@ -8,22 +8,14 @@ import numpy as np
 import pytest
 from own_parts import Rounded, Sage, SageOfWidth, SomeEdges, Thirds, first_class, train_by_hand, wide_sage
 
-from bmpaudit import Graph, InputError, datasets, registry
+from bmpaudit import datasets, registry
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import GAT, GCN, TorchModel, TrainedElsewhere, Training
 from bmpaudit.registry import MODEL, QUERY, RELEASE, SAMPLER, STATISTIC, UntrustedPart
+from bmpaudit.releases import Clean, FullEdges, NoEdges, NoisyLastLayer
 from bmpaudit.samplers import Snowball, Uniform
-from bmpaudit.shadow import (
-    GAT,
-    GCN,
-    Clean,
-    FullEdges,
-    NoEdges,
-    NoisyLastLayer,
-    ShadowPlan,
-    TorchModel,
-    TrainedElsewhere,
-    Training,
-    View,
-)
+from bmpaudit.shadow import ShadowPlan, View
+from bmpaudit.util.errors import InputError
 
 
 def every_node(graph: Graph, rng: np.random.Generator) -> np.ndarray:

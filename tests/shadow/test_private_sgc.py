@@ -11,13 +11,13 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from helpers import random_graph
 
-from bmpaudit import AuditPlan, Graph
-from bmpaudit.auditing.plan_file import format_plan, read_plan
-from bmpaudit.errors import InputError
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models.private import PrivateSGC, bound_degrees
+from bmpaudit.models.torch_modules import PrivateModule, gamma_noise, optimum
+from bmpaudit.plan import AuditPlan, format_plan, read_plan
 from bmpaudit.samplers import Bernoulli, Snowball, Uniform
-from bmpaudit.shadow import PrivateSGC, ShadowPlan
-from bmpaudit.shadow.models.bounded_degree import bound_degrees
-from bmpaudit.shadow.models.private_module import PrivateModule, gamma_noise, optimum
+from bmpaudit.shadow import ShadowPlan
+from bmpaudit.util.errors import InputError
 
 TINY = PrivateSGC(epsilon=0.7, hops=2, max_degree=3, dimensions=64, regularization=2.0, max_norm=3.0)
 
@@ -256,7 +256,7 @@ class TestInPlans:
         plan = ShadowPlan(Bernoulli(), model=PrivateSGC(), engine="torch")
         assert plan.training is None
         described = plan.describe(random_graph())
-        assert described["training"] == {"name": "bmpaudit.shadow.models.private_sgc:PrivateSGC.train"}
+        assert described["training"] == {"name": "bmpaudit.models.private:PrivateSGC.train"}
         assert described["model"]["epsilon"] == 1.0
 
     def test_needs_the_torch_engine(self) -> None:

@@ -10,19 +10,12 @@ from helpers import random_graph
 from own_parts import first_class
 from torch import nn
 
-from bmpaudit import InputError
-from bmpaudit.arrays import Floats32, Ints
+from bmpaudit.models import TorchModel
+from bmpaudit.releases import Clean, Embeddings, Ensemble, LabelOnly, NoisyLastLayer
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import (
-    Clean,
-    Embeddings,
-    Ensemble,
-    LabelOnly,
-    NoisyLastLayer,
-    ShadowPlan,
-    TorchModel,
-    train_shadows,
-)
+from bmpaudit.shadow import ShadowPlan, train_shadows
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Floats32, Ints
 
 GRAPH = random_graph()
 PLAN = ShadowPlan(Uniform(0.5))

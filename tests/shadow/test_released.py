@@ -13,31 +13,16 @@ import torch
 from helpers import flat_parameters, random_graph
 from torch_geometric.nn import models as pyg_models
 
-from bmpaudit import DataError, Graph, InputError, UntrustedCodeError
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC, NativeModel, TrainedElsewhere, Training
+from bmpaudit.models.torch_modules import LayeredModule
 from bmpaudit.registry import STATISTIC, UntrustedPart
+from bmpaudit.releases import Clean, FullEdges, NoisyLastLayer, OutputRelease, label_margin
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import (
-    APPNP,
-    GAT,
-    GCN,
-    GIN,
-    MLP,
-    SAGE,
-    SGC,
-    Clean,
-    FullEdges,
-    NoisyLastLayer,
-    OutputRelease,
-    ProbabilitiesConvertedWarning,
-    ShadowPlan,
-    TrainedElsewhere,
-    Training,
-    label_margin,
-)
+from bmpaudit.shadow import ProbabilitiesConvertedWarning, ShadowPlan
 from bmpaudit.shadow.engines.native import make_kernel
-from bmpaudit.shadow.models import NativeModel
-from bmpaudit.shadow.models.layered_module import LayeredModule
 from bmpaudit.shadow.released import read_released
+from bmpaudit.util.errors import DataError, InputError, UntrustedCodeError
 
 MODELS: list[NativeModel] = [
     GCN(),

@@ -12,12 +12,10 @@ import pytest
 import torch
 from helpers import flat_parameters, random_graph
 
-from bmpaudit import DataError, InputError
-from bmpaudit.shadow import APPNP, GAT, GCN, GIN, MLP, SAGE
-from bmpaudit.shadow.models import NativeModel
-from bmpaudit.shadow.models.layered_module import LayeredModule
-from bmpaudit.shadow.weight_files import read_named_arrays, refuse_pickle
-from bmpaudit.shadow.weights import flat_weights
+from bmpaudit.models import APPNP, GAT, GCN, GIN, MLP, SAGE, NativeModel
+from bmpaudit.models.torch_modules import LayeredModule
+from bmpaudit.shadow.released import flat_weights, read_named_arrays, refuse_pickle
+from bmpaudit.util.errors import DataError, InputError
 
 GRAPH = random_graph()  # 37 features, 3 classes
 

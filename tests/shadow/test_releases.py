@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
-from bmpaudit import InputError, registry
-from bmpaudit.arrays import Floats32
+from bmpaudit import registry
 from bmpaudit.registry import RELEASE
-from bmpaudit.shadow import LabelOnly, NoisyOutputs, OutputRelease, Rounded, Temperature, TopClasses, label_margin
+from bmpaudit.releases import LabelOnly, NoisyOutputs, OutputRelease, Rounded, Temperature, TopClasses, label_margin
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Floats32
 
 LOGITS = np.random.default_rng(1).normal(0, 4, size=(500, 6)).astype(np.float32)
 LABELS = np.arange(500) % 6

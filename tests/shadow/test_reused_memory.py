@@ -6,7 +6,7 @@ import resource
 import numpy as np
 import pytest
 
-from bmpaudit.shadow.engines.reused_memory import reused_memory
+from bmpaudit.shadow.engines.processes import reused_memory
 
 NUM_BYTES = 40 << 20  # more than glibc ever keeps by itself
 PAGES = NUM_BYTES // resource.getpagesize()

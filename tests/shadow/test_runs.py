@@ -3,8 +3,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from bmpaudit import Graph, InputError
-from bmpaudit.shadow import ProbabilitiesConvertedWarning, ShadowRuns, label_margin
+from bmpaudit.graph.graph import Graph
+from bmpaudit.releases import label_margin
+from bmpaudit.shadow import ProbabilitiesConvertedWarning, ShadowRuns
+from bmpaudit.util.errors import InputError
 
 LABELS = np.array([0, 1, 2, 0])
 MEMBERSHIPS = np.array([[1, 0, 1, 0], [0, 1, 1, 0], [1, 1, 0, 0]])

@@ -10,27 +10,18 @@ import pytest
 from helpers import fill, random_graph
 from own_parts import ConstantEngine, NoisyOutputs, Rounded, SomeEdges, first_class
 
-from bmpaudit import Graph, InputError, datasets
+from bmpaudit import datasets
+from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Engine
+from bmpaudit.models import GCN, Training
+from bmpaudit.releases import Clean, FullEdges, LabelOnly, NoEdges, NoisyLastLayer, OutputRelease, label_margin
 from bmpaudit.samplers import Uniform, draw_memberships
-from bmpaudit.shadow import (
-    GCN,
-    Clean,
-    FullEdges,
-    LabelOnly,
-    ModelState,
-    NoEdges,
-    NoisyLastLayer,
-    OutputRelease,
-    ShadowPlan,
-    Training,
-    label_margin,
-    train_shadows,
-)
+from bmpaudit.shadow import ModelState, ShadowPlan, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.native import NativeEngine
 from bmpaudit.shadow.engines.torch import TorchEngine
-from bmpaudit.streams import Purpose, stream
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.streams import Purpose, stream
 
 PLAN = ShadowPlan(Uniform(0.5), GCN(dropout=0.0), Training(epochs=5), seed=3)
 ENGINES = [("native", NativeEngine), ("torch", TorchEngine)]

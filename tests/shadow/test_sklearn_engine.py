@@ -21,13 +21,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from bmpaudit import Audit, Graph, InputError, Runtime, audit, infer
+from bmpaudit.auditing.context import Runtime
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.pipeline import audit
+from bmpaudit.graph.graph import Graph
+from bmpaudit.inference.infer import infer
+from bmpaudit.models import as_model
+from bmpaudit.releases import Clean, FullEdges, label_margin
 from bmpaudit.samplers import Bernoulli, RandomWalk, Snowball, Uniform, draw_memberships
-from bmpaudit.shadow import Clean, FullEdges, ModelState, ShadowPlan, label_margin, train_shadows
+from bmpaudit.shadow import ModelState, ShadowPlan, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.class_probabilities import log_votes
 from bmpaudit.shadow.engines.sklearn import SklearnEngine
-from bmpaudit.shadow.models import as_model
+from bmpaudit.shadow.runs import log_votes
+from bmpaudit.util.errors import InputError
 
 QUIET = Runtime(quiet=True, num_threads=1)
 PATIENCE = 120.0

@@ -16,13 +16,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 
-from bmpaudit import AuditPlan, InputError, registry
-from bmpaudit.auditing.plan_file import format_plan, parse_plan
-from bmpaudit.reading.text import parse_toml
+from bmpaudit import registry
+from bmpaudit.io.readers import parse_toml
+from bmpaudit.models import SklearnModel, as_model
+from bmpaudit.plan import AuditPlan, format_plan, parse_plan
 from bmpaudit.registry import MODEL, UntrustedPart
+from bmpaudit.releases import Clean, FullEdges, NoEdges, NoisyLastLayer
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import Clean, FullEdges, NoEdges, NoisyLastLayer, ShadowPlan, SklearnModel
-from bmpaudit.shadow.models import as_model
+from bmpaudit.shadow import ShadowPlan
+from bmpaudit.util.errors import InputError
 
 PIPELINE = make_pipeline(StandardScaler(), LogisticRegression(C=10.0, class_weight={0: 1.0, 1: 5.0}))
 CLASSIFIERS = [

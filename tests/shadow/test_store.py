@@ -15,23 +15,15 @@ import zarr
 from own_parts import Rounded, Thirds, first_class
 from stored_models import NUM_MODELS, PLAN, arrays
 
-from bmpaudit import DataError, Graph, InputError, registry
-from bmpaudit.errors import UntrustedCodeError
+from bmpaudit import registry
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import GAT, GCN, Training
 from bmpaudit.registry import UntrustedPart
+from bmpaudit.releases import Clean, FullEdges, NoisyLastLayer
 from bmpaudit.samplers import Uniform, draw_memberships
-from bmpaudit.shadow import (
-    GAT,
-    GCN,
-    Clean,
-    FullEdges,
-    NoisyLastLayer,
-    ShadowPlan,
-    ShadowRuns,
-    ShadowStore,
-    Training,
-    train_shadows,
-)
+from bmpaudit.shadow import ShadowPlan, ShadowRuns, ShadowStore, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
+from bmpaudit.util.errors import DataError, InputError, UntrustedCodeError
 
 graph, whole, copy = stored_models.graph, stored_models.whole, stored_models.copy
 
@@ -127,7 +119,7 @@ def test_slow_models_are_written_a_few_at_a_time(graph: Graph, tmp_path: Path, m
         written.append(len(batch.indices))
         write(store, batch)
 
-    monkeypatch.setattr("bmpaudit.shadow.pool.SECONDS_BETWEEN_WRITES", 1e-9)
+    monkeypatch.setattr("bmpaudit.shadow.train.SECONDS_BETWEEN_WRITES", 1e-9)
     monkeypatch.setattr(ShadowStore, "write", note_and_write)
     train_shadows(graph, PLAN, 20, tmp_path, num_threads=2)
     assert written == [4, 2, 2, 2, 2, 2, 2, 2, 2]

@@ -17,13 +17,11 @@ import stored_models
 import zarr
 from stored_models import NUM_MODELS, PLAN, arrays
 
-from bmpaudit import DataError, Graph, InputError
-from bmpaudit.files import folder_lock
-from bmpaudit.shadow import (
-    ShadowStore,
-    Training,
-    train_shadows,
-)
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import Training
+from bmpaudit.shadow import ShadowStore, train_shadows
+from bmpaudit.util.errors import DataError, InputError
+from bmpaudit.util.files import folder_lock
 
 graph, whole, copy = stored_models.graph, stored_models.whole, stored_models.copy
 
@@ -31,7 +29,9 @@ TRAIN = """
 import sys
 from bmpaudit import datasets
 from bmpaudit.samplers import Snowball
-from bmpaudit.shadow import GCN, ShadowPlan, Training, train_shadows
+from bmpaudit.models import GCN
+from bmpaudit.shadow import ShadowPlan, train_shadows
+from bmpaudit.models import Training
 
 plan = ShadowPlan(Snowball(0.25), GCN(), Training(epochs={epochs}), seed=6)
 train_shadows(datasets.load("demo"), plan, {num_models}, sys.argv[1], progress=lambda k: print(k, flush=True))
@@ -263,7 +263,9 @@ FULL_DISK = """
 import resource, sys
 from bmpaudit import datasets
 from bmpaudit.samplers import Snowball
-from bmpaudit.shadow import GCN, ShadowPlan, Training, train_shadows
+from bmpaudit.models import GCN
+from bmpaudit.shadow import ShadowPlan, train_shadows
+from bmpaudit.models import Training
 
 plan = ShadowPlan(Snowball(0.25), GCN(), Training(epochs=40), seed=6)
 graph = datasets.load("demo")

@@ -11,28 +11,15 @@ from own_parts import Sage, train_by_hand
 from torch import nn
 from torch_geometric.nn import GCNConv
 
-from bmpaudit import InputError, datasets
+from bmpaudit import datasets
+from bmpaudit.models import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC, NativeModel, TorchModel, Training
+from bmpaudit.releases import Clean, FullEdges
 from bmpaudit.samplers import Bernoulli, Uniform, draw_memberships
-from bmpaudit.shadow import (
-    APPNP,
-    GAT,
-    GCN,
-    GIN,
-    MLP,
-    SAGE,
-    SGC,
-    Clean,
-    FullEdges,
-    ModelState,
-    ShadowPlan,
-    TorchModel,
-    Training,
-    train_shadows,
-)
-from bmpaudit.shadow.engines.last_layer import box_muller, last_layer
+from bmpaudit.shadow import ModelState, ShadowPlan, train_shadows
 from bmpaudit.shadow.engines.native import NativeEngine
 from bmpaudit.shadow.engines.torch import TorchEngine
-from bmpaudit.shadow.models import NativeModel
+from bmpaudit.shadow.engines.torch_trainer import box_muller, last_layer
+from bmpaudit.util.errors import InputError
 
 
 def unstable(module: nn.Module, data: Any, seed: int) -> None:  # noqa: ARG001

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from own_parts import Sage, SageOfWidth, train_by_hand, wide_sage
 
-from bmpaudit import InputError, datasets, registry
+from bmpaudit import datasets, registry
+from bmpaudit.models import GCN, TorchModel, Training, as_model
 from bmpaudit.registry import MODEL
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import GCN, ShadowPlan, TorchModel, Training, train_shadows
-from bmpaudit.shadow.models import as_model
+from bmpaudit.shadow import ShadowPlan, train_shadows
+from bmpaudit.util.errors import InputError
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,17 @@ from helpers import fill, random_graph
 from own_parts import Linear, Sage, noting_margin, train_by_hand, train_until_killed, train_with_failures
 from torch import nn
 
-from bmpaudit import InputError, registry
+from bmpaudit import registry
 from bmpaudit.interfaces import Progress
+from bmpaudit.models import DPGCN, GCN, TorchModel, Training
 from bmpaudit.registry import MODEL
+from bmpaudit.releases import Clean, FullEdges
 from bmpaudit.samplers import Uniform, draw_memberships
-from bmpaudit.shadow import DPGCN, GCN, Clean, FullEdges, ShadowPlan, ShadowStore, TorchModel, Training, train_shadows
+from bmpaudit.shadow import ShadowPlan, ShadowStore, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.processes import FewerProcessesWarning
 from bmpaudit.shadow.engines.torch import TorchEngine
+from bmpaudit.util.errors import InputError
 
 GRAPH = random_graph()
 PLAN = ShadowPlan(
@@ -230,10 +233,13 @@ SCRIPT = """
 import sys
 {before}
 import torch
-from bmpaudit import Graph
+from bmpaudit.graph.graph import Graph
 from bmpaudit.registry import MODEL
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import Clean, FullEdges, ShadowPlan, TorchModel, Training, train_shadows
+from bmpaudit.releases import Clean, FullEdges
+from bmpaudit.shadow import ShadowPlan, train_shadows
+from bmpaudit.models import TorchModel
+from bmpaudit.models import Training
 from own_parts import noting_margin
 
 

@@ -8,14 +8,16 @@ import pytest
 from helpers import fill, flat_parameters, random_graph, sample_flags, torch_trained
 from slow_training import neighbors_of, slowly_trained
 
-from bmpaudit import Graph, InputError, datasets
+from bmpaudit import datasets
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC, NativeModel, Training
 from bmpaudit.samplers import Uniform
-from bmpaudit.shadow import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC, ModelState, ShadowPlan, Training
-from bmpaudit.shadow.engines.draws import Neighborhoods, batches, validation_nodes
+from bmpaudit.shadow import ModelState, ShadowPlan
 from bmpaudit.shadow.engines.native import NativeEngine, make_kernel
 from bmpaudit.shadow.engines.torch import TorchEngine
-from bmpaudit.shadow.models import NativeModel
-from bmpaudit.streams import stream
+from bmpaudit.shadow.engines.torch_trainer import Neighborhoods, batches, validation_nodes
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.streams import stream
 
 # With ELU: a unit of ReLU that changes sides carries float32 away from float64.
 MODELS: list[NativeModel] = [

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 from helpers import fill
 
-from bmpaudit import Graph, InputError, datasets
+from bmpaudit import datasets
+from bmpaudit.graph.graph import Graph
+from bmpaudit.models import GAT, GCN, SAGE, NativeModel, PrivateSGC, Training
+from bmpaudit.releases import Clean, NoEdges
 from bmpaudit.samplers import Snowball
-from bmpaudit.shadow import GAT, GCN, SAGE, Clean, NoEdges, PrivateSGC, ShadowPlan, Training, train_shadows
+from bmpaudit.shadow import ShadowPlan, train_shadows
 from bmpaudit.shadow.engines.native import NativeEngine
 from bmpaudit.shadow.engines.torch import TorchEngine
-from bmpaudit.shadow.models import NativeModel
+from bmpaudit.util.errors import InputError
 
 PLAN = ShadowPlan(
     Snowball(0.25, any_order=True, walked_edges=True), GCN(), Training(epochs=10), releases=(Clean(),), seed=2

@@ -1,18 +1,81 @@
-"""The outcome of an attack: how often it erred about each node."""
+"""The outcome of an attack: how often it erred about each node, and the table that holds it (docs/attack.md)."""
 
 from __future__ import annotations
 
+import csv
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.arrays import Flags, Floats, Ints
-from bmpaudit.attack.counts_check import COLUMNS, find_wrong_row
-from bmpaudit.attack.not_auditable import NotAuditable
-from bmpaudit.errors import InputError
+from bmpaudit.attack.evidence import NotAuditable
+from bmpaudit.io.readers import CSV, SUFFIXES, read_table
+from bmpaudit.util.errors import DataError, InputError
+from bmpaudit.util.files import atomic_write
+from bmpaudit.util.values import Flags, Floats, Ints
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COUNT_COLUMNS = ("num_out", "num_in", "false_positives", "false_negatives")
+COLUMNS = ("node", *COUNT_COLUMNS, "prior_prob")
+
+# Beyond this, a float (which a table may hold) cannot tell whole numbers apart.
+MAX_COUNT = 2**53
+
+
+class WrongRow(NamedTuple):
+    """The first impossible row, and what is wrong with it."""
+
+    row: int
+    problem: str
+
+
+def find_wrong_row(columns: Mapping[str, npt.NDArray[Any]]) -> WrongRow | None:
+    """Checks the columns of error counts, all of one length."""
+    for name in (*COUNT_COLUMNS, "prior_prob"):
+        values = columns[name]
+        if values.dtype.kind not in "iuf":
+            return WrongRow(0, f"{name} must be numbers, got {values.dtype}")
+        if name == "prior_prob":
+            fits, bound = (values >= 0) & (values <= 1), "in [0, 1]"
+        else:
+            fits = (values >= 0) & (values <= MAX_COUNT) & (values == np.floor(values))
+            bound = "a whole number of at least 0"
+        if not fits.all():
+            row = int(fits.argmin())
+            return WrongRow(row, f"{name} must be {bound}, got {name}={_shown(values[row])}")
+    for errors, total in (("false_positives", "num_out"), ("false_negatives", "num_in")):
+        fits = columns[errors] <= columns[total]
+        if not fits.all():
+            row = int(fits.argmin())
+            got = f"{errors}={_shown(columns[errors][row])}, {total}={_shown(columns[total][row])}"
+            return WrongRow(row, f"{errors} must be at most {total}, got {got}")
+    return _find_wrong_node(columns["node"])
+
+
+def _find_wrong_node(nodes: npt.NDArray[Any]) -> WrongRow | None:
+    if nodes.dtype.kind not in "iuUO":
+        return WrongRow(0, f"node must be whole numbers or names, got {nodes.dtype}")
+    _, first = np.unique(nodes, return_index=True)
+    if len(first) == len(nodes):
+        return None
+    is_repeated = np.ones(len(nodes), dtype=np.bool_)
+    is_repeated[first] = False
+    row = int(is_repeated.argmax())
+    return WrongRow(row, f"node must be distinct, got {nodes[row]} again")
+
+
+def _shown(number: float) -> str:
+    """Whole numbers without a decimal point, even from a column of floats."""
+    return str(number).removesuffix(".0")
+
+
+# The outcome of an attack: how often it erred about each node.
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,14 +227,10 @@ class ErrorCounts:
         Raises:
             DataError: naming the file, and the line or row where there is one.
         """
-        from bmpaudit.attack.counts_table import read_counts
-
         return read_counts(Path(path))
 
     def to_table(self, path: str | Path) -> None:
         """Writes `node,num_out,num_in,false_positives,false_negatives,prior_prob`, CSV or Parquet by the suffix."""
-        from bmpaudit.attack.counts_table import write_counts
-
         write_counts(self, Path(path))
 
 
@@ -181,3 +240,78 @@ def _share(part: int, whole: int) -> str:
 
 def _nodes(number: int) -> str:
     return f"{number:,} node{'' if number == 1 else 's'}"
+
+
+# Error counts as a plain table, CSV or Parquet (docs/attack.md).
+
+
+# "007" and "-1" are names.
+_NODE_NUMBER = re.compile(r"0|[1-9]\d{0,17}")
+
+
+def read_counts(path: Path) -> ErrorCounts:
+    """See `ErrorCounts.from_table`."""
+    _check_suffix(path)
+    # All of a CSV table as text: what is not a number can then be shown as it is, and no digit of a number is lost.
+    table = read_table(path, text=None, required=COLUMNS)
+    for column in map(str, table.columns):
+        if column not in COLUMNS:
+            raise DataError(f"{path}: unknown column {column!r}; the columns are {', '.join(COLUMNS)}")
+    if table.empty:
+        raise DataError(f"{path}: no node is left to audit, the table has no row")
+    for name in COLUMNS:
+        missing = table[name].isna().to_numpy()
+        if missing.any():
+            what = "missing" if path.suffix == CSV else "missing or NaN"
+            raise DataError(f"{_place(path, int(missing.argmax()))}: {name} is {what}")
+    columns = {name: _as_numbers(path, table[name]) for name in COLUMNS if name != "node"}
+    columns["node"] = _as_nodes(table["node"], may_be_numbers=path.suffix == CSV)
+    wrong = find_wrong_row(columns)
+    if wrong is not None:
+        raise DataError(f"{_place(path, wrong.row)}: {wrong.problem}")
+    return ErrorCounts.from_arrays(**columns)
+
+
+def write_counts(counts: ErrorCounts, path: Path) -> None:
+    """See `ErrorCounts.to_table`."""
+    _check_suffix(path)
+    import pandas as pd
+
+    table = pd.DataFrame({name: getattr(counts, name) for name in COLUMNS})
+    with atomic_write(path) as temporary:
+        if path.suffix == CSV:
+            # Names in quotes: a bare carriage return within one would end the line.
+            is_named = counts.node.dtype.kind == "U"
+            table.to_csv(temporary, index=False, quoting=csv.QUOTE_NONNUMERIC if is_named else csv.QUOTE_MINIMAL)
+        else:
+            table.to_parquet(temporary, index=False)
+
+
+def _check_suffix(path: Path) -> None:
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"{path}: the name of a table must end in {' or '.join(SUFFIXES)}")
+
+
+def _as_numbers(path: Path, column: pd.Series[Any]) -> npt.NDArray[Any]:
+    if column.dtype.kind in "iufb":
+        return column.to_numpy()
+    numbers = np.empty(len(column), dtype=np.float64)
+    for row, text in enumerate(column):
+        try:
+            numbers[row] = float(text)
+        except (TypeError, ValueError):
+            raise DataError(f"{_place(path, row)}: {column.name} must be a number, got {text!r}") from None
+    return numbers
+
+
+def _as_nodes(column: pd.Series[Any], *, may_be_numbers: bool) -> npt.NDArray[Any]:
+    if column.dtype.kind in "iufb":  # numbers that are not whole are refused with the other checks
+        return column.to_numpy()
+    names = column.to_numpy(dtype=np.str_)
+    is_numbered = may_be_numbers and all(_NODE_NUMBER.fullmatch(name) for name in names)
+    return names.astype(np.int64) if is_numbered else names
+
+
+def _place(path: Path, row: int) -> str:
+    """Where to look: editors count lines from 1, and the first is the header; Parquet only has rows."""
+    return f"{path}: line {row + 2}" if path.suffix == CSV else f"{path}: row {row}"

@@ -9,13 +9,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bmpaudit import _native
-from bmpaudit.arrays import Bytes, Floats, Floats32, Ints, as_bytes
-from bmpaudit.attack.evidence import Evidence
-from bmpaudit.attack.not_auditable import NotAuditable, can_be_attacked, too_few_models
+from bmpaudit.attack.evidence import Evidence, NotAuditable, Scores, can_be_attacked, too_few_models
 from bmpaudit.attack.rules import RuleErrors, Strong, Weak
-from bmpaudit.attack.scores import Scores
-from bmpaudit.checks import check_at_least_one
-from bmpaudit.errors import InputError
+from bmpaudit.util.errors import InputError, check_at_least_one
+from bmpaudit.util.values import Bytes, Floats, Floats32, Ints, as_bytes
 
 NATIVE_RULES = (Strong, Weak)
 """Rules whose errors `Gaussian.count_errors` counts."""

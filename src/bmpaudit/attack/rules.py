@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from bmpaudit import registry
-from bmpaudit.arrays import Flags, Floats, Ints
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from bmpaudit.interfaces import DecisionRule
+
 
 RuleName = Literal["strong", "weak"]
 """Names of the built-in rules."""
@@ -69,3 +73,132 @@ def log_prior_odds(prior_prob: Floats) -> Floats:
     """Log η = log γ(1) - log γ(0); infinite where the prior is 0 or 1."""
     with np.errstate(divide="ignore"):
         return np.log(prior_prob) - np.log1p(-prior_prob)
+
+
+# What changes the decisions that follow from an attack's scores.
+
+
+Unfittable = Literal["leave-out", "non-member"]
+
+
+@dataclass(frozen=True)
+class DecisionSettings:
+    """Costs of errors, and what happens to nodes that cannot be attacked.
+
+    Attributes:
+        cost_false_positive: Cost of taking a non-member for a member, c_0 of Theorem 7.
+        cost_false_negative: Cost of taking a member for a non-member, c_1 of Theorem 7.
+        unfittable: Treatment of nodes that cannot be attacked (too few models, or a prior of 0 or 1): `leave-out`; or
+            `non-member`, every decision is "non-member", which seems to be what the paper does.
+    """
+
+    cost_false_positive: float = 1.0
+    cost_false_negative: float = 1.0
+    unfittable: Unfittable = "leave-out"
+
+    def __post_init__(self) -> None:
+        for name in ("cost_false_positive", "cost_false_negative"):
+            cost = getattr(self, name)
+            if not 0 < cost < np.inf:
+                raise InputError(f"{name} must be positive and finite, got {name}={cost}")
+        if self.unfittable not in get_args(Unfittable):
+            choices = " or ".join(get_args(Unfittable))
+            raise InputError(f"unfittable must be {choices}, got unfittable={self.unfittable!r}")
+
+    @property
+    def threshold(self) -> float:
+        """log(c_0/c_1): a decision score above it means "member"."""
+        return float(np.log(self.cost_false_positive) - np.log(self.cost_false_negative))
+
+
+DEFAULT_SETTINGS = DecisionSettings()
+
+
+# Algorithm 2 for a single challenge: was this model trained with the node? A reference to read and to compare with.
+#
+# Audits use `Gaussian`, whose native kernel gives the same answers for all models and nodes at once.
+
+
+@dataclass(frozen=True)
+class NormalFit:
+    """N(μ, σ²) as Algorithm 2 fits it: the mean and the population standard deviation."""
+
+    mean: float
+    sigma: float
+
+    def log_density(self, z: float) -> float:
+        """Log N(z; μ, σ²), without the constant -½ log 2π; with σ = 0, ∞ at μ and -∞ elsewhere."""
+        if self.sigma == 0:
+            return math.inf if z == self.mean else -math.inf
+        return -math.log(self.sigma) - 0.5 * ((z - self.mean) / self.sigma) ** 2
+
+
+def log_likelihood_ratio(
+    z: float,
+    out_statistics: npt.ArrayLike,
+    in_statistics: npt.ArrayLike,
+    *,
+    pooled_variance: bool = False,
+    min_sigma: float = 0.0,
+) -> float:
+    """Log N(z; μ_1, σ_1²) - log N(z; μ_0, σ_0²), the attack's score of one challenge.
+
+    Both sides are fitted, so nothing is assumed about which of them has the higher statistics. Where both densities
+    are 0, or both infinite, the ratio is 1.
+
+    Args:
+        z: Statistic of the challenged model.
+        out_statistics: Statistics of models without the node, which give H_0; the challenged model is not among them.
+        in_statistics: Statistics of models with the node, which give H_1.
+        pooled_variance: Whether both sides share one σ, from the deviations of all models from the mean of their side.
+        min_sigma: Lower bound on σ.
+
+    >>> log_likelihood_ratio(2.0, [-1.0, 1.0], [1.0, 3.0])
+    2.0
+    >>> log_likelihood_ratio(2.0, [0.0, 0.0], [2.0, 2.0])
+    inf
+    """
+    means, squares, counts = [], [], []
+    for values in (out_statistics, in_statistics):
+        side = np.asarray(values, dtype=np.float64)
+        shifted = side - side[0]  # so that equal values have a spread of exactly 0
+        means.append(float(side[0] + shifted.mean()))
+        squares.append(float(np.square(shifted - shifted.mean()).sum()))
+        counts.append(len(side))
+    if pooled_variance:
+        variances = [sum(squares) / sum(counts)] * 2
+    else:
+        variances = [square / count for square, count in zip(squares, counts, strict=True)]
+    without, with_node = (
+        NormalFit(mean, max(math.sqrt(variance), min_sigma)) for mean, variance in zip(means, variances, strict=True)
+    )
+    log_in, log_out = with_node.log_density(z), without.log_density(z)
+    return 0.0 if math.isinf(log_in) and log_in == log_out else log_in - log_out
+
+
+def decide(
+    z: float,
+    out_statistics: npt.ArrayLike,
+    in_statistics: npt.ArrayLike,
+    prior_prob: float,
+    *,
+    rule: RuleName = "strong",
+    pooled_variance: bool = False,
+    min_sigma: float = 0.0,
+    cost_false_positive: float = 1.0,
+    cost_false_negative: float = 1.0,
+) -> bool:
+    """Algorithm 2: "member" iff N(z; μ_1, σ_1²)/N(z; μ_0, σ_0²) · γ(1)/γ(0) > c_0/c_1.
+
+    The paper has c_0 = c_1; with other costs this is the Bayes decision of Theorem 7, except that ties are decided as
+    "non-member". The weak rule leaves out the prior odds.
+
+    >>> decide(1.1, [-1.0, 1.0], [1.0, 3.0], prior_prob=0.25, rule="weak")
+    True
+    >>> decide(1.1, [-1.0, 1.0], [1.0, 3.0], prior_prob=0.25)
+    False
+    """
+    score = log_likelihood_ratio(z, out_statistics, in_statistics, pooled_variance=pooled_variance, min_sigma=min_sigma)
+    if rule == "strong":
+        score += math.log(prior_prob) - math.log1p(-prior_prob)
+    return score > math.log(cost_false_positive) - math.log(cost_false_negative)

@@ -1,23 +1,247 @@
-"""The answer in plain words, what is certain first: verdict, proven, exposure, floor, estimated."""
+"""What an audit found in words and figures: headline, answer, cautions, advice, and the summary that holds them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from importlib.metadata import version
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from bmpaudit import registry
 from bmpaudit.attack import PermutationTest
-from bmpaudit.auditing.guaranteed import Guaranteed
-from bmpaudit.auditing.headline import HeadlineRow
-from bmpaudit.auditing.proof_step import ReleaseFindings
-from bmpaudit.auditing.table_words import in_words_of
+from bmpaudit.auditing.context import attack_on, fingerprint, models_hash
+from bmpaudit.auditing.nodes import ranked_nodes
+from bmpaudit.auditing.stages import (
+    SIDES,
+    Attacks,
+    Estimates,
+    Findings,
+    Guaranteed,
+    ReleaseFindings,
+    headline_parameters,
+)
+from bmpaudit.estimation import Posterior
+from bmpaudit.estimation.definitions import StoredDefinition, smallest_values
 from bmpaudit.graph import Graph
-from bmpaudit.proof import Proof, ProvenBound, provable
+from bmpaudit.interfaces import Definition
+from bmpaudit.plan import AuditPlan, plan_table
+from bmpaudit.proof import Proof, ProvenBound, models_to_prove_more, provable
 from bmpaudit.proof.exposure import HARDLY_ANY, MIN_MODELS
+from bmpaudit.proof.guesses import SURE
 from bmpaudit.proof.prove import Method
-from bmpaudit.proof.result import SURE
-from bmpaudit.report.words import confidence, factor, listed, number, odds, percent
+from bmpaudit.registry import ATTACK, DEFINITION, ENTRIES
+from bmpaudit.releases import gives_labels_only
+from bmpaudit.report.words import TABLE_WORDS, confidence, count, factor, in_other_words, listed, number, odds, percent
 from bmpaudit.samplers import Priors
+from bmpaudit.shadow import ShadowRuns
+from bmpaudit.shadow.runs import ViewAccuracy
+from bmpaudit.util.values import Floats32, plain
+
+if TYPE_CHECKING:
+    from bmpaudit.auditing.finished import Audit
+
+
+TABLE_NOTE = "The data are a table without edges: where pictures and files say node, they mean a row."
+
+
+def words_of(graph: Graph) -> Mapping[str, str]:
+    """What the usual words are replaced by: none if there are edges."""
+    return {} if graph.num_edges else TABLE_WORDS
+
+
+def in_words_of(graph: Graph, text: str) -> str:
+    """A sentence as it fits the data: about nodes, or about rows if there are no edges.
+
+    >>> from bmpaudit.graph import Graph
+    >>> table = Graph.from_table([[0.5], [0.1]], [0, 1])
+    >>> in_words_of(table, "2 nodes of the training graph: bmpaudit nodes DIR")
+    '2 rows of the training data: bmpaudit nodes DIR'
+    """
+    return in_other_words(text, words_of(graph))
+
+
+# What is estimated: the paper's ε of the main variant, and where not to trust it.
+
+
+MOVED = 0.1  # nats that the median may move by without a warning
+DRIVEN = 0.5  # nats by which nodes of constant decision may raise the mean before a warning is due
+
+
+@dataclass(frozen=True)
+class HeadlineRow:
+    """One estimated ε.
+
+    Attributes:
+        name: Its symbol.
+        meaning: In words.
+        definition: The definition it is a parameter of.
+        parameter: Which of the definition's parameters.
+        multiplies_odds: Whether ε bounds by how much the odds change, as in MP, and not the odds themselves.
+        p5: 5th percentile of the posterior.
+        p50: Median of the posterior.
+        p95: 95th percentile of the posterior.
+        floor: What the sampler alone gives away, at least (Prop. 1).
+        floor_is_exact: Whether the floor comes from a formula.
+        floor_level: Confidence of the floor otherwise.
+        proven: What is proven of it; None if nothing, or if the definition is none that a proof is about.
+        proof_level: Confidence of what is proven.
+        half_median: Median with half of the models; None if that is too few.
+        mean: Mean of the posterior.
+        mean_without_constant: Mean without the nodes whose decision never varies.
+        tail_prior_share: How much of the upper tail is the prior's.
+        warnings: Why not to trust the estimate, in words.
+    """
+
+    name: str
+    meaning: str
+    definition: str
+    parameter: str
+    multiplies_odds: bool
+    p5: float
+    p50: float
+    p95: float
+    floor: float
+    floor_is_exact: bool
+    floor_level: float | None
+    proven: float | None
+    proof_level: float
+    half_median: float | None
+    mean: float
+    mean_without_constant: float
+    tail_prior_share: float
+    warnings: tuple[str, ...] = ()
+
+
+def headline(
+    priors: Priors, attacks: Attacks, findings: Findings, estimates: Estimates, proof_level: float
+) -> tuple[HeadlineRow, ...]:
+    """The ε of the main variant."""
+    posteriors, proof = estimates.posteriors[attacks.main], findings[attacks.releases[0]].proof
+    rows = []
+    for place in headline_parameters(posteriors):
+        name, parameter_name = place
+        posterior = posteriors[name]
+        definition = posterior.definition
+        parameter = next(each for each in definition.parameters if each.name == parameter_name)
+        p5, p50, p95 = (float(value) for value in posterior.quantile([0.05, 0.5, 0.95], parameter_name))
+        influence = estimates.influences[place]
+        values: dict[str, Any] = {
+            "name": parameter.symbol if parameter_name in SIDES else f"{_short_title(definition)} {parameter.symbol}",
+            "p5": p5,
+            "p50": p50,
+            "p95": p95,
+            "proven": proven_of(proof, posterior, parameter_name),
+            "half_median": estimates.half_medians.get(place),
+            "mean": influence.mean,
+            "mean_without_constant": influence.mean_without_constant,
+        }
+        rows.append(
+            HeadlineRow(
+                meaning=parameter.meaning,
+                definition=name,
+                parameter=parameter_name,
+                multiplies_odds=not definition.uses_prior,
+                floor=floor_of(posterior, parameter_name, priors),
+                floor_is_exact=priors.floor.is_exact or not definition.uses_prior,
+                floor_level=priors.floor.level if definition.uses_prior else None,
+                proof_level=proof_level,
+                tail_prior_share=posterior.tail_prior_share(parameter_name),
+                warnings=_row_warnings(int(attacks.main_counts.is_constant.sum()), posterior, **values),
+                **values,
+            )
+        )
+    return tuple(rows)
+
+
+def _row_warnings(
+    num_constant: int,
+    posterior: Posterior,
+    *,
+    name: str,
+    p5: float,
+    p50: float,
+    p95: float,
+    proven: float | None,
+    half_median: float | None,
+    mean: float,
+    mean_without_constant: float,
+) -> tuple[str, ...]:
+    messages = []
+    if proven is not None and proven > p95:
+        messages.append(f"{name} lies below what is proven, {number(proven, 1)}: trust the proof")
+    if num_constant == posterior.num_nodes:
+        messages.append(f"{name} means nothing: the decision about every node is the same for every model")
+    elif mean - mean_without_constant > DRIVEN:
+        messages.append(
+            f"{name} is driven by {num_constant:,} nodes whose decision never varies; without them it is "
+            f"{number(mean_without_constant, 1)} on average, not {number(mean, 1)}"
+        )
+    if half_median is not None and not p5 <= half_median <= p95 and abs(half_median - p50) > MOVED:
+        messages.append(
+            f"{name} moves with the number of models: with half of them its median is {number(half_median, 1)}, not "
+            f"{number(p50, 1)}"
+        )
+    if posterior.run is not None and not posterior.status.startswith("converged"):
+        messages.append(f"{name}: {posterior.status}")
+    return tuple(messages)
+
+
+def stored_headline(summary: Mapping[str, Any]) -> tuple[HeadlineRow, ...]:
+    """The headline as a summary has it, which needs none of the code that made it."""
+    # Infinite numbers are texts there.
+    numbers = ("p5", "p50", "p95", "floor", "proven", "half_median", "mean", "mean_without_constant")
+    return tuple(
+        HeadlineRow(
+            **row
+            | {name: None if row[name] is None else float(row[name]) for name in numbers}
+            | {"warnings": tuple(row["warnings"])}
+        )
+        for row in summary["headline"]
+    )
+
+
+def proven_of(proof: Proof | None, posterior: Posterior, parameter: str) -> float | None:
+    """What a proof says about a parameter of a definition; None if nothing."""
+    if proof is None:
+        return None
+    if parameter in SIDES and posterior.definition.uses_prior:
+        return proof.epsilon_right.proven if parameter == "epsilon_right" else proof.epsilon_left.proven
+    is_mp = registry.name_of(DEFINITION, posterior.definition) == "mp"
+    return proof.mp.proven if is_mp else None
+
+
+def _short_title(definition: Definition) -> str:
+    name = registry.name_of(DEFINITION, definition)
+    return name.upper() if name in ENTRIES[DEFINITION] else name.rpartition(":")[2]
+
+
+def floor_of(posterior: Posterior, parameter: str, priors: Priors) -> float:
+    """What the sampler alone gives away of a parameter: the smallest value that its floor leaves possible."""
+    definition, floor = posterior.definition, priors.floor
+    if not definition.uses_prior or isinstance(definition, StoredDefinition):
+        return posterior.lows[parameter]
+    left, right = smallest_values(definition, np.array([floor.left]), np.array([floor.right]))
+    if len(definition.parameters) > 1:
+        return floor.left if parameter == definition.parameters[0].name else floor.right
+    return float(max(left[0], right[0]))
+
+
+def driving_nodes(estimates: Estimates, num_nodes: int = 5) -> dict[str, list[dict[str, Any]]]:
+    """The nodes that move each ε of the headline most, as plain values."""
+    return {
+        f"{definition} {parameter}": [vars(node) for node in influence.drivers(num_nodes)]
+        for (definition, parameter), influence in estimates.influences.items()
+    }
+
+
+# The answer in plain words, what is certain first: verdict, proven, exposure, floor, estimated.
+
 
 IS_NOT = (
     "The answer is about models trained this way. No released model was looked at; bmpaudit infer looks at one.",
@@ -210,3 +434,282 @@ def _sentence(text: str) -> str:
     if text[:1].isascii():  # ε_R stays as it is
         text = text[:1].upper() + text[1:]
     return text if text.endswith(".") else f"{text}."
+
+
+# What a reader must know before trusting an audit.
+
+
+FEW_MODELS = 3  # of one side, below which the Gaussian attack leaves a node out
+CALIBRATED = 0.02  # expected calibration error up to which stated certainties are taken at their word
+
+
+def cautions(audit: Audit) -> tuple[str, ...]:
+    """One sentence each."""
+    counts = audit.attacks.main_counts
+    messages: list[str] = []
+    if audit.guaranteed is not None:
+        messages += audit.guaranteed.contradictions(audit.findings)
+    if counts.not_auditable:
+        fate = "counted as non-members" if counts.is_kept.any() else "left out"
+        messages.append(
+            f"{count(len(counts.not_auditable), 'node')} could not be audited and "
+            f"{'is' if len(counts.not_auditable) == 1 else 'are'} {fate}, such as {counts.not_auditable[0]}."
+        )
+    fewest = np.minimum(counts.num_in, counts.num_out)
+    num_few = int(np.count_nonzero((fewest < FEW_MODELS) & ~counts.is_kept))
+    if num_few:
+        messages.append(
+            f"{count(num_few, 'node')} {'is' if num_few == 1 else 'are'} in the samples of fewer than {FEW_MODELS} "
+            f"models, or in all but that many: what is said of {'it' if num_few == 1 else 'them'} rests on what the "
+            "attack learnt from other nodes."
+        )
+    error = audit.main_findings.exposure.reliability.expected_calibration_error
+    if error > CALIBRATED:
+        messages.append(
+            f"Stated certainties are off by {percent(error, 1)} on average (expected calibration error "
+            f"{number(error, 3)}): more shadow models would calibrate them better."
+        )
+    messages += [f"{reason}." for reason in audit.estimates.not_estimated]
+    messages = [in_words_of(audit.graph, message) for message in messages]
+    return (*messages, *(() if audit.graph.num_edges else (TABLE_NOTE,)))
+
+
+# How accurate each release is: what a defence costs.
+
+
+def release_accuracy(plan: AuditPlan, runs: ShadowRuns, release: str) -> ViewAccuracy:
+    """Accuracy of what a release gives out of each model, asked with the plan's first query; NaN where unknown."""
+    view = f"{plan.views[0].query_name}_{release}"
+    unknown = np.full(runs.num_models, np.nan, dtype=np.float32)
+    return runs.view_accuracy.get(view, ViewAccuracy(unknown, unknown))
+
+
+def known_mean(values: Floats32) -> float | None:
+    """Mean of the numbers that are known; None if none is."""
+    known = values[np.isfinite(values)]
+    return float(known.mean(dtype=np.float64)) if known.size else None
+
+
+# What to do next, derived from what an audit found.
+
+
+OVERFITTED = 0.05  # by how much training accuracy may exceed held-out accuracy
+HELPS = 0.8  # a release helps if it exposes less than this share of what the main one does
+SAMPLING_SHARE = 0.5  # of the proven log-odds
+# What names fewer nodes in docs/defences.md; more dropout and fewer epochs do not.
+_USUAL_REGULARISATION = "more weight decay or early stopping"
+_REGULARISATION = {"sklearn": "a simpler model (shallower trees, larger leaves, more neighbours, a stronger penalty)"}
+
+
+def advice(audit: Audit) -> tuple[str, ...]:
+    """Short instructions, the most useful first."""
+    is_found = audit.is_leakage_found
+    steps = _defences(audit) if is_found else []
+    steps += _more_models(audit)
+    if is_found:
+        steps.append("See who is at risk: bmpaudit nodes DIR.")
+    steps.append("Before you release a model, look at that very model: bmpaudit infer DIR --model FILE.")
+    return tuple(in_words_of(audit.graph, step) for step in steps)
+
+
+def _defences(audit: Audit) -> list[str]:
+    steps = []
+    train, held_out = (
+        float(np.nanmean(values)) if np.isfinite(values).any() else np.nan
+        for values in (audit.runs.train_accuracy, audit.runs.held_out_accuracy)
+    )
+    if train - held_out > OVERFITTED:
+        steps.append(
+            f"The models fit their training nodes better than others ({percent(train)} against {percent(held_out)} "
+            f"accuracy): try {_REGULARISATION.get(audit.plan.shadow_plan.engine_name, _USUAL_REGULARISATION)}, and see "
+            "what it hides and what it costs (bmpaudit sweep)."
+        )
+    steps += _better_release(audit)
+    proof, floor = audit.main_findings.proof, audit.priors.floor.right
+    proven = None if proof is None else proof.epsilon_right.proven
+    if proven is not None and 0 < SAMPLING_SHARE * proven < floor < proven:
+        steps.append(
+            f"Much of it is the sampling's doing ({odds(floor)} without any model): try another sampler or fraction; "
+            "bmpaudit priors shows what each gives away."
+        )
+    if any(map(gives_labels_only, audit.plan.releases)):
+        steps.append("Release nothing where the model is not needed.")
+    else:
+        steps.append("Release only labels where scores are not needed, and nothing where the model is not needed.")
+    return steps
+
+
+def _better_release(audit: Audit) -> list[str]:
+    main, *others = (
+        (release, part.exposure.exposure.members.correct.mean[part.exposure.exposure.members.at(0.99)])
+        for release, part in audit.findings.items()
+    )
+    better = [(named, release) for release, named in others if named < HELPS * main[1] and main[1] >= 1]
+    if not better:
+        return []
+    named, release = min(better)
+    return [
+        f"The {release} release exposes {named:.0f} training nodes with 99 % certainty, the {main[0]} one "
+        f"{main[1]:.0f}; {_cost(audit, release)}."
+    ]
+
+
+def _cost(audit: Audit, release: str) -> str:
+    """What a release costs in accuracy, beside the main one."""
+    here, main = (
+        known_mean(release_accuracy(audit.plan, audit.runs, name).held_out)
+        for name in (release, audit.attacks.releases[0])
+    )
+    if here is None or main is None:
+        return "weigh that against what it costs in accuracy"
+    return f"its accuracy on other nodes is {percent(here, 1)}, against {percent(main, 1)}"
+
+
+def _more(shadows: int) -> str:
+    """How to add models without spoiling what is proven."""
+    return f"try --shadows {shadows} --proof-method prequential"
+
+
+def _more_models(audit: Audit) -> list[str]:
+    main = audit.main_findings
+    curve, num_models = main.exposure.exposure.members, audit.runs.num_models
+    k = curve.at(0.99)
+    if not curve.is_settled[k] and (audit.is_leakage_found or curve.num_models < MIN_MODELS):
+        needed = int(curve.models_needed[k])
+        return [f"{count(num_models, 'shadow model')} are too few to settle the exposure: {_more(needed)}."]
+    if not audit.is_leakage_found:
+        return [f"More shadow models find smaller leaks: {_more(2 * num_models)}."]
+    bound = None if main.proof is None else main.proof.epsilon_right
+    if bound is None or bound.proven is None or bound.num_hits < bound.num_challenged:
+        return []
+    more = math.floor(bound.proven + 1.0)
+    needed = models_to_prove_more(more, bound.level, "prequential")
+    return [f"Every guess was right, so more models prove more: --until-proven {more} takes about {needed:,} of them."]
+
+
+# The audit in one JSON object (docs/audit-folder.md).
+
+
+FORMAT = 3
+
+
+def graph_sizes(graph: Graph) -> dict[str, int]:
+    """The four numbers that say how large a graph is."""
+    return {name: getattr(graph, name) for name in ("num_nodes", "num_edges", "num_features", "num_classes")}
+
+
+def summarise(audit: Audit) -> dict[str, Any]:
+    """Everything of interest as plain values."""
+    attacks, estimates, graph = audit.attacks, audit.estimates, audit.graph
+    test, counts, leakage = attacks.permutation_test, attacks.main_counts, estimates.leakage
+    return plain(
+        {
+            "format": FORMAT,
+            "bmpaudit": version("bmpaudit"),
+            "fingerprint": fingerprint(audit.plan, graph.content_hash, models_hash(audit.runs, audit.priors)),
+            "title": audit.title,
+            "verdict": audit.verdict,
+            "is_leakage_found": audit.is_leakage_found,
+            "answer": asdict(audit.answer),
+            "next": advice(audit),
+            "cautions": [*audit.notes, *cautions(audit)],
+            "is_not": IS_NOT,
+            "guarantee": None if audit.guaranteed is None else audit.guaranteed.to_plain(),
+            "releases": {release: _release(audit, release) for release in attacks.releases},
+            "headline": [asdict(row) for row in audit.headline],
+            "graph": {"source": audit.source, "content_hash": graph.content_hash, **graph_sizes(graph)},
+            "plan": plan_table(audit.plan.without_gate, audit.source),
+            "priors": {"num_draws": audit.priors.num_draws},
+            "shadow_models": {
+                "trained": audit.runs.num_models,
+                "failed": list(audit.runs.failed),
+                "train_accuracy": known_mean(audit.runs.train_accuracy),
+                "held_out_accuracy": known_mean(audit.runs.held_out_accuracy),
+            },
+            "nodes": {
+                "audited": counts.num_nodes,
+                "not_auditable": len(counts.not_auditable),
+                "constant_decision": int(counts.is_constant.sum()),
+                "level": leakage.level,
+                "most_exposed": ranked_nodes(audit.nodes)["node"].head(20).tolist(),
+            },
+            "permutation_test": {
+                "is_leakage_found": test.is_leakage_found,
+                "p_value": test.p_value,
+                "statistic": test.statistic,
+                "null_statistics": test.null_statistics,
+            },
+            "variants": {variant.name: _variant(audit, variant.name) for variant in attacks.variants},
+            "drivers": driving_nodes(estimates),
+            "notes": list(audit.notes),
+            "timings": audit.timings,
+        }
+    )
+
+
+def _release(audit: Audit, release: str) -> dict[str, Any]:
+    findings, variant = audit.findings[release], audit.attacks.strongest(release)
+    figures = audit.attacks.performance[variant.name]
+    accuracy = release_accuracy(audit.plan, audit.runs, release)
+    return {
+        "attack": registry.label(ATTACK, attack_on(audit.plan, release)),
+        "queries": list(findings.queries),
+        "variant": variant.name,
+        "auc": figures.auc,
+        "tpr_at_fpr": figures.tpr_at_fpr,
+        "train_accuracy": known_mean(accuracy.train),
+        "held_out_accuracy": known_mean(accuracy.held_out),
+        "proof": None if findings.proof is None else findings.proof.to_plain(),
+        "not_proven": findings.not_proven,
+        "exposure": findings.exposure.to_plain(),
+    }
+
+
+def _variant(audit: Audit, name: str) -> dict[str, Any]:
+    counts, figures = audit.attacks.counts[name], audit.attacks.performance[name]
+    return {
+        "errors": {
+            "false_positives": int(counts.false_positives.sum()),
+            "num_out": int(counts.num_out.sum()),
+            "false_negatives": int(counts.false_negatives.sum()),
+            "num_in": int(counts.num_in.sum()),
+        },
+        "accuracy": figures.accuracy,
+        "auc": figures.auc,
+        "tpr_at_fpr": figures.tpr_at_fpr,
+        "posteriors": {
+            definition: _without_proof(posterior.summary()) | _of_parameters(audit, posterior)
+            for definition, posterior in audit.estimates.posteriors[name].items()
+        },
+    }
+
+
+def _without_proof(value: Any) -> Any:
+    """These errors are Algorithm 1's, which prove nothing."""
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_proof(part) for name, part in value.items() if name != "proven_if_split"}
+
+
+def _of_parameters(audit: Audit, posterior: Posterior) -> dict[str, dict[str, Any]]:
+    parameters = posterior.definition.parameters
+    return {
+        "symbols": {each.name: each.symbol for each in parameters},
+        "floors": {each.name: floor_of(posterior, each.name, audit.priors) for each in parameters},
+    }
+
+
+# The JSON Schema of summary.json, as data.
+
+
+def summary_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of `summary.json`, and of `Audit.summary`.
+
+    It ships as `bmpaudit/auditing/summary_schema.json`.
+
+    >>> summary_schema()["title"]
+    'summary.json of bmpaudit'
+    """
+    text = files("bmpaudit.auditing").joinpath("summary_schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema

@@ -12,16 +12,15 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.sparse.csgraph import breadth_first_order
 
-from bmpaudit.arrays import Floats, Ints
 from bmpaudit.attack.student import num_learnt_from
-from bmpaudit.auditing.attack_step import MOST_PERMUTED
+from bmpaudit.auditing.context import Runtime, Subject
 from bmpaudit.auditing.pipeline import PRIOR_SECONDS, Pipeline
-from bmpaudit.auditing.runtime import Runtime
-from bmpaudit.auditing.subject import Subject
+from bmpaudit.auditing.stages import MOST_PERMUTED
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.graph import Graph
 from bmpaudit.samplers import Priors, prior_probabilities
 from bmpaudit.shadow import ShadowRuns, estimate_cost
+from bmpaudit.util.values import Floats, Ints
 
 WARM_UP = (100, 20)  # nodes and models of the rehearsal that imports what is needed; it counts for nothing
 MOST_MODELS = 1_000  # of the other rehearsals

@@ -1,33 +1,398 @@
-"""The data of the page (docs/report-page.md)."""
+"""What the page and the tables show of an audit, as plain values (docs/report-page.md)."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import platform
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
-from typing import Any
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+import scipy.sparse
 
-from bmpaudit.auditing.answer import IS_NOT
-from bmpaudit.auditing.finished_audit import Audit
-from bmpaudit.auditing.headline import HeadlineRow
-from bmpaudit.auditing.page_estimates import estimates_part
-from bmpaudit.auditing.page_margins import margin_histograms
-from bmpaudit.auditing.page_nodes import nodes_part, shown_nodes
-from bmpaudit.auditing.page_releases import release_data
-from bmpaudit.auditing.plan_file import format_plan
-from bmpaudit.auditing.summary import graph_sizes
-from bmpaudit.auditing.table_words import in_words_of, words_of
-from bmpaudit.build import build_id
+from bmpaudit import registry
+from bmpaudit.auditing.answer import (
+    IS_NOT,
+    HeadlineRow,
+    graph_sizes,
+    in_words_of,
+    known_mean,
+    release_accuracy,
+    words_of,
+)
+from bmpaudit.auditing.context import attack_on
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.nodes import node_accuracy, ranked_nodes
+from bmpaudit.estimation import Posterior
+from bmpaudit.estimation.definitions import Parameter
 from bmpaudit.graph import Graph
-from bmpaudit.plain import plain
-from bmpaudit.proof import Proof
-from bmpaudit.report.page import library_version
-from bmpaudit.report.words import signed
+from bmpaudit.interfaces import Progress
+from bmpaudit.plan import format_plan
+from bmpaudit.proof import ExposureCurve, Proof
+from bmpaudit.proof.guesses import SYMBOLS
+from bmpaudit.registry import ATTACK
+from bmpaudit.report.drawing import Drawing
+from bmpaudit.report.page import library_version, render_page
+from bmpaudit.report.words import confidence, interval, number, percent, signed
+from bmpaudit.util.build import build_id
+from bmpaudit.util.values import Flags, Floats, Ints, plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+NUM_BINS = 24
+
+
+def margin_histograms(statistics: npt.NDArray[np.floating], is_in: Flags) -> dict[str, Any]:
+    """Counts by bin, on bins of each node's own, with the mean and standard deviation of either side.
+
+    Args:
+        statistics: Margins of each model and node, shape (J, K).
+        is_in: Whether the node was in the model's sample, shape (J, K).
+    """
+    margins = statistics.astype(np.float64)
+    num_nodes = margins.shape[1]
+    low, high = margins.min(axis=0), margins.max(axis=0)
+    width = np.where(high > low, high - low, 1.0)
+    bins = np.minimum((NUM_BINS * (margins - low) / width).astype(np.int64), NUM_BINS - 1)
+    place = bins + NUM_BINS * np.arange(num_nodes)
+    histograms: dict[str, Any] = {"num_bins": NUM_BINS, "low": np.round(low, 4), "high": np.round(high, 4)}
+    for name, chosen in (("out", ~is_in), ("in", is_in)):
+        counts = np.bincount(place[chosen], minlength=NUM_BINS * num_nodes)
+        histograms[name] = counts.reshape(num_nodes, NUM_BINS)
+        number = chosen.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.where(chosen, margins, 0.0).sum(axis=0) / number
+            spread = np.sqrt(np.where(chosen, (margins - mean) ** 2, 0.0).sum(axis=0) / number)
+        histograms[f"mean_{name}"], histograms[f"std_{name}"] = np.round(mean, 5), np.round(spread, 5)
+    return histograms
+
+
+# What the page shows of the attack's variants and their posteriors (docs/report-page.md).
+
+
+CURVE_POINTS = 201
+JOINT_DRAWS = 1_000
+
+
+def estimates_part(audit: Audit) -> dict[str, Any]:
+    """Variants of the attack, their posteriors, and draws from joint ones."""
+    return {
+        "variants": [_variant(audit, variant.name, variant.label) for variant in audit.attacks.variants],
+        "posteriors": [
+            _posterior_curve(audit, variant, definition, posterior, parameter)
+            for variant, row in audit.estimates.posteriors.items()
+            for definition, posterior in row.items()
+            for parameter in posterior.definition.parameters
+        ],
+        "joint": _joint(audit),
+    }
+
+
+def _variant(audit: Audit, name: str, label: str) -> dict[str, Any]:
+    figures = audit.attacks.performance[name]
+    return {
+        "id": name,
+        "label": label,
+        "auc": figures.auc,
+        "accuracy": figures.accuracy,
+        "tpr_at_fpr": {f"{rate:g}": value for rate, value in figures.tpr_at_fpr.items()},
+        "roc": {"fpr": figures.roc.false_positive_rate, "tpr": figures.roc.true_positive_rate},
+    }
+
+
+def _posterior_curve(
+    audit: Audit, variant: str, definition: str, posterior: Posterior, of: Parameter
+) -> dict[str, Any]:
+    parameter = of.name
+    summarised = audit.summary["variants"][variant]["posteriors"][definition][parameter]
+    low, high = posterior.quantile([0.0005, 0.9995], parameter)
+    x = np.linspace(max(low - 0.05 * (high - low), posterior.support_low(parameter)), high, CURVE_POINTS)
+    return {
+        "variant": variant,
+        "definition": definition,
+        "parameter": parameter,
+        "symbol": f"{of.symbol} ({definition})",
+        **{name: summarised[name] for name in ("p5", "p50", "p95", "mean")},
+        "x": np.round(x, 5),
+        "density": np.round(posterior.marginal(parameter).pdf(x), 6),
+        "prior_density": np.round(np.exp(posterior.prior(x)), 6),
+        "status": posterior.status,
+    }
+
+
+def _joint(audit: Audit) -> list[dict[str, Any]]:
+    rows = []
+    for variant, posteriors in audit.estimates.posteriors.items():
+        if "bmp" in posteriors:
+            draws = posteriors["bmp"].sample(JOINT_DRAWS, seed=audit.plan.seed)
+            left, right = (np.round(draws[name], 4) for name in ("epsilon_left", "epsilon_right"))
+            rows.append({"variant": variant, "left": left, "right": right})
+    return rows
+
+
+# Boxes and means of groups of nodes, over the whole graph, for the page (docs/report-page.md).
+
+
+MOST_CLASSES = 16
+DEGREES = (0, 1, 2, 3, 4, 5, 6, 9, 17, 33)
+HOMOPHILIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+NUM_PRIOR_GROUPS = 6
+WHISKER_REACH = 1.5  # lengths of the box
+MEASURES = (
+    *("member_exposure", "non_member_exposure", "accuracy"),
+    *("right_median", "excess_right_median", "left_median"),
+)
+
+Groups = tuple[list[str], Ints]
+"""Labels, and for each node the place of its label, or -1."""
+
+
+def group_data(nodes: pd.DataFrame, accuracy: Floats, shown: Ints) -> dict[str, Any]:
+    """For each property by which nodes are grouped: labels, the groups of the nodes shown, and boxes by measure.
+
+    Args:
+        nodes: The audit's table of nodes.
+        accuracy: Of the attack on each node.
+        shown: The nodes that the page shows.
+    """
+    measures = {name: accuracy if name == "accuracy" else _numbers(nodes, name) for name in MEASURES}
+    data = {}
+    for key, (labels, group) in {
+        "class": _by_class(nodes["class"].to_numpy(dtype=object)),
+        "degree": _in_ranges(_numbers(nodes, "degree"), DEGREES, _degree_label),
+        "homophily": _by_homophily(_numbers(nodes, "homophily")),
+        "prior_prob": _by_prior(_numbers(nodes, "prior_prob")),
+    }.items():
+        boxes = {
+            name: [_box(values[(group == place) & np.isfinite(values)]) for place in range(len(labels))]
+            for name, values in measures.items()
+        }
+        data[key] = {"label": labels, "group": group[shown], "boxes": boxes}
+    return data
+
+
+def _numbers(nodes: pd.DataFrame, name: str) -> Floats:
+    return nodes[name].to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _box(values: Floats) -> dict[str, float] | None:
+    """Tukey's box: quartiles, and whiskers to the furthest values within 1.5 lengths of the box."""
+    if not values.size:
+        return None
+    lower, median, upper = np.percentile(values, [25, 50, 75])
+    reach = WHISKER_REACH * (upper - lower)
+    inside = values[(values >= lower - reach) & (values <= upper + reach)]
+    figures = {"lower": lower, "median": median, "upper": upper, "mean": values.mean()}
+    figures |= {"low": inside.min(), "high": inside.max()}
+    return {"num_nodes": len(values), **{name: float(figure) for name, figure in figures.items()}}
+
+
+def _by_class(classes: np.ndarray[Any, np.dtype[np.object_]]) -> Groups:
+    """The largest classes, and all others together."""
+    names, place, sizes = np.unique(classes.astype(str), return_inverse=True, return_counts=True)
+    order = np.argsort(-sizes, kind="stable")
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[order] = np.arange(len(names))
+    labels = [str(names[k]) for k in order[:MOST_CLASSES]]
+    if len(names) > MOST_CLASSES:
+        labels.append("other classes")
+    return labels, np.minimum(rank[place], MOST_CLASSES)
+
+
+def _in_ranges(values: Floats, edges: Sequence[float], label: Callable[[float, float | None], str]) -> Groups:
+    """Ranges from each edge to below the next; the last has no end."""
+    group = np.searchsorted(np.asarray(edges), values, side="right") - 1
+    ends = [*edges[1:], None]
+    labels = [label(low, high) for low, high in zip(edges, ends, strict=True)]
+    return labels, np.where(np.isnan(values), -1, group)
+
+
+def _degree_label(low: float, high: float | None) -> str:
+    if high is None:
+        return f"≥ {low:g}"
+    return f"{low:g}" if high - low == 1 else f"{low:g}–{high - 1:g}"
+
+
+def _by_homophily(values: Floats) -> Groups:
+    labels, group = _in_ranges(
+        values, HOMOPHILIES, lambda low, high: "exactly 1" if high is None else f"{low:g} to < {high:g}"
+    )
+    return [*labels, "no neighbours"], np.where(group < 0, len(labels), group)
+
+
+def _by_prior(values: Floats) -> Groups:
+    """About equally many nodes in each; nodes with the same prior are never parted."""
+    cuts = np.unique(np.quantile(values, np.arange(NUM_PRIOR_GROUPS) / NUM_PRIOR_GROUPS))
+    return _in_ranges(
+        values, cuts.tolist(), lambda low, high: f"≥ {low:.2g}" if high is None else f"{low:.2g} to < {high:.2g}"
+    )
+
+
+# What the page shows of nodes: each of them, or of many the most exposed and a sample, and figures of all of them.
+
+
+# A browser draws some thousands of points and some ten thousands of lines without delay.
+MOST_NODES = 5_000
+MOST_EXPOSED = 3_000  # of these, where there are more nodes
+MOST_EDGES = 40_000
+
+THRESHOLDS = np.arange(101) / 100
+COLUMNS = (
+    *("prior_prob", "prior_standard_error", "name", "class", "degree", "homophily", "component", "flag"),
+    *("member_models", "member_named", "member_exposure_low", "non_member_models", "non_member_named"),
+    *("floor_right", "floor_left", "num_out", "num_in", "false_positives", "false_negatives", "excess_right_median"),
+    *(f"{side}_{end}" for side in ("right", "left") for end in ("low", "median", "high")),
+)
+
+
+def shown_nodes(nodes: pd.DataFrame) -> Ints:
+    """All nodes, or those most at risk and an even sample of the rest, in the graph's order."""
+    if len(nodes) <= MOST_NODES:
+        return np.arange(len(nodes))
+    ranking = ranked_nodes(nodes)["node"].to_numpy()
+    top, rest = ranking[:MOST_EXPOSED], ranking[MOST_EXPOSED:]
+    evenly = rest[np.linspace(0, len(rest) - 1, MOST_NODES - MOST_EXPOSED).astype(np.int64)]
+    return np.sort(np.concatenate([top, evenly]))
+
+
+def nodes_part(nodes: pd.DataFrame, graph: Graph) -> dict[str, Any]:
+    """The nodes shown with the edges between them; groups and thresholds count all nodes.
+
+    Args:
+        nodes: The audit's table of nodes (docs/audit-folder.md).
+        graph: The graph that was audited.
+    """
+    from bmpaudit.report.layout import graph_layout  # needs parts of SciPy that take long to import
+
+    shown = shown_nodes(nodes)
+    accuracy = node_accuracy(nodes)
+    adjacency = graph.adjacency[shown][:, shown]
+    source, target = scipy.sparse.triu(adjacency).nonzero()
+    num_edges = len(source)
+    if num_edges > MOST_EDGES:
+        evenly = np.linspace(0, num_edges - 1, MOST_EDGES).astype(np.int64)
+        source, target = source[evenly], target[evenly]
+    positions = np.round(graph_layout(adjacency), 5)
+    rank = np.empty(len(nodes), dtype=np.int64)
+    rank[ranked_nodes(nodes)["node"].to_numpy()] = np.arange(1, len(nodes) + 1)
+    return {
+        "nodes": {
+            "id": shown,
+            "x": positions[:, 0],
+            "y": positions[:, 1],
+            "rank": rank[shown],
+            "accuracy": np.round(accuracy[shown], 4),
+            **{name: _column(nodes[name].iloc[shown]) for name in COLUMNS},
+        },
+        "num_most_exposed": min(len(shown), MOST_EXPOSED) if len(shown) < len(nodes) else len(shown),
+        "edges": {"source": source, "target": target, "num_between": num_edges},
+        "groups": group_data(nodes, accuracy, shown),
+        "thresholds": _thresholds(nodes),
+    }
+
+
+def _column(column: pd.Series[Any]) -> list[Any]:
+    """Values to six digits, as nothing here is certain to more; None where they are unknown."""
+    values = column.astype(object).where(column.notna(), None).tolist()
+    return [float(f"{value:.6g}") if isinstance(value, float) and np.isfinite(value) else value for value in values]
+
+
+def _thresholds(nodes: pd.DataFrame) -> dict[str, Any]:
+    """How many nodes of the graph have a lower limit of exposure above each threshold."""
+    low = nodes["member_exposure_low"].to_numpy(dtype=np.float64, na_value=np.nan)[
+        nodes["member_models"].to_numpy(dtype=np.float64, na_value=0.0) > 0
+    ]
+    ordered = np.sort(low)
+    return {
+        "threshold": THRESHOLDS,
+        "num_above": len(ordered) - np.searchsorted(ordered, THRESHOLDS, side="right"),
+        "num_counted": len(ordered),
+    }
+
+
+# What the page shows of each release: proven, exposed, calibrated (docs/report-page.md).
+
+
+def release_data(audit: Audit, release: str) -> dict[str, Any]:
+    """One release, as the page has it."""
+    findings, variant = audit.findings[release], audit.attacks.strongest(release)
+    figures, exposure = audit.attacks.performance[variant.name], findings.exposure.exposure
+    reliability = findings.exposure.reliability
+    accuracy = release_accuracy(audit.plan, audit.runs, release)
+    is_filled = reliability.num_challenges > 0
+    return {
+        "name": release,
+        "attack": registry.label(ATTACK, attack_on(audit.plan, release)),
+        "queries": findings.queries,
+        "auc": figures.auc,
+        "tpr_at_fpr": {f"{rate:g}": value for rate, value in figures.tpr_at_fpr.items()},
+        "train_accuracy": known_mean(accuracy.train),
+        "held_out_accuracy": known_mean(accuracy.held_out),
+        "proof": _bounds(findings.proof),
+        "not_proven": findings.not_proven,
+        "num_models": exposure.members.num_models,
+        "exposure": {
+            "members": _exposure_curve(exposure.members),
+            "non_members": _exposure_curve(exposure.non_members),
+        },
+        "reliability": {
+            "num_challenges": reliability.num_challenges[is_filled],
+            "stated": np.round(reliability.stated[is_filled], 7),
+            "observed": np.round(reliability.observed[is_filled], 7),
+            "expected_calibration_error": reliability.expected_calibration_error,
+        },
+    }
+
+
+def _bounds(proof: Proof | None) -> list[dict[str, Any]]:
+    if proof is None:
+        return []
+    return [
+        {
+            "symbol": SYMBOLS[bound.parameter],
+            "proven": bound.proven,
+            "is_beyond_floor": bound.is_beyond_floor and proof.is_leakage_proven,
+            "floor": bound.floor,
+            "level": bound.level,
+            "num_hits": bound.num_hits,
+            "num_guesses": bound.num_guesses,
+        }
+        for bound in proof.bounds
+    ]
+
+
+def _exposure_curve(curve: ExposureCurve) -> dict[str, Any]:
+    named, correct = (
+        {
+            f"{name}{ending}": np.round(values, 4)
+            for ending, values in (("", band.mean), ("_low", band.low), ("_high", band.high))
+        }
+        for name, band in (("named", curve.named), ("correct", curve.reach))
+    )
+    return {
+        "precision": curve.precision,
+        **named,
+        **correct,
+        "share_correct": np.round(curve.share_correct.mean, 6),
+        "without_model": np.round(curve.by_prior, 4),
+        "is_settled": curve.is_settled,
+        "models_needed": curve.models_needed,
+        "total": curve.total,
+    }
+
+
+# The data of the page (docs/report-page.md).
+
 
 CITATION = "Bayesian Membership Privacy for Graph Neural Networks. Audited with bmpaudit; cite both, see CITATION.cff."
 
@@ -174,3 +539,164 @@ def _diagnostics(audit: Audit) -> list[tuple[str, str]]:
         )
         rows.append((f"nodes that move {row.name} ({row.definition}) most", nodes))
     return rows
+
+
+# Tables for papers: what each release proves and exposes, then the posteriors of all variants as p5/p50/p95.
+
+
+SURE = (0.9, 0.95, 0.99)
+PLAIN_SYMBOLS = ("ε_R", "ε_L", "MP ε")
+LATEX_SYMBOLS = (r"$\varepsilon_R$", r"$\varepsilon_L$", r"MP $\varepsilon$")
+LATEX_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "≥": r"$\geq$",
+    "−": "$-$",
+    "∞": r"$\infty$",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+def markdown_table(audit: Audit) -> str:
+    """The releases, then a row per variant and a column per parameter: p5/p50/p95."""
+    columns = _columns(audit)
+    head = ["attack", *(f"{definition} {parameter.symbol}" for definition, parameter in columns)]
+    releases = _markdown([_release_head(audit, PLAIN_SYMBOLS), *_release_rows(audit)])
+    return f"{releases}\n{_markdown([head, *_rows(audit, columns)])}"
+
+
+def latex_table(audit: Audit) -> str:
+    """The same as two LaTeX `tabular`s."""
+    columns = _columns(audit)
+    head = ["attack", *(f"{escape_latex(definition)} ${parameter.latex}$" for definition, parameter in columns)]
+    releases = _latex(_release_head(audit, LATEX_SYMBOLS, escape_latex), _release_rows(audit))
+    return f"{releases}\n{_latex(head, _rows(audit, columns))}"
+
+
+def escape_latex(text: str) -> str:
+    r"""Text of which no character is a command to LaTeX.
+
+    >>> escape_latex("my_release, 99 %")
+    'my\\_release, 99 \\%'
+    """
+    return re.sub(".", lambda match: LATEX_ESCAPES.get(match[0], match[0]), text, flags=re.DOTALL)
+
+
+def _markdown(rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    lines.insert(1, "| --- " * len(rows[0]) + "|")
+    return "\n".join(lines) + "\n"
+
+
+def _latex(head: list[str], rows: list[list[str]]) -> str:
+    lines = [r"\begin{tabular}{l" + "c" * (len(head) - 1) + "}", r"\hline", " & ".join(head) + r" \\", r"\hline"]
+    lines += [" & ".join(map(escape_latex, row)) + r" \\" for row in rows]
+    return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
+
+
+def _release_head(audit: Audit, symbols: tuple[str, ...], write: Callable[[str], str] = lambda text: text) -> list[str]:
+    level = confidence(audit.plan.proof_level)
+    return [
+        "release",
+        *(f"{symbol} {write(f'proven ({level})')}" for symbol in symbols),
+        *(write(f"members named at {percent(precision)} ({level} interval)") for precision in SURE),
+        *(write(name) for name in ("AUC", "TPR at FPR 1 %", "held-out accuracy", "calibration error")),
+    ]
+
+
+def _release_rows(audit: Audit) -> list[list[str]]:
+    rows = []
+    for release, findings in audit.findings.items():
+        figures = audit.attacks.performance[audit.attacks.strongest(release).name]
+        members = findings.exposure.exposure.members
+        held_out = known_mean(release_accuracy(audit.plan, audit.runs, release).held_out)
+        rows.append(
+            [
+                release,
+                *_proven(findings.proof),
+                *(_named(members, precision) for precision in SURE),
+                number(figures.auc, 3),
+                percent(figures.tpr_at_fpr[0.01], 1),
+                percent(held_out, 1),
+                number(findings.exposure.reliability.expected_calibration_error, 4),
+            ]
+        )
+    return rows
+
+
+def _proven(proof: Proof | None) -> list[str]:
+    if proof is None or not proof.is_leakage_proven:
+        return ["nothing"] * len(PLAIN_SYMBOLS)
+    return [f"≥ {number(bound.proven)}" if bound.is_beyond_floor else "nothing" for bound in proof.bounds]
+
+
+def _named(curve: ExposureCurve, precision: float) -> str:
+    k, band = curve.at(precision), curve.reach
+    text = f"{number(band.mean[k], 1)} ({interval(band.low[k], band.high[k], 1)})"
+    return text if curve.is_settled[k] else f"{text}, too few models"
+
+
+def _columns(audit: Audit) -> list[tuple[str, Parameter]]:
+    main = audit.estimates.posteriors[audit.attacks.main]
+    return [(name, parameter) for name, posterior in main.items() for parameter in posterior.definition.parameters]
+
+
+def _rows(audit: Audit, columns: list[tuple[str, Parameter]]) -> list[list[str]]:
+    variants = audit.summary["variants"]
+    return [
+        [
+            variant.label,
+            *(_cell(variants[variant.name]["posteriors"].get(name), parameter.name) for name, parameter in columns),
+        ]
+        for variant in audit.attacks.variants
+    ]
+
+
+def _cell(posterior: Mapping[str, Any] | None, parameter: str) -> str:
+    """Percentiles of a posterior, as the summary has them."""
+    if posterior is None:
+        return ""
+    return "/".join(number(posterior[parameter][name], 1) for name in ("p5", "p50", "p95"))
+
+
+# From an audit to what people read: the page, the tables, the pictures.
+
+
+NUM_PAGE_PARTS = len(PARTS) + 2  # the data, the page itself, the tables
+
+
+def num_parts(audit: Audit, drawing: Drawing) -> int:
+    """How many parts a report has, by which its progress is counted."""
+    return NUM_PAGE_PARTS + (len(audit.plot.names()) if drawing.formats else 0)
+
+
+def report_files(
+    audit: Audit, drawing: Drawing, *, progress: Progress = lambda _: None
+) -> dict[str, Callable[[Path], None]]:
+    """What writes `report.html`, `tables.md`, `tables.tex` and the pictures.
+
+    Args:
+        audit: What is reported.
+        drawing: Draws the pictures.
+        progress: Called with the number of parts done.
+    """
+    num_done = count(1)
+
+    def advance() -> None:
+        progress(next(num_done))
+
+    drawing.count_with(advance)
+    drawing.draw(audit.plot.pictures() if drawing.formats else {})
+    page = render_page(page_data(audit, advance))
+    advance()
+    texts = {"report.html": page, "tables.md": markdown_table(audit), "tables.tex": latex_table(audit)}
+    advance()
+    figures = drawing.finish()
+    contents = {name: text.encode() for name, text in texts.items()}
+    contents |= {f"figures/{name}": content for name, content in figures.items()}
+    return {name: partial(_write, content) for name, content in contents.items()}
+
+
+def _write(content: bytes, path: Path) -> None:
+    path.write_bytes(content)

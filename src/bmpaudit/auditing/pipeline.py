@@ -10,36 +10,49 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bmpaudit import datasets
-from bmpaudit.arrays import Flags
-from bmpaudit.auditing.attack_step import Attacks, attack_files, read_attacks, run_attacks, run_permutation_test
-from bmpaudit.auditing.estimate_step import run_estimates
-from bmpaudit.auditing.finished_audit import Audit
-from bmpaudit.auditing.pictures_of_attacks import pictures_of_attacks, pictures_of_findings
-from bmpaudit.auditing.plan_file import format_plan, read_plan
-from bmpaudit.auditing.proof_step import Findings, proof_files, read_proofs, run_proofs
-from bmpaudit.auditing.report_step import num_parts, report_files
-from bmpaudit.auditing.runtime import Runtime
-from bmpaudit.auditing.samples_file import write_samples
-from bmpaudit.auditing.stamps import attack_hash, code_hashes, models_hash, plan_hash, proof_hash
-from bmpaudit.auditing.stored import OWN_GRAPH, audit_files, priors_files, read_audit, read_priors, read_runs
-from bmpaudit.auditing.subject import Subject
+from bmpaudit.auditing.context import (
+    Runtime,
+    Subject,
+    attack_hash,
+    code_hashes,
+    models_hash,
+    plan_hash,
+    proof_hash,
+    write_samples,
+)
+from bmpaudit.auditing.finished import OWN_GRAPH, Audit, audit_files, priors_files, read_audit, read_priors, read_runs
+from bmpaudit.auditing.page_data import num_parts, report_files
+from bmpaudit.auditing.plots import pictures_of_attacks, pictures_of_findings
+from bmpaudit.auditing.stages import (
+    Attacks,
+    Findings,
+    attack_files,
+    proof_files,
+    read_attacks,
+    read_proofs,
+    run_attacks,
+    run_estimates,
+    run_permutation_test,
+    run_proofs,
+)
 from bmpaudit.auditing.workspace import STAGES, Stamp, Workspace
-from bmpaudit.build import build_id
-from bmpaudit.checks import thread_count
-from bmpaudit.errors import DataError, InputError
-from bmpaudit.files import shared_folder_lock
+from bmpaudit.graph import Graph
+from bmpaudit.models import NativeModel, as_model
+from bmpaudit.plan import AuditPlan, format_plan, read_plan
 from bmpaudit.registry import UntrustedPart, title, untrusted
-from bmpaudit.report.drawing import Drawing
-from bmpaudit.report.picture_formats import DEFAULT_PICTURES, picture_formats
+from bmpaudit.report.drawing import DEFAULT_PICTURES, Drawing, picture_formats
 from bmpaudit.samplers import Priors, check_memberships, prior_probabilities
 from bmpaudit.shadow import ShadowRuns, ShadowStore, train_shadows
 from bmpaudit.shadow.adding import check_plan
 from bmpaudit.shadow.engines.making import num_weights
-from bmpaudit.shadow.models import NativeModel
-from bmpaudit.shadow.ranges import check_range, train_range
+from bmpaudit.shadow.train import check_range, train_range
+from bmpaudit.util.build import build_id
+from bmpaudit.util.errors import DataError, InputError, thread_count
+from bmpaudit.util.files import shared_folder_lock
+from bmpaudit.util.values import Flags
 
 Value = TypeVar("Value")
 
@@ -432,3 +445,71 @@ class Pipeline:
             if not workspace.is_current("graph", stamp):
                 workspace.publish("graph", stamp, {OWN_GRAPH: self.graph.to_npz})
         workspace.write_plan(format_plan(self.plan, self.source or OWN_GRAPH))
+
+
+# One call from graph to report.
+
+
+def audit(
+    graph: Graph | str | Path | Any,
+    plan: AuditPlan | None = None,
+    *,
+    train: Callable[[Any, Any, int], None] | None = None,
+    folder: str | Path | None = None,
+    pictures: str = DEFAULT_PICTURES,
+    runtime: Runtime | None = None,
+    store: str | None = None,
+    **settings: Any,
+) -> Audit:
+    """Runs the whole pipeline: sample, train, attack, estimate, report.
+
+    Args:
+        graph: A graph; a `Data` object of PyTorch Geometric; a table as a pair of features and labels, which is a graph
+            without edges; or what `datasets.load` takes.
+        plan: What to do; the defaults if not given.
+        train: How to train what `model=`, a function of (num_features, num_classes), makes. Called with the module, the
+            `Data` of the induced training graph and a seed.
+        folder: Where to keep everything, just as `bmpaudit audit --out` does: a stopped audit resumes, a finished one
+            is returned, and models can be added. Nothing is kept if not given.
+        pictures: Formats of the pictures in the folder, separated by commas (`png`, `pdf`, `svg`), or `none`.
+        runtime: Threads, workers and progress.
+        store: An address that fsspec knows, such as `s3://bucket/audit`, where the shadow models of a new folder are
+            kept.
+        **settings: Fields of the plan, such as `sampler="snowball"` or `shadows=64`, which override it.
+
+    Raises:
+        InputError: if an argument is impossible, or the folder belongs to another plan or graph.
+
+    >>> result = audit("demo", sampler="snowball", shadows=16, definitions="bmp-r")
+    >>> result.title
+    'demo, Snowball 25 %, GCN'
+    """
+    base = plan or AuditPlan()
+    if train is not None:
+        if "model" not in settings:
+            raise InputError("train must come with model, the function that makes the module to train")
+        settings["model"] = as_model(settings["model"], train=train)
+    subject = Subject(*given_graph(graph), base.replace(**settings) if settings else base)
+    pipeline = Pipeline(subject, None if folder is None else Workspace(folder, store), runtime)
+    with pipeline.prepared():
+        pipeline.report(pictures=pictures)
+        return pipeline.audit
+
+
+def given_graph(data: Graph | str | Path | Any) -> tuple[Graph, str]:
+    """The graph that `audit` is given, and its source; empty for an object."""
+    if isinstance(data, (str, Path)):
+        return datasets.load(data), source_name(data)
+    if isinstance(data, Graph):
+        return data, ""
+    if isinstance(data, tuple):
+        if len(data) != 2:
+            raise InputError(f"a table must be a pair of features and labels, got {len(data)} parts")
+        return Graph.from_table(*data), ""
+    return Graph.from_pyg(data), ""
+
+
+def source_name(source: str | Path) -> str:
+    """A graph's source as a plan records it: paths in full, so that the folder can be used from anywhere."""
+    name = str(source)
+    return str(Path(name).resolve()) if name not in datasets.NAMED_DATASETS and Path(name).exists() else name

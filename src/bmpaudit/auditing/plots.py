@@ -1,4 +1,4 @@
-"""Pictures of an audit, for papers."""
+"""The pictures of an audit."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ParamSpec
 
 import numpy as np
 
-from bmpaudit.auditing import pictures_of_attacks
-from bmpaudit.auditing.finished_audit import Audit
-from bmpaudit.auditing.node_ranking import ranked_nodes
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.nodes import ranked_nodes
+from bmpaudit.auditing.stages import Attacks, Findings
 from bmpaudit.estimation import Posterior
 from bmpaudit.privacy import Region
 from bmpaudit.report.drawing import Picture
@@ -19,6 +19,51 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from bmpaudit.report.figures import Width
+
+
+def pictures_of_attacks(attacks: Attacks) -> dict[str, Picture]:
+    """Those of the attacks alone, by name, for any process to draw."""
+    return {"roc": roc_picture(attacks), "permutation_test": permutation_test_picture(attacks)}
+
+
+def pictures_of_findings(attacks: Attacks, findings: Findings) -> dict[str, Picture]:
+    """Those of what the attacks expose, by name, for any process to draw."""
+    return {"exposure": exposure_picture(attacks, findings), "reliability": reliability_picture(findings)}
+
+
+def exposure_picture(attacks: Attacks, findings: Findings, width: Width = "one") -> Picture:
+    """Members named from one released model against certainty, every release."""
+    curves = {release: each.exposure.exposure.members for release, each in findings.items()}
+    main = curves[attacks.releases[0]]
+    by_prior = dict(zip(main.precision.tolist(), main.by_prior.tolist(), strict=True))
+    return Picture("exposure", {"curves": curves, "without_model": by_prior, "width": width})
+
+
+def reliability_picture(findings: Findings, width: Width = "one") -> Picture:
+    """Stated against observed probabilities of membership, every release."""
+    diagrams = {release: each.exposure.reliability for release, each in findings.items()}
+    return Picture("reliability", {"diagrams": diagrams, "width": width})
+
+
+def roc_picture(attacks: Attacks, width: Width = "one") -> Picture:
+    """The attack's ROC, every variant."""
+    labels = {variant.name: variant.short_label for variant in attacks.variants}
+    curves = {
+        labels[name]: (each.roc.false_positive_rate, each.roc.true_positive_rate)
+        for name, each in attacks.performance.items()
+    }
+    return Picture("roc", {"curves": curves, "width": width})
+
+
+def permutation_test_picture(attacks: Attacks, width: Width = "one") -> Picture:
+    """The attack's statistic beside those after shuffling memberships between models."""
+    test = attacks.permutation_test
+    values = {"statistic": test.statistic, "null_statistics": test.null_statistics, "width": width}
+    return Picture("permutation_test", values)
+
+
+# Pictures of an audit, for papers.
+
 
 PICTURES = (
     *("exposure", "reliability", "exposure_by_class", "exposure_by_degree", "roc", "permutation_test"),
@@ -50,12 +95,12 @@ class AuditPlots:
     @drawn
     def exposure(self, width: Width = "one") -> Picture:
         """Members named from one released model against certainty, every release."""
-        return pictures_of_attacks.exposure(self._audit.attacks, self._audit.findings, width)
+        return exposure_picture(self._audit.attacks, self._audit.findings, width)
 
     @drawn
     def reliability(self, width: Width = "one") -> Picture:
         """Stated against observed probabilities of membership, every release."""
-        return pictures_of_attacks.reliability(self._audit.findings, width)
+        return reliability_picture(self._audit.findings, width)
 
     @drawn
     def posteriors(self, width: Width = "one") -> Picture:
@@ -148,12 +193,12 @@ class AuditPlots:
     @drawn
     def roc(self, width: Width = "one") -> Picture:
         """The attack's ROC, every variant."""
-        return pictures_of_attacks.roc(self._audit.attacks, width)
+        return roc_picture(self._audit.attacks, width)
 
     @drawn
     def permutation_test(self, width: Width = "one") -> Picture:
         """The attack's statistic beside those after shuffling memberships between models."""
-        return pictures_of_attacks.permutation_test(self._audit.attacks, width)
+        return permutation_test_picture(self._audit.attacks, width)
 
     def names(self) -> list[str]:
         """The pictures that there is something for."""

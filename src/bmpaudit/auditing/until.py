@@ -12,22 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from bmpaudit.attack import ErrorCounts
-from bmpaudit.auditing.finished_audit import Audit
+from bmpaudit.auditing.context import Runtime, Subject, variants
+from bmpaudit.auditing.finished import Audit, stored_plan
 from bmpaudit.auditing.pipeline import Pipeline
-from bmpaudit.auditing.plan import FEWEST_SHADOWS, AuditPlan
-from bmpaudit.auditing.posteriors import estimate_one
-from bmpaudit.auditing.proof_step import prove_release
-from bmpaudit.auditing.runtime import Runtime
-from bmpaudit.auditing.stored import stored_plan
-from bmpaudit.auditing.subject import Subject
-from bmpaudit.auditing.variant import variants
+from bmpaudit.auditing.stages import estimate_one, prove_release
 from bmpaudit.auditing.workspace import Workspace
-from bmpaudit.checks import check_at_least_one
-from bmpaudit.errors import InputError
+from bmpaudit.plan import FEWEST_SHADOWS, AuditPlan
+from bmpaudit.proof.guesses import SaysNothingError
 from bmpaudit.proof.prove import FIRST_FIT
-from bmpaudit.proof.scoring import SaysNothingError
-from bmpaudit.report.picture_formats import DEFAULT_PICTURES
+from bmpaudit.report.drawing import DEFAULT_PICTURES
 from bmpaudit.report.words import number
+from bmpaudit.util.errors import InputError, check_at_least_one
 
 LEVEL = 0.9
 ENDLESS = 10_000  # this many times the present models: their errors then hardly vary

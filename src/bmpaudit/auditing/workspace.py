@@ -9,14 +9,13 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from bmpaudit.characters import is_text
-from bmpaudit.errors import DataError, InputError
-from bmpaudit.files import atomic_write, folder_lock, is_ours, remove_leftovers, sha256_of, write_text
-from bmpaudit.plain import to_json
-from bmpaudit.reading.damage import damage_in
-from bmpaudit.reading.text import Schema, check_json, read_json, record
-from bmpaudit.report.picture_formats import PICTURE_FORMATS
-from bmpaudit.shadow.remote_folder import RemoteFolder
+from bmpaudit.io.readers import Schema, check_json, damage_in, read_json, record
+from bmpaudit.io.remote_folder import RemoteFolder
+from bmpaudit.report.drawing import PICTURE_FORMATS
+from bmpaudit.util.errors import DataError, InputError
+from bmpaudit.util.files import atomic_write, folder_lock, is_ours, remove_leftovers, sha256_of, write_text
+from bmpaudit.util.text import is_text
+from bmpaudit.util.values import to_json
 
 Value = TypeVar("Value")
 Write = Callable[[Path], None]

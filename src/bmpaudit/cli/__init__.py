@@ -1,4 +1,4 @@
-"""The command line: parse, call one function, print. One file per command, imported when the command runs."""
+"""The command line: parse, call one function, print. A command's module is imported when the command runs."""
 
 from bmpaudit.cli.root import cli, main
 

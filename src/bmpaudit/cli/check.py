@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from bmpaudit.auditing.gate import Gate
-from bmpaudit.cli.options import folder_argument, json_option
-from bmpaudit.cli.root import cli
-from bmpaudit.cli.sections import RUN, SectionedCommand, SectionOption
-from bmpaudit.cli.terminal import echo
-from bmpaudit.errors import DataError
-from bmpaudit.files import write_text
-from bmpaudit.plain import to_json
+from bmpaudit.cli.options import RUN_OPTIONS, SectionedCommand, SectionOption, folder_argument, json_option
+from bmpaudit.cli.root import cli, echo
+from bmpaudit.plan import Gate
 from bmpaudit.registry import field_help
+from bmpaudit.util.errors import DataError
+from bmpaudit.util.files import write_text
+from bmpaudit.util.values import to_json
+
+if TYPE_CHECKING:
+    pass
+
 
 EXPOSURES = ("max_exposure", "max_exposure_non_members")
 
@@ -52,13 +54,15 @@ def _gate_options(command: Command) -> Command:
 @folder_argument
 @_gate_options
 @json_option
-@click.option("--markdown", is_flag=True, cls=SectionOption, section=RUN, help="Print a few lines for a model card.")
+@click.option(
+    "--markdown", is_flag=True, cls=SectionOption, section=RUN_OPTIONS, help="Print a few lines for a model card."
+)
 @click.option(
     "--junit",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
     cls=SectionOption,
-    section=RUN,
+    section=RUN_OPTIONS,
     help="Also write JUnit XML to FILE, one test case for each threshold.",
 )
 def check(folder: Path, as_json: bool, markdown: bool, junit: Path | None, **thresholds: Any) -> None:
@@ -71,8 +75,8 @@ def check(folder: Path, as_json: bool, markdown: bool, junit: Path | None, **thr
     \b
     bmpaudit check cora-audit --max-proven-right 3 --max-exposure 10@0.99
     """
-    from bmpaudit.auditing.checking import check as check_audit
-    from bmpaudit.auditing.gate_output import to_junit, to_markdown
+    from bmpaudit.gate import check as check_audit
+    from bmpaudit.gate import to_junit, to_markdown
 
     if as_json and markdown:
         raise click.UsageError("check prints JSON or Markdown, got --json and --markdown")

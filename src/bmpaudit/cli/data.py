@@ -7,12 +7,10 @@ from pathlib import Path
 import click
 
 from bmpaudit import datasets
-from bmpaudit.cli.options import json_option
-from bmpaudit.cli.root import cli
-from bmpaudit.cli.sections import SectionOption
-from bmpaudit.cli.terminal import echo, tell
+from bmpaudit.cli.options import SectionOption, json_option
+from bmpaudit.cli.root import cli, echo, tell
 from bmpaudit.datasets import NAMED_DATASETS
-from bmpaudit.plain import to_json
+from bmpaudit.util.values import to_json
 
 
 @cli.group()

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from bmpaudit.cli.options import json_option, make_runtime, quiet_option, threads_option, trust_option
-from bmpaudit.cli.root import cli
-from bmpaudit.cli.sections import SectionOption
-from bmpaudit.cli.terminal import echo
+from bmpaudit.cli.options import SectionOption, json_option, make_runtime, quiet_option, threads_option, trust_option
+from bmpaudit.cli.root import cli, echo
 from bmpaudit.registry import DEFINITION, ENTRIES, build
 
 if TYPE_CHECKING:
@@ -126,7 +124,7 @@ def estimate(
         _estimate_folder(counts, trust_code, threads, as_json, quiet)
         return
     from bmpaudit.attack import ErrorCounts
-    from bmpaudit.plain import to_json
+    from bmpaudit.util.values import to_json
 
     posterior = _estimate(ErrorCounts.from_table(counts), quiet=quiet, threads=threads, **settings)
     if save is not None:
@@ -135,8 +133,8 @@ def estimate(
 
 
 def _estimate_folder(folder: Path, trust_code: bool, threads: int | None, as_json: bool, quiet: bool) -> None:
+    from bmpaudit.auditing.finished import stored_subject
     from bmpaudit.auditing.pipeline import Pipeline
-    from bmpaudit.auditing.stored import stored_subject
     from bmpaudit.auditing.workspace import Workspace
     from bmpaudit.cli.show import show_summary
 
@@ -173,7 +171,7 @@ def _estimate(
     """The posterior that the options ask for."""
     from bmpaudit import estimation
     from bmpaudit.estimation.mhaar import DEFAULT_ITERATIONS, DEFAULT_JOINT_ITERATIONS
-    from bmpaudit.progress import progress_bar
+    from bmpaudit.util.progress import progress_bar
 
     if strength is not None and strength_prior is not None:
         raise click.UsageError("--strength fixes what --strength-prior estimates: give one of the two")

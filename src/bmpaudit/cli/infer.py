@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bmpaudit.cli.options import folder_argument, json_option, make_runtime, quiet_option, threads_option, trust_option
-from bmpaudit.cli.root import cli
-from bmpaudit.cli.sections import SectionedCommand, SectionOption
-from bmpaudit.cli.terminal import console, echo
-from bmpaudit.plain import to_json
+from bmpaudit.cli.options import (
+    SectionedCommand,
+    SectionOption,
+    folder_argument,
+    json_option,
+    make_runtime,
+    quiet_option,
+    threads_option,
+    trust_option,
+)
+from bmpaudit.cli.root import cli, echo
+from bmpaudit.cli.show import console
+from bmpaudit.util.values import to_json
 
 if TYPE_CHECKING:
-    from bmpaudit.auditing.inference import Inference
+    from bmpaudit.inference.infer import Inference
 
 TOP = 20
 TOP_OF_PAGE = 1_000
@@ -94,7 +102,7 @@ def infer(
     bmpaudit infer cora-gcn --model released.safetensors
     bmpaudit infer cora-gcn --model logits.npz --truth members.txt --out released.html
     """
-    from bmpaudit.auditing import infer as infer_members
+    from bmpaudit.inference.infer import infer as infer_members
 
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         raise click.UsageError(f"--out must be a page, FILE.html, got {out}")
@@ -109,8 +117,8 @@ def infer(
         runtime=make_runtime(threads, quiet),
     )
     if out is not None:
-        from bmpaudit.auditing.infer_page import render_inference_page
-        from bmpaudit.files import write_text
+        from bmpaudit.inference.infer import render_inference_page
+        from bmpaudit.util.files import write_text
 
         write_text(out, render_inference_page(result, TOP_OF_PAGE if top is None else top))
     if as_json:
@@ -126,8 +134,8 @@ def infer(
 def _show(result: Inference, top: int) -> None:
     from rich.text import Text
 
-    from bmpaudit.auditing.inference import node_cells
     from bmpaudit.cli.show import print_table, simple_table
+    from bmpaudit.inference.infer import node_cells
 
     for warning in result.warnings:
         console().print(Text(f"! {warning}"))

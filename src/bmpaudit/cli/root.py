@@ -1,22 +1,153 @@
-"""The command itself, and how it reports what went wrong."""
+"""The command itself: the table of commands, what they print, and how they report what went wrong."""
 
 from __future__ import annotations
 
+import codecs
+import difflib
 import gc
+import io
 import logging
 import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from types import FrameType
 
 import click
 
-from bmpaudit.cli.commands import LazyGroup
-from bmpaudit.cli.terminal import accept_all_symbols, tell
-from bmpaudit.errors import DownloadError, InputError
+from bmpaudit.registry import import_target
+from bmpaudit.util.errors import DownloadError, InputError
+from bmpaudit.util.text import visible
+
+# Output of the command line: results go to stdout, messages to stderr, whatever characters the terminal can print.
+
+
+ERROR_HANDLER = "bmpaudit-spell-out"
+
+# How symbols read on a terminal that cannot print them.
+SPELLED_OUT = {
+    "β": "beta",
+    "γ": "gamma",
+    "ε": "eps",
+    "η": "eta",
+    "≥": ">=",
+    "≤": "<=",
+    "−": "-",
+    "–": "-",
+    "±": "+/-",
+    "×": "x",
+    "→": "->",
+    "…": "...",
+}
+
+
+def spell_out(error: UnicodeError) -> tuple[str, int]:
+    """Replaces characters that an encoding lacks; a handler for `codecs.register_error`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return "".join(SPELLED_OUT.get(character, "?") for character in text), error.end
+
+
+def accept_all_symbols() -> None:
+    """Makes sure that no symbol ends a command on a terminal that cannot print it."""
+    codecs.register_error(ERROR_HANDLER, spell_out)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors=ERROR_HANDLER)
+
+
+def echo(result: object) -> None:
+    """Prints a result at once, so that a reader that has gone away is noticed here and not at exit."""
+    print(visible(str(result)), flush=True)
+
+
+def tell(message: str) -> None:
+    """Prints a message on stderr, as one line; if that cannot be written, the exit code still says what happened."""
+    with suppress(OSError):
+        print(f"bmpaudit: {visible(' '.join(message.split()))}", file=sys.stderr, flush=True)
+
+
+# The table of commands. A command's module is imported when the command runs, so that `bmpaudit --help` is quick.
+
+
+@dataclass(frozen=True)
+class CommandEntry:
+    """A command: where it is, and what it does in one line."""
+
+    target: str
+    help: str
+
+
+COMMANDS = {
+    "Audits": {
+        "demo": CommandEntry("audit:demo", "Audit the embedded graph, in under a minute."),
+        "audit": CommandEntry("audit:audit", "Audit a graph: the whole pipeline in one command."),
+        "nodes": CommandEntry("look:nodes", "Show which nodes of an audit can be named most often."),
+        "prove": CommandEntry("steps:prove", "Prove lower bounds on ε."),
+        "infer": CommandEntry("infer:infer", "Infer who was in the training sample of one released model."),
+        "compare": CommandEntry("compare:compare", "Compare finished audits."),
+        "sweep": CommandEntry("compare:sweep", "Audit many settings, and find the defences that no other beats."),
+        "check": CommandEntry("check:check", "Hold a finished audit against thresholds, as in CI."),
+    },
+    "The pipeline, step by step": {
+        "plan": CommandEntry("audit:plan", "Write a plan, check it, or estimate its cost."),
+        "sample": CommandEntry("steps:sample", "Draw the training samples, for models trained elsewhere."),
+        "train": CommandEntry("steps:train", "Train shadow models, or resume training."),
+        "attack": CommandEntry("steps:attack", "Attack the shadow models and count the errors."),
+        "estimate": CommandEntry("estimate:estimate", "Estimate ε from the errors of an attack."),
+        "report": CommandEntry("look:report", "Write the page, the tables and the pictures."),
+    },
+    "Graphs": {
+        "data": CommandEntry("data:data", "List and download data sets."),
+        "graph": CommandEntry("data:show_graph", "Show the size of a graph."),
+        "priors": CommandEntry("steps:priors", "Show what the sampler alone gives away."),
+    },
+}
+"""By heading, then by name, in the order in which help lists them."""
+
+ENTRIES = {name: entry for commands in COMMANDS.values() for name, entry in commands.items()}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when the command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - Click's signature
+        """The names of all commands, in the order of the table."""
+        return list(ENTRIES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of a name, whose module is imported."""
+        entry = ENTRIES.get(cmd_name)
+        if entry is None:
+            return None
+        command: click.Command = import_target(f"bmpaudit.cli.{entry.target}", is_built_in=True)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Finds the command, or says which one may have been meant."""
+        name = args[0]
+        if name not in ENTRIES and not name.startswith("-"):
+            similar = difflib.get_close_matches(name, ENTRIES)
+            hint = f"Did you mean {' or '.join(map(repr, similar))}?" if similar else f"There are {', '.join(ENTRIES)}."
+            raise click.UsageError(f"No such command {name!r}. {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Writes the table of commands, importing none of them."""
+        width = max(map(len, ENTRIES))
+        for heading, commands in COMMANDS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), entry.help) for name, entry in commands.items()])
+
+
+# The command itself, and how it reports what went wrong.
+
 
 RARELY = (20_000, 20, 20)
 """When Python looks for garbage in cycles: the libraries' many objects, which stay, make that slow."""
@@ -32,23 +163,24 @@ class _Settings:
     debug = False
 
 
-def main() -> None:
-    """Runs the command line and exits: 2 for wrong use, 1 for a failure, 130 after Ctrl-C, 143 after SIGTERM.
+def main(command: click.Command | None = None, name: str = "bmpaudit") -> None:
+    """Runs a command, by default `bmpaudit`, and exits.
 
-    Errors are reported in one line on stderr.
+    Exit codes are 2 for wrong use, 1 for a failure, 130 after Ctrl-C and 143 after SIGTERM. Errors are reported in one
+    line on stderr.
     """
     warnings.showwarning = _show_warning
     accept_all_symbols()
     gc.set_threshold(*RARELY)
     with _ending_on_sigterm():
-        code = _run()
+        code = _run(command or cli, name)
     gc.freeze()  # nothing is searched for garbage once more at the end
     sys.exit(code)
 
 
-def _run() -> int:
+def _run(command: click.Command, name: str) -> int:
     try:
-        return cli(prog_name="bmpaudit", standalone_mode=False) or 0
+        return command(prog_name=name, standalone_mode=False) or 0
     except click.exceptions.NoArgsIsHelpError as no_command:
         print(no_command.format_message(), file=sys.stderr)
         return 2

@@ -1,19 +1,49 @@
-"""An audit's summary in the terminal."""
+"""Tables and paragraphs in the terminal, and an audit's summary among them."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import rich.box
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from bmpaudit.cli.terminal import console, echo
-from bmpaudit.plain import to_json
+from bmpaudit.cli.root import echo
 from bmpaudit.report.words import number, percent
+from bmpaudit.util.text import visible
+from bmpaudit.util.values import to_json
 
 SHOWN_PRECISIONS = (0.9, 0.99)
+
+# Stands for a space while lines are broken: Rich takes a no-break space for one to break at.
+KEPT_SPACE = "\ue000"
+IN_A_FIGURE = re.compile(r" (?=[:=≥≤] \S)|(?<= [:=≥≤]) |(?<=\d) (?=%)")
+
+
+class VisibleConsole(Console):
+    """Whatever a name holds, it cannot move the cursor, change colours or answer for the user.
+
+    Odds such as 176 : 1, ε_R ≥ 5.17 and 12 % stay on one line.
+    """
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The parts of something to print; only Rich's own control codes stay."""
+        if isinstance(renderable, Text):
+            renderable = renderable.copy()
+            renderable.plain = IN_A_FIGURE.sub(KEPT_SPACE, renderable.plain)
+        for segment in super().render(renderable, options):
+            text = segment.text.replace(KEPT_SPACE, " ")
+            yield segment if segment.control else Segment(visible(text), segment.style)
+
+
+def console(width: int | None = None) -> Console:
+    """Where tables and paragraphs are printed, as wide as the terminal is now unless told otherwise."""
+    return VisibleConsole(highlight=False, width=width)
 
 
 def show_summary(summary: dict[str, Any], report: Path | None, as_json: bool) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from bmpaudit.errors import DataError, one_line
-from bmpaudit.graph.features import check_sparse
-from bmpaudit.reading.damage import opened
+from bmpaudit.graph.graph import check_sparse
+from bmpaudit.io.readers import opened
+from bmpaudit.util.errors import DataError, one_line
 
 
 class _PickledDtype:

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.arrays import Flags, Floats, Ints
-from bmpaudit.estimation.definitions.curve import epsilons_of
-from bmpaudit.estimation.density import NEGLIGIBLE, PiecewiseDensity
-from bmpaudit.estimation.likelihood import Likelihood
-from bmpaudit.estimation.prior import upper_end
-from bmpaudit.estimation.quadrature import gauss_legendre, gauss_of_measure
-from bmpaudit.estimation.rows import Rows
+from bmpaudit.estimation.definitions import epsilons_of
+from bmpaudit.estimation.density import NEGLIGIBLE, PiecewiseDensity, gauss_legendre, gauss_of_measure
+from bmpaudit.estimation.likelihood import Likelihood, Rows, upper_end
+from bmpaudit.util.values import Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from bmpaudit.estimation.posterior import Posterior

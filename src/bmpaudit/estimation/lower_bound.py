@@ -9,14 +9,20 @@ import numpy as np
 import numpy.typing as npt
 import scipy.special
 
-from bmpaudit.arrays import Floats, Ints
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.errors import InputError
-from bmpaudit.estimation.definitions.curve import Side, curve_of, parameter_names, smallest_values
-from bmpaudit.estimation.definitions.stored import StoredDefinition
-from bmpaudit.estimation.proven import ProvenEpsilon, larger
+from bmpaudit.estimation.definitions import (
+    ProvenEpsilon,
+    Side,
+    StoredDefinition,
+    curve_of,
+    larger,
+    parameter_names,
+    smallest_values,
+)
 from bmpaudit.interfaces import Definition
 from bmpaudit.privacy.epsilon import log_prior_odds
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Floats, Ints
 
 ERROR_LIMITS = 4  # per node: upper and lower limits of α and β
 PRIOR_LIMITS = 2  # per node: an upper and a lower limit of γ

@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit import _native
-from bmpaudit.arrays import Flags, Floats, Ints
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.checks import thread_count
-from bmpaudit.errors import InputError
-from bmpaudit.estimation.support import check_counts
+from bmpaudit.estimation.likelihood import check_counts
 from bmpaudit.privacy.epsilon import log_prior_odds
+from bmpaudit.util.errors import InputError, thread_count
+from bmpaudit.util.values import Flags, Floats, Ints
 
 if TYPE_CHECKING:
     import pandas as pd

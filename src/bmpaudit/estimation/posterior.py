@@ -2,35 +2,241 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.arrays import Flags, Floats
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.checks import check_at_least_one
-from bmpaudit.errors import InputError
-from bmpaudit.estimation import posterior_text
-from bmpaudit.estimation.definitions.curve import name_of, parameter_names
+from bmpaudit.estimation.definitions import ProvenEpsilon, name_of, parameter_names
+from bmpaudit.estimation.density import FINE_DEGREE, PiecewiseDensity, gauss_legendre
 from bmpaudit.estimation.influence import Cuts, Influence
 from bmpaudit.estimation.joint_density import JointDensity
-from bmpaudit.estimation.likelihood import Likelihood
+from bmpaudit.estimation.likelihood import Likelihood, LogDensity, NormalPrior, StrengthPrior, upper_end
 from bmpaudit.estimation.lower_bound import LowerBound, lower_bound
-from bmpaudit.estimation.marginal import CredibleInterval, Marginal
 from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun
-from bmpaudit.estimation.prior import LogDensity, StrengthPrior, upper_end
-from bmpaudit.estimation.proven import ProvenEpsilon
 from bmpaudit.interfaces import Definition
 from bmpaudit.privacy import EpsilonPair
-from bmpaudit.streams import Purpose, stream
+from bmpaudit.util.errors import InputError, check_at_least_one
+from bmpaudit.util.streams import Purpose, stream
+from bmpaudit.util.values import Flags, Floats
 
 if TYPE_CHECKING:
     import arviz
+
+
+class Marginal(Protocol):
+    """The distribution of one parameter, from quadrature or from Markov chains."""
+
+    def quantile(self, probability: npt.ArrayLike) -> Floats: ...  # noqa: D102
+    def cdf(self, x: npt.ArrayLike) -> Floats: ...  # noqa: D102
+    def pdf(self, x: npt.ArrayLike) -> Floats: ...  # noqa: D102
+    def mean(self) -> float: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class CredibleInterval:
+    """An interval that contains a parameter with a given probability, with equal tails on both sides."""
+
+    low: float
+    high: float
+    level: float
+
+    @property
+    def width(self) -> float:
+        """Distance between the ends."""
+        return self.high - self.low
+
+
+# The distribution of a parameter, given by draws of Markov chains.
+
+
+BINS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class DrawsMarginal:
+    """Draws of one parameter from all chains, with the methods of an exact density.
+
+    Attributes:
+        draws: Draws, shape (num_draws,).
+    """
+
+    draws: Floats
+
+    def quantile(self, probability: npt.ArrayLike) -> Floats:
+        """Quantiles of the draws."""
+        return np.asarray(np.quantile(self.draws, np.asarray(probability, dtype=np.float64)))
+
+    def cdf(self, x: npt.ArrayLike) -> Floats:
+        """Share of draws up to x."""
+        return np.searchsorted(np.sort(self.draws), np.asarray(x), side="right") / len(self.draws)
+
+    def pdf(self, x: npt.ArrayLike) -> Floats:
+        """The density by a histogram of the draws."""
+        heights, edges = np.histogram(self.draws, bins=BINS, density=True)
+        points = np.asarray(x, dtype=np.float64)
+        bins = np.clip(np.searchsorted(edges, points, side="right") - 1, 0, BINS - 1)
+        return np.where((points >= edges[0]) & (points <= edges[-1]), heights[bins], 0.0)
+
+    def mean(self) -> float:
+        """Mean of the draws."""
+        return float(self.draws.mean())
+
+
+# By how much one ε exceeds another, given the posteriors of both.
+
+
+# On a panel a density has degree 2 * FINE_DEGREE, its integral one more: so many points are exact for the product.
+POINTS_PER_PANEL = 2 * FINE_DEGREE + 1
+FURTHEST = 1e-9  # probability beyond which no quantile is computed
+
+
+@dataclass(frozen=True, eq=False)
+class DifferenceMarginal:
+    """The distribution of ε₂ - ε₁ for independent ε₁ and ε₂.
+
+    P(ε₂ - ε₁ ≤ t) = ∫ p₁(y) F₂(y + t) dy. Between the ends of both densities' panels the integrand is a polynomial, for
+    which Gauss-Legendre quadrature is exact; for Markov chains it is the mean over the draws.
+
+    Attributes:
+        first: Distribution of ε₁, which is subtracted.
+        second: Distribution of ε₂.
+    """
+
+    first: Marginal
+    second: Marginal
+
+    def cdf(self, t: npt.ArrayLike) -> Floats:
+        """The distribution function."""
+        return self._at(t, self._cdf)
+
+    def pdf(self, t: npt.ArrayLike) -> Floats:
+        """The density."""
+        return self._at(t, self._pdf)
+
+    def quantile(self, probability: npt.ArrayLike) -> Floats:
+        """The inverse of `cdf`."""
+        from scipy.optimize import brentq  # takes long to import, and only comparisons need it
+
+        wanted = np.asarray(probability, dtype=np.float64)
+        if not ((wanted > FURTHEST) & (wanted < 1 - FURTHEST)).all():
+            raise InputError(f"a quantile's probability must be in (0, 1), got {probability!r}")
+        (low_1, high_1), (low_2, high_2) = (
+            marginal.quantile([FURTHEST / 4, 1 - FURTHEST / 4]) for marginal in (self.first, self.second)
+        )
+        low, high = float(low_2 - high_1) - 1e-9, float(high_2 - low_1) + 1e-9
+        return self._at(wanted, lambda level: brentq(lambda t: self._cdf(t) - level, low, high, xtol=1e-10))
+
+    def mean(self) -> float:
+        """The expectation."""
+        return self.second.mean() - self.first.mean()
+
+    def probability_above(self, threshold: float = 0.0) -> float:
+        """Probability that the second exceeds the first by more than a threshold."""
+        return 1.0 - self._cdf(threshold)
+
+    def _cdf(self, t: float) -> float:
+        if isinstance(self.second, DrawsMarginal):
+            return float(1 - self.first.cdf(self.second.draws - t).mean())
+        points, weights = self._points(t)
+        return float(np.clip(weights @ self.second.cdf(points + t), 0.0, 1.0))
+
+    def _pdf(self, t: float) -> float:
+        if isinstance(self.second, DrawsMarginal):
+            return float(self.first.pdf(self.second.draws - t).mean())
+        points, weights = self._points(t)
+        return float(weights @ self.second.pdf(points + t))
+
+    def _points(self, t: float) -> tuple[Floats, Floats]:
+        """Values of the first parameter and their weights, which sum to 1."""
+        if isinstance(self.first, DrawsMarginal):
+            return self.first.draws, np.full(len(self.first.draws), 1 / len(self.first.draws))
+        if not isinstance(self.first, PiecewiseDensity) or not isinstance(self.second, PiecewiseDensity):
+            raise InputError("a difference needs marginals of exact posteriors or of Markov chains")
+        own = self.first.edges
+        shifted = self.second.edges - t
+        edges = np.unique(np.concatenate([own, shifted[(shifted > own[0]) & (shifted < own[-1])]]))
+        points, weights = gauss_legendre(edges, POINTS_PER_PANEL)
+        return points, weights * self.first.pdf(points)
+
+    @staticmethod
+    def _at(values: npt.ArrayLike, function: Callable[[float], float]) -> Floats:
+        points = np.asarray(values, dtype=np.float64)
+        results = [function(float(point)) for point in points.ravel()]
+        return np.array(results, dtype=np.float64).reshape(points.shape)
+
+
+# A posterior as plain values, as text and as a table for notebooks.
+
+
+PERCENTILES = (0.05, 0.5, 0.95)
+
+
+def posterior_summary(posterior: Posterior) -> dict[str, Any]:
+    """See `Posterior.summary`."""
+    prior, strength = posterior.prior, posterior.strength
+    values: dict[str, Any] = {
+        "definition": posterior.name,
+        "method": posterior.method,
+        "num_nodes": posterior.num_nodes,
+        "num_left_out": len(posterior.left_out),
+        "num_constant": int(posterior.is_constant.sum()),
+        "prior": prior.describe() if isinstance(prior, NormalPrior) else "user-defined",
+        "strength": None if isinstance(strength, StrengthPrior) else strength,
+        "strength_prior": dict(vars(strength)) if isinstance(strength, StrengthPrior) else None,
+        "status": posterior.status,
+        "floor": {"left": posterior.floor.left, "right": posterior.floor.right},
+    }
+    for name, marginal in posterior.marginals.items():
+        low, middle, high = (float(value) for value in marginal.quantile(PERCENTILES))
+        values[name] = {"p5": low, "p50": middle, "p95": high, "mean": marginal.mean()}
+        if name in posterior.parameter_names:
+            values[name]["proven_if_split"] = posterior.proven(name).bound
+            values[name]["tail_prior_share"] = posterior.tail_prior_share(name)
+    return values
+
+
+def posterior_text(posterior: Posterior) -> str:
+    """A small table."""
+    lines = [_title(posterior), f"  {'':<14} {'5 %':>8} {'50 %':>8} {'95 %':>8}   proven*"]
+    for name, marginal in posterior.marginals.items():
+        low, middle, high = marginal.quantile(PERCENTILES)
+        line = f"  {name:<14} {low:8.3f} {middle:8.3f} {high:8.3f}"
+        if name in posterior.parameter_names:
+            line += f"  {posterior.proven(name)}"
+        lines.append(line)
+    lines.append("  * with 95 % confidence, if these counts come from Algorithm 4")
+    if posterior.status not in ("exact", "converged"):
+        lines.append(f"  status: {posterior.status}")
+    return "\n".join(lines)
+
+
+def posterior_html(posterior: Posterior) -> str:
+    """The same table in HTML."""
+    rows = []
+    for name, marginal in posterior.marginals.items():
+        values = [f"{value:.3f}" for value in marginal.quantile(PERCENTILES)]
+        proven = str(posterior.proven(name)) if name in posterior.parameter_names else ""
+        cells = "".join(f"<td>{value}</td>" for value in (*values, proven))
+        rows.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
+    caption = escape(f"{_title(posterior)}; status: {posterior.status}")
+    head = "<tr><th></th><th>5 %</th><th>50 %</th><th>95 %</th><th>proven, if from Algorithm 4</th></tr>"
+    return f"<table><caption>{caption}</caption>{head}{''.join(rows)}</table>"
+
+
+def _title(posterior: Posterior) -> str:
+    plural = "" if posterior.num_nodes == 1 else "s"
+    return f"{posterior.name}, {posterior.method}, {posterior.num_nodes:,} node{plural}"
+
+
+# What the attack's errors say about ε.
+
 
 CHAINS_OF_EXACT = 4  # independent draws form no chains, but ArviZ expects several
 TAIL_POINTS = 2_001
@@ -238,10 +444,10 @@ class Posterior:
         `strength` is the number that was assumed or, if it was estimated, its summary; then `strength_prior` says what
         was assumed. `proven_if_split` is None if nothing is proven.
         """
-        return posterior_text.summary(self)
+        return posterior_summary(self)
 
     def plot(self, parameter: str | None = None, **options: Any) -> Any:
-        """A matplotlib figure of the density; options as in `bmpaudit.report.figures.posteriors`."""
+        """A matplotlib figure of the density; options as in `bmpaudit.report.figures.estimates`."""
         from bmpaudit.report import figures
 
         return figures.posteriors({self.name: self}, parameter or self.parameter_names[0], **options)
@@ -288,8 +494,8 @@ class Posterior:
         return load_posterior(Path(path), trust_code)
 
     def __str__(self) -> str:
-        return posterior_text.text(self)
+        return posterior_text(self)
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        return posterior_text.html(self)
+        return posterior_html(self)

@@ -13,30 +13,26 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 
 from bmpaudit import registry
-from bmpaudit.arrays import Floats
-from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.attack.counts_check import COLUMNS
-from bmpaudit.errors import DataError, InputError
-from bmpaudit.estimation.definitions.base import Parameter
-from bmpaudit.estimation.definitions.curve import parameter_names
-from bmpaudit.estimation.definitions.stored import StoredDefinition
+from bmpaudit.attack.counts import COLUMNS, ErrorCounts
+from bmpaudit.estimation.definitions import Parameter, ProvenEpsilon, StoredDefinition, parameter_names
 from bmpaudit.estimation.density import PiecewiseDensity
-from bmpaudit.estimation.diagnostics import diagnose
-from bmpaudit.estimation.draws import DrawsMarginal
 from bmpaudit.estimation.joint_density import JointDensity
-from bmpaudit.estimation.marginal import Marginal
-from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun, MhaarSettings
-from bmpaudit.estimation.posterior import Posterior
-from bmpaudit.estimation.prior import LogDensity, NormalPrior, StrengthPrior, TabulatedPrior, upper_end
-from bmpaudit.estimation.proven import ProvenEpsilon
-from bmpaudit.estimation.support import likelihood_of
-from bmpaudit.files import atomic_write
+from bmpaudit.estimation.likelihood import (
+    LogDensity,
+    NormalPrior,
+    StrengthPrior,
+    TabulatedPrior,
+    likelihood_of,
+    upper_end,
+)
+from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun, MhaarSettings, diagnose
+from bmpaudit.estimation.posterior import DrawsMarginal, Marginal, Posterior
 from bmpaudit.interfaces import Definition
-from bmpaudit.plain import plain
+from bmpaudit.io.readers import Arrays, check_json, checked, damage_in, parse_json, read_archive, record
 from bmpaudit.privacy import prior_floor
-from bmpaudit.reading.archive import Arrays, checked, read_archive
-from bmpaudit.reading.damage import damage_in
-from bmpaudit.reading.text import check_json, parse_json, record
+from bmpaudit.util.errors import DataError, InputError
+from bmpaudit.util.files import atomic_write
+from bmpaudit.util.values import Floats, plain
 
 FORMAT = 2
 PRIOR_POINTS = 4_001

@@ -1,8 +1,6 @@
 """The graph, and its conversion from and to other libraries and files."""
 
-from bmpaudit.graph.edges import EdgeCleaning, GraphCleanedWarning
-from bmpaudit.graph.features import Features
-from bmpaudit.graph.graph import Graph
-from bmpaudit.graph.pyg import DataIgnoredWarning
+from bmpaudit.graph.conversions import DataIgnoredWarning
+from bmpaudit.graph.graph import EdgeCleaning, Features, Graph, GraphCleanedWarning
 
 __all__ = ["DataIgnoredWarning", "EdgeCleaning", "Features", "Graph", "GraphCleanedWarning"]

@@ -1,22 +1,21 @@
 """Proofs: what an attack shows beyond doubt, how many nodes it can name, and how far to believe it."""
 
 from bmpaudit.estimation.lower_bound import LowerBound, lower_bound
-from bmpaudit.proof.anytime import AnytimeBound, mean_bound
-from bmpaudit.proof.bands import Band
-from bmpaudit.proof.bounds import epsilon_bound, guesses_needed, most_provable, mp_bound
-from bmpaudit.proof.calibration import Recalibration, recalibrate
-from bmpaudit.proof.expose import expose
-from bmpaudit.proof.exposure import Exposure, ExposureCurve, exposure
-from bmpaudit.proof.guesses import Choice, Claims, Guesses, Threshold
-from bmpaudit.proof.node_exposure import NodeExposure
-from bmpaudit.proof.provable import models_to_prove_more, provable
-from bmpaudit.proof.prove import default_num_fitting, prove
-from bmpaudit.proof.prove_scores import prove_scores
-from bmpaudit.proof.release_exposure import ModelTable, ReleaseExposure
-from bmpaudit.proof.reliability import Reliability, reliability
-from bmpaudit.proof.result import Proof, ProvenBound
-from bmpaudit.proof.scored_models import ScoredModels
-from bmpaudit.proof.several import SeveralGuesses, several_guesses
+from bmpaudit.proof.bounds import (
+    AnytimeBound,
+    SeveralGuesses,
+    epsilon_bound,
+    guesses_needed,
+    mean_bound,
+    most_provable,
+    mp_bound,
+    several_guesses,
+)
+from bmpaudit.proof.calibration import Recalibration, Reliability, recalibrate, reliability
+from bmpaudit.proof.exposure import Exposure, ExposureCurve, ModelTable, ReleaseExposure, expose, exposure
+from bmpaudit.proof.guesses import Choice, Claims, Guesses, Proof, ProvenBound, ScoredModels, Threshold
+from bmpaudit.proof.naming import Band, NodeExposure
+from bmpaudit.proof.prove import default_num_fitting, models_to_prove_more, provable, prove, prove_scores
 
 __all__ = [
     "AnytimeBound",

@@ -1,18 +1,233 @@
-"""Making "99 %" mean 99 %: posterior log-odds recalibrated on held-out models."""
+"""Making "99 %" mean 99 %: posterior log-odds recalibrated on held-out models, and checked against the truth."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.special
 
-from bmpaudit.arrays import Flags, Floats
-from bmpaudit.errors import InputError
-from bmpaudit.proof.monotone_logistic import MonotoneLogistic, fit_monotone_logistic
-from bmpaudit.proof.score_bins import LARGEST_SCORE, ScoreBins
+from bmpaudit import _native
+from bmpaudit.util.errors import InputError, thread_count
+from bmpaudit.util.tables import evenly_spaced
+from bmpaudit.util.values import Flags, Floats, Ints, as_bytes, plain
+
+ROUGHNESS = 2.0
+"""Standard deviation of the change of slope from one knot to the next, as a multiple of the mean slope."""
+
+MEAN_SLOPE_BETWEEN = (0.25, 0.75)  # shares of the challenges that the mean slope is taken between
+LEAST_RISE = 0.01  # log-odds between them, where nothing rises
+MAX_STEPS = 60
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class MonotoneLogistic:
+    """Log-odds that rise linearly from knot to knot, and are constant beyond the first and the last.
+
+    Attributes:
+        knots: Scores where the slope may change, ascending, shape (S + 1,).
+        coefficients: Log-odds at the first knot, and the rise from each knot to the next, shape (S + 1,).
+        information: Second derivative of the penalised log-likelihood, negated, shape (S + 1, S + 1).
+    """
+
+    knots: Floats
+    coefficients: Floats
+    information: Floats
+
+    def __call__(self, scores: Floats) -> Floats:
+        """Log-odds of some scores, shape (B,)."""
+        result: Floats = _design(scores, self.knots) @ self.coefficients
+        return result
+
+    def inverse(self, log_odds: Floats) -> Floats:
+        """Scores at which log-odds are reached, shape (P,); the first or the last knot if they never are."""
+        return np.interp(log_odds, np.cumsum(self.coefficients), self.knots)
+
+    def sensitivity(self, at: Floats, scores: Floats) -> Floats:
+        """How much the log-odds at some scores move with one more member among the challenges of others.
+
+        To first order, with rises that are 0 held there.
+
+        Args:
+            at: P scores.
+            scores: B scores.
+
+        Returns:
+            Shape (P, B).
+        """
+        is_free = self.coefficients > 0
+        is_free[0] = True
+        there, here = _design(at, self.knots)[:, is_free], _design(scores, self.knots)[:, is_free]
+        result: Floats = there @ np.linalg.solve(self.information[np.ix_(is_free, is_free)], here.T)
+        return result
+
+
+def fit_monotone_logistic(scores: Floats, size: Floats, members: Floats, knots: Floats) -> MonotoneLogistic:
+    """Maximises the likelihood under a penalty on changes of slope, so that few challenges do not bend the line.
+
+    The penalty is relative to the mean slope, which makes the fit the same in any unit of the scores. Each step of
+    Newton's method is a least-squares problem with non-negative rises; the objective is convex.
+
+    Args:
+        scores: Scores of B bins, ascending, shape (B,).
+        size: Number of challenges in each bin, shape (B,).
+        members: Number of members among them, shape (B,).
+        knots: Where the slope may change, ascending, at least two.
+    """
+    share = np.cumsum(size) / size.sum()
+    ends = np.array([scores[min(int(np.searchsorted(share, q)), len(scores) - 1)] for q in MEAN_SLOPE_BETWEEN])
+    if ends[0] == ends[1]:
+        ends = knots[[0, -1]]
+    rise = _fit(scores, size, members, ends, np.zeros((0, 2))).coefficients[1]
+    mean_slope = max(float(rise), LEAST_RISE) / (ends[1] - ends[0])
+    slopes = np.diag(1 / (ROUGHNESS * mean_slope * np.diff(knots)))
+    penalty = np.pad(np.diff(slopes, axis=0), ((0, 0), (1, 0)))
+    return _fit(scores, size, members, knots, penalty)
+
+
+def _fit(scores: Floats, size: Floats, members: Floats, knots: Floats, penalty: Floats) -> MonotoneLogistic:
+    """Minimises Σ size·log(1 + e^f) - members·f + |penalty·coefficients|²/2 over rises of at least 0."""
+    from scipy.optimize import nnls  # takes long to import; what reads or draws an exposure does without
+
+    design = _design(scores, knots)
+    # The first coefficient may have any sign: it is the difference of two that may not.
+    signed = np.hstack([design, -design[:, :1]])
+    beside = np.hstack([penalty, -penalty[:, :1]])
+    no_target = np.zeros(len(penalty))
+
+    def objective(candidate: Floats) -> float:
+        log_odds = design @ candidate
+        loss = (size * np.logaddexp(0, log_odds) - members * log_odds).sum()
+        return float(loss + ((penalty @ candidate) ** 2).sum() / 2)
+
+    coefficients = np.zeros(design.shape[1])
+    coefficients[0] = np.log(members.sum() + 0.5) - np.log(size.sum() - members.sum() + 0.5)
+    value = objective(coefficients)
+    for _ in range(MAX_STEPS):
+        log_odds = design @ coefficients
+        prob = scipy.special.expit(log_odds)
+        weight = np.sqrt(np.maximum(size * prob * (1 - prob), 1e-9))
+        target = weight * log_odds + (members - size * prob) / weight
+        solution, _ = nnls(
+            np.vstack([weight[:, None] * signed, beside]),
+            np.concatenate([target, no_target]),
+            maxiter=100 * design.shape[1],
+        )
+        wanted = solution[:-1]
+        wanted[0] -= solution[-1]
+        step = 1.0
+        while (next_value := objective(coefficients + step * (wanted - coefficients))) > value and step > TOLERANCE:
+            step /= 2
+        if next_value >= value - TOLERANCE * abs(value):
+            break
+        coefficients, value = coefficients + step * (wanted - coefficients), next_value
+    prob = scipy.special.expit(design @ coefficients)
+    information = design.T @ ((size * prob * (1 - prob))[:, None] * design) + penalty.T @ penalty
+    return MonotoneLogistic(knots, coefficients, information)
+
+
+def _design(scores: Floats, knots: Floats) -> Floats:
+    """1, and how far between each knot and the next a score is, from 0 to 1; shape (B, S + 1)."""
+    along = np.clip((scores[:, None] - knots[:-1]) / np.diff(knots), 0.0, 1.0)
+    return np.hstack([np.ones((len(scores), 1)), along])
+
+
+# All that a recalibration has to know of the scores of many models: how many fall where, and how many are members.
+
+
+MAX_CHALLENGES = 20_000_000
+"""Beyond that many, evenly spaced nodes are looked at."""
+
+NUM_BINS = 100
+SMALLEST_BIN = 20
+NUM_TAIL_BINS = 24
+LARGEST_SCORE = 1e30  # in place of infinity
+
+KNOT_SHARES = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 5e-4, 2e-4, 1e-4)
+"""Shares of the challenges above, and below, each knot."""
+
+MIN_BEYOND_KNOT = 50  # challenges
+AnyFloats: TypeAlias = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreBins:
+    """Scores of J models in B bins: of equal size in the middle, ever smaller towards both ends.
+
+    Where a bin begins depends on all scores and on no membership.
+
+    Attributes:
+        mean_score: Mean score in each bin, ascending, shape (B,).
+        knots: Scores between which a map is linear, ascending.
+        num_challenges: Number of challenges of each model in each bin, shape (J, B).
+        num_members: Number of members among them, shape (J, B).
+    """
+
+    mean_score: Floats
+    knots: Floats
+    num_challenges: Ints
+    num_members: Ints
+
+    @classmethod
+    def of(cls, scores: AnyFloats, memberships: Flags, *, num_threads: int | None = None) -> ScoreBins:
+        """Bins of scores, shape (J, K) as memberships; ±∞ is allowed.
+
+        Raises:
+            InputError: if all scores are the same.
+        """
+        num_models, num_nodes = scores.shape
+        nodes = looked_at(num_models, num_nodes)
+        if len(nodes) < num_nodes:
+            scores, memberships = scores[:, nodes], memberships[:, nodes]
+        scores = np.ascontiguousarray(scores)
+        ordered = scores.flatten()
+        _native.sort_numbers(ordered)
+        np.clip(ordered, -LARGEST_SCORE, LARGEST_SCORE, out=ordered)
+        if ordered[0] == ordered[-1]:
+            raise InputError(f"log-odds must differ, got {ordered[0]:g} for all challenges")
+        edges = _bin_edges(ordered)
+        size = np.diff(edges)
+        mean = np.add.reduceat(ordered, edges[:-1], dtype=np.float64) / size
+        in_bin, members = np.zeros((2, num_models, len(size)), dtype=np.int64)
+        _native.count_by_threshold(
+            scores, as_bytes(memberships), ordered[edges[1:-1]], thread_count(num_threads), in_bin, members, None
+        )
+        return cls(mean, _knots(ordered), in_bin, members)
+
+    @property
+    def num_models(self) -> int:
+        """J."""
+        return len(self.num_challenges)
+
+
+def looked_at(num_models: int, num_nodes: int) -> Ints:
+    """Positions of the nodes whose scores go into bins."""
+    return evenly_spaced(np.arange(num_nodes), max(1, MAX_CHALLENGES // num_models))
+
+
+def _bin_edges(ordered: AnyFloats) -> Ints:
+    """Where bins begin and end: of equal size in the middle, half as large step by step towards the ends."""
+    num = len(ordered)
+    equal = np.linspace(0, num, NUM_BINS + 1)
+    has_tails = num > SMALLEST_BIN * NUM_BINS
+    tail = np.geomspace(SMALLEST_BIN, num / NUM_BINS, NUM_TAIL_BINS) if has_tails else np.zeros(0)
+    edges = np.unique(np.concatenate([equal, tail, num - tail]).astype(np.int64))
+    # Equal scores stay in one bin.
+    inner = np.searchsorted(ordered, ordered[edges[1:-1]], side="left")
+    return np.unique(np.concatenate([[0], inner, [num]]))
+
+
+def _knots(ordered: AnyFloats) -> Floats:
+    last = len(ordered) - 1
+    beyond = [int(share * last) for share in KNOT_SHARES if share * len(ordered) >= MIN_BEYOND_KNOT]
+    places = [0, *beyond, *(last - number for number in beyond), last]
+    return np.unique(ordered[places].astype(np.float64))
+
+
+# Making "99 %" mean 99 %: posterior log-odds recalibrated on held-out models.
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,3 +365,106 @@ def checked_log_odds(
             f"memberships must hold both sides, got no {'non-member' if truth.size and truth.all() else 'member'}"
         )
     return values, truth
+
+
+# How well stated probabilities of membership agree with the truth.
+
+
+EDGES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.99, 0.999, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """How often challenges of a stated probability are members: the data of a reliability diagram.
+
+    Attributes:
+        edges: Edges of the bins of stated probability, shape (B + 1,).
+        num_challenges: Number of challenges in each bin, shape (B,).
+        stated: Mean stated probability in each bin, shape (B,); NaN in empty bins.
+        observed: Share of members in each bin, shape (B,); NaN in empty bins.
+    """
+
+    edges: Floats
+    num_challenges: Ints
+    stated: Floats
+    observed: Floats
+
+    @property
+    def expected_calibration_error(self) -> float:
+        """Mean |stated - observed| over challenges."""
+        is_filled = self.num_challenges > 0
+        gaps = np.abs(self.stated - self.observed)[is_filled]
+        return float(np.average(gaps, weights=self.num_challenges[is_filled]))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Values as JSON can hold them."""
+        values: dict[str, Any] = plain(
+            {
+                "edges": self.edges,
+                "num_challenges": self.num_challenges,
+                "stated": self.stated,
+                "observed": self.observed,
+                "expected_calibration_error": self.expected_calibration_error,
+            }
+        )
+        return values
+
+    def __str__(self) -> str:
+        lines = ["  stated    observed  challenges"]
+        for stated, observed, number in zip(self.stated, self.observed, self.num_challenges, strict=True):
+            if number:
+                lines.append(f"  {stated:8.4f}  {observed:8.4f}  {number:,}")
+        return "\n".join([f"expected calibration error {self.expected_calibration_error:.4f}", *lines])
+
+
+def reliability(log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> Reliability:
+    """Compares stated probabilities with the truth, on models that nothing was learnt from.
+
+    Args:
+        log_odds: Posterior log-odds, shape (J, K).
+        memberships: The truth, shape (J, K).
+
+    Raises:
+        InputError: if shapes differ, there is no member or no non-member, or log-odds are NaN.
+    """
+    values, truth = checked_log_odds(log_odds, memberships)
+    counter = ReliabilityCounter(len(values), values.dtype, thread_count(None))
+    counter.add(values, truth)
+    return counter.result()
+
+
+class ReliabilityCounter:
+    """Compares stated probabilities with the truth, a block of nodes at a time.
+
+    Args:
+        num_models: J.
+        dtype: Type of the log-odds.
+        num_threads: Number of threads.
+    """
+
+    def __init__(self, num_models: int, dtype: np.dtype[Any], num_threads: int) -> None:
+        exact = scipy.special.logit(np.array(EDGES[1:-1]))
+        rounded = exact.astype(dtype)
+        # The smallest number of that type that reaches an edge.
+        self._thresholds = np.where(rounded < exact, np.nextafter(rounded, dtype.type(np.inf)), rounded)
+        self._num_threads = num_threads
+        self._number, self._members = np.zeros((2, num_models, len(exact) + 1), dtype=np.int64)
+        self._total = np.zeros((num_models, len(exact) + 1))
+
+    def add(self, log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> None:
+        """Counts log-odds and memberships of some nodes, both of shape (J, number of nodes)."""
+        _native.count_by_threshold(
+            np.ascontiguousarray(log_odds),
+            as_bytes(memberships),
+            self._thresholds,
+            self._num_threads,
+            self._number,
+            self._members,
+            self._total,
+        )
+
+    def result(self) -> Reliability:
+        """The comparison, after all nodes were added."""
+        number, total, members = (counts.sum(axis=0) for counts in (self._number, self._total, self._members))
+        with np.errstate(invalid="ignore"):
+            return Reliability(np.array(EDGES), number, total / number, members / number)

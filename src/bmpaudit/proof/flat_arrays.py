@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.errors import InputError
+from bmpaudit.util.errors import InputError
 
 Result = TypeVar("Result")
 SCALARS = (bool, int, float, str)

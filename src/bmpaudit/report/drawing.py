@@ -1,4 +1,4 @@
-"""Pictures drawn side by side, here and in helper processes: matplotlib keeps one core busy at a time."""
+"""Drawing the pictures of a report in other processes, in the formats that are asked for."""
 
 from __future__ import annotations
 
@@ -14,8 +14,37 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from bmpaudit.util.errors import InputError
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+PICTURE_FORMATS = ("png", "pdf", "svg")
+DEFAULT_PICTURES = "png,pdf"
+NO_PICTURES = "none"
+
+
+def picture_formats(pictures: str) -> tuple[str, ...]:
+    """The formats that somebody asks for, each once.
+
+    Raises:
+        InputError: if one of them is unknown.
+
+    >>> picture_formats("svg, png"), picture_formats("none")
+    (('png', 'svg'), ())
+    """
+    names = {name.strip() for name in pictures.lower().split(",")}
+    if names == {NO_PICTURES}:
+        return ()
+    if not names <= set(PICTURE_FORMATS):
+        known = f"{', '.join(PICTURE_FORMATS)} (several separated by commas) or {NO_PICTURES}"
+        raise InputError(f"pictures must be {known}, got pictures={pictures!r}")
+    return tuple(name for name in PICTURE_FORMATS if name in names)
+
+
+# Pictures drawn side by side, here and in helper processes: matplotlib keeps one core busy at a time.
+
 
 MOST_HELPERS = 3
 WAITING_PER_HELPER = 2

@@ -1,17 +1,124 @@
-"""Many samples at once: memberships, one row per sample, or how often each node was drawn."""
+"""Samplers of any kind, the user's own included: what they return is checked, and errors name the sampler."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
-from bmpaudit.arrays import Flags, Ints
-from bmpaudit.checks import check_at_least_one, thread_count
-from bmpaudit.errors import InputError
+import numpy as np
+import numpy.typing as npt
+
 from bmpaudit.graph import Graph
-from bmpaudit.interfaces import Progress
-from bmpaudit.samplers.any_sampler import AnySampler, sample_nodes
-from bmpaudit.samplers.native import NativeSampler
-from bmpaudit.streams import Purpose, check_seed, stream
+from bmpaudit.interfaces import ExactPriors, Progress, Sampler, TrainingEdges
+from bmpaudit.registry import SAMPLER, name_of
+from bmpaudit.samplers.builtin import NativeSampler
+from bmpaudit.util.errors import InputError, check_at_least_one, one_line, thread_count
+from bmpaudit.util.streams import Purpose, check_seed, stream
+from bmpaudit.util.values import Flags, Floats, Ints
+
+AnySampler: TypeAlias = Sampler | Callable[[Graph, np.random.Generator], npt.ArrayLike]
+"""A sampler, or any function of (graph, rng) that returns distinct node ids."""
+
+
+def sampler_name(sampler: AnySampler) -> str:
+    """The name of a sampler in messages: `snowball`, or `module:Name` of the user's own."""
+    return name_of(SAMPLER, sampler)
+
+
+def node_label(graph: Graph, node: int) -> str:
+    """A node's name in messages, or its number if it has none."""
+    return str(node) if graph.node_names is None else repr(graph.node_names[node])
+
+
+def sample_nodes(sampler: AnySampler, graph: Graph, rng: np.random.Generator) -> Ints:
+    """Draws one sample from any sampler and checks it; the node ids come back in ascending order.
+
+    Raises:
+        InputError: if the sampler fails or does not return distinct node ids of this graph; the message names it.
+    """
+    draw = _draw_function(sampler)
+    try:
+        drawn = draw(graph, rng)
+        nodes = np.asarray(drawn)
+    except InputError:
+        raise
+    except Exception as failure:  # the user's code may raise anything
+        raise InputError(f"sampler {sampler_name(sampler)} failed: {one_line(failure)}") from failure
+    if nodes.ndim == 1 and nodes.size == 0:
+        return np.empty(0, dtype=np.int64)
+    return _distinct_nodes(nodes, drawn, sampler, graph)
+
+
+def _distinct_nodes(nodes: npt.NDArray[Any], drawn: Any, sampler: AnySampler, graph: Graph) -> Ints:
+    name = sampler_name(sampler)
+    if nodes.ndim != 1 or not np.issubdtype(nodes.dtype, np.integer):
+        what = f"{nodes.dtype} of shape {nodes.shape}" if nodes.ndim else type(drawn).__name__
+        hint = "; for a mask, return np.flatnonzero(mask)" if nodes.dtype == np.bool_ and nodes.ndim == 1 else ""
+        raise InputError(f"sampler {name} must return a list of node ids, got {what}{hint}")
+    distinct = np.unique(nodes)
+    if distinct[0] < 0 or distinct[-1] >= graph.num_nodes:
+        wrong = distinct[0] if distinct[0] < 0 else distinct[-1]
+        raise InputError(f"sampler {name} must return node ids in [0, {graph.num_nodes}), got {wrong}")
+    if len(distinct) != len(nodes):
+        raise InputError(f"sampler {name} must return distinct node ids, got {len(nodes) - len(distinct)} repeated")
+    return distinct.astype(np.int64)
+
+
+def _draw_function(sampler: AnySampler) -> Callable[[Graph, np.random.Generator], npt.ArrayLike]:
+    if isinstance(sampler, type):
+        raise InputError(f"sampler {sampler_name(sampler)} is a class, not an object: use {sampler.__name__}()")
+    draw = getattr(sampler, "sample", sampler)
+    if not callable(draw):
+        raise InputError(
+            f"sampler must have a method sample(graph, rng) or be a function of (graph, rng), got {sampler!r}"
+        )
+    return draw
+
+
+def check_repeatable(sampler: AnySampler, graph: Graph, seed: int) -> None:
+    """Draws the same sample twice from equal generators: all randomness must come from the generator.
+
+    Raises:
+        InputError: if the two differ, or the sampler is broken.
+    """
+    if isinstance(sampler, NativeSampler):
+        return
+    first, second = (sample_nodes(sampler, graph, stream(seed, 0, Purpose.PRIOR)) for _ in range(2))
+    if not np.array_equal(first, second):
+        raise InputError(
+            f"sampler {sampler_name(sampler)} must take all its randomness from rng, "
+            "got two different samples from equal generators"
+        )
+
+
+def exact_priors(sampler: ExactPriors, graph: Graph) -> Floats:
+    """The sampler's own formula for γ, checked.
+
+    Raises:
+        InputError: if it fails or does not give one probability for each node; the message names the sampler.
+    """
+    name = sampler_name(sampler)
+    try:
+        prob = np.asarray(sampler.exact_priors(graph), dtype=np.float64)
+    except InputError:
+        raise
+    except Exception as failure:  # the user's code may raise anything
+        raise InputError(f"exact_priors of sampler {name} failed: {one_line(failure)}") from failure
+    if prob.shape != (graph.num_nodes,):
+        raise InputError(
+            f"exact_priors of sampler {name} must have shape ({graph.num_nodes},), one for each node, got {prob.shape}"
+        )
+    is_wrong = ~((prob >= 0) & (prob <= 1))  # NaN is wrong too
+    if is_wrong.any():
+        node = int(np.argmax(is_wrong))
+        raise InputError(
+            f"exact_priors of sampler {name} must be in [0, 1], got {prob[node]} for node {node_label(graph, node)}"
+        )
+    return prob
+
+
+# Many samples at once: memberships, one row per sample, or how often each node was drawn.
+
 
 # C++ gets the work in parts of about this many membership flags, so that Ctrl-C takes effect between them.
 _FLAGS_AT_ONCE = 20_000_000
@@ -95,3 +202,52 @@ def _check_range(num_samples: int, seed: int, first: int) -> None:
     check_at_least_one(num_samples=num_samples)
     if first < 0:
         raise InputError(f"first must be at least 0, got first={first}")
+
+
+# Which edges models are trained on, where the sampler says so.
+
+
+def training_edges(graph: Graph, sampler: AnySampler, indices: Ints, seed: int) -> npt.NDArray[np.object_] | None:
+    """The edges that each of some models is trained on.
+
+    Args:
+        graph: The whole graph.
+        sampler: Any sampler.
+        indices: Numbers of the models.
+        seed: Random seed of the samples.
+
+    Returns:
+        An array of node pairs for each model, of shape (num_edges, 2); None if models are trained on all edges among
+        their nodes.
+
+    Raises:
+        InputError: if the sampler gives something else.
+    """
+    if not isinstance(sampler, TrainingEdges):
+        return None
+    drawn = np.empty(len(indices), dtype=object)
+    for row, index in enumerate(indices.tolist()):
+        edges = sampler.training_edges(graph, stream(seed, index, Purpose.SAMPLE))
+        if edges is None:
+            return None
+        drawn[row] = _checked(np.asarray(edges), graph.num_nodes)
+    return drawn
+
+
+def _checked(edges: npt.NDArray[Any], num_nodes: int) -> Ints:
+    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+        raise InputError(
+            f"training_edges must be whole numbers of shape (num_edges, 2), got {edges.dtype} of shape {edges.shape}"
+        )
+    wrong = edges[(edges < 0) | (edges >= num_nodes)]
+    if len(wrong):
+        raise InputError(f"training_edges must be node ids in [0, {num_nodes}), got {wrong[0]}")
+    return edges.astype(np.int64)
+
+
+def compressed_rows(edges: Ints, num_nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Undirected edges in compressed rows, `indptr` and `indices`; what is there twice, or both ways, counts once."""
+    both = np.concatenate([edges, edges[:, ::-1]])
+    rows, columns = np.divmod(np.unique(both[:, 0] * num_nodes + both[:, 1]), num_nodes)
+    indptr = np.concatenate([[0], np.bincount(rows, minlength=num_nodes).cumsum()])
+    return indptr.astype(np.int64), columns.astype(np.int32)

@@ -11,16 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.special
 
-from bmpaudit.arrays import Flags, Floats, Ints
-from bmpaudit.checks import check_at_least_one
-from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
-from bmpaudit.samplers.any_sampler import AnySampler, node_label, sampler_name
-from bmpaudit.samplers.draw import draw_memberships
-from bmpaudit.samplers.native import NativeSampler
+from bmpaudit.samplers.builtin import NativeSampler
+from bmpaudit.samplers.draw import AnySampler, draw_memberships, node_label, sampler_name
 from bmpaudit.samplers.priors import Priors
-from bmpaudit.streams import Purpose, stream
-from bmpaudit.tables import FlagTable, LazyTable
+from bmpaudit.util.errors import InputError, check_at_least_one
+from bmpaudit.util.streams import Purpose, stream
+from bmpaudit.util.tables import FlagTable, LazyTable
+from bmpaudit.util.values import Flags, Floats, Ints
 
 FALSE_ALARM_PROB = 0.001
 

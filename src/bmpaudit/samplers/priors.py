@@ -1,28 +1,137 @@
-"""Prior membership probabilities γ: what the adversary knows before seeing the model."""
+"""Prior probabilities of nodes from the sampler, exact or estimated, and what they give away (the floor of Prop. 1)."""
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.special
 
-from bmpaudit.arrays import Floats, Ints
-from bmpaudit.errors import InputError
+from bmpaudit.graph import Graph
+from bmpaudit.interfaces import ExactPriors, Progress
 from bmpaudit.privacy import EpsilonPair, prior_floor
-from bmpaudit.samplers.any_sampler import AnySampler, sampler_name
-from bmpaudit.samplers.floor import (
-    DEFAULT_LEVEL,
-    PriorFloor,
-    check_level,
-    clopper_pearson,
-    floor_bound,
-    pilot_size,
+from bmpaudit.samplers.builtin import NativeSampler
+from bmpaudit.samplers.draw import (
+    AnySampler,
+    check_repeatable,
+    count_memberships,
+    exact_priors,
+    sample_nodes,
+    sampler_name,
 )
+from bmpaudit.util.errors import InputError, check_at_least_one, thread_count
+from bmpaudit.util.streams import Purpose, check_seed, stream
+from bmpaudit.util.values import Floats, Ints
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+DEFAULT_LEVEL = 0.95
+
+# Nodes within this many standard deviations of the pilot's extreme are candidates; any choice gives a valid bound.
+_CANDIDATE_WIDTH = 3.0
+
+
+@dataclass(frozen=True)
+class PriorFloor:
+    """Prop. 1: no training algorithm on this sampler is (ε_L, ε_R)-BMP below this pair.
+
+    Attributes:
+        left: -log η_min, or a lower confidence bound of it.
+        right: log η_max, or a lower confidence bound of it.
+        level: Confidence that both bounds hold together; None where the priors are exact, and so is the floor.
+    """
+
+    left: float
+    right: float
+    level: float | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the floor follows from exact priors."""
+        return self.level is None
+
+
+def pilot_size(num_draws: int) -> int:
+    """The number of pilot draws among `num_draws`: the largest power of two that is at most a quarter of them.
+
+    Being a power of two, it can be kept while drawing, before the final number of draws is known.
+
+    >>> pilot_size(100_000), pilot_size(4), pilot_size(3)
+    (16384, 1, 0)
+    """
+    return 1 << (num_draws // 4).bit_length() - 1 if num_draws >= 4 else 0
+
+
+def floor_bound(counts: Ints, pilot_counts: Ints, num_draws: int, level: float = DEFAULT_LEVEL) -> PriorFloor:
+    """Lower confidence bounds of -log η_min and log η_max from how often each node was drawn.
+
+    The extreme of many frequencies is biased: the rarest of N nodes in a finite number of draws is rarer than the
+    rarest node is. So the draws are split. The first ones, the pilot, choose candidates: the nodes within three
+    standard deviations of the most extreme count. The other draws bound each candidate's prior by a one-sided
+    Clopper–Pearson bound, Bonferroni over the candidates, and the best of them bounds the extreme of all nodes. As the
+    candidates depend on the pilot alone, the bound holds exactly at its level, whatever the dependence between nodes.
+    Each side gets half of 1 - level, so both hold together.
+
+    A single candidate would need no correction, and all nodes as candidates no pilot: both give looser bounds, the
+    first where many nodes share the extreme, the second where one node stands apart.
+
+    Args:
+        counts: Number of draws that hold each node, shape (num_nodes,).
+        pilot_counts: The same over the first `pilot_size(num_draws)` draws.
+        num_draws: Number of draws.
+        level: Confidence that both bounds hold, in (0, 1).
+    """
+    check_level(level)
+    error_prob = (1 - level) / 2
+    num_pilot = pilot_size(num_draws)
+    num_rest, rest = num_draws - num_pilot, counts - pilot_counts
+    rarest = _bound_smallest(pilot_counts, num_pilot, rest, num_rest, error_prob)
+    rarest_out = _bound_smallest(num_pilot - pilot_counts, num_pilot, num_rest - rest, num_rest, error_prob)
+    return PriorFloor(left=-_logit(rarest), right=-_logit(rarest_out), level=level)
+
+
+def _bound_smallest(pilot: Ints, num_pilot: int, rest: Ints, num_rest: int, error_prob: float) -> float:
+    """An upper confidence bound of the smallest probability."""
+    least = int(pilot.min())
+    spread = np.sqrt(least * (1 - least / max(num_pilot, 1)) + 1)
+    candidates = rest[pilot <= least + _CANDIDATE_WIDTH * spread]
+    _, high = clopper_pearson(candidates.min(), num_rest, error_prob / len(candidates))
+    return float(high)
+
+
+def clopper_pearson(successes: Ints | int, num_trials: int, error_prob: float) -> tuple[Floats, Floats]:
+    """Lower and upper Clopper–Pearson bounds of a binomial probability, each wrong with at most `error_prob`.
+
+    >>> low, high = clopper_pearson(0, 100, 0.05)
+    >>> float(low), round(float(high), 4)
+    (0.0, 0.0295)
+    """
+    count = np.asarray(successes, dtype=np.float64)
+    failures = num_trials - count
+    low = scipy.special.betaincinv(np.maximum(count, 1), failures + 1, error_prob)
+    high = scipy.special.betainccinv(count + 1, np.maximum(failures, 1), error_prob)
+    return np.where(count == 0, 0.0, low), np.where(failures == 0, 1.0, high)
+
+
+def check_level(level: float) -> None:
+    """Raises `InputError` unless the confidence level lies strictly between 0 and 1."""
+    if not 0 < level < 1:
+        raise InputError(f"level must be in (0, 1), got level={level}")
+
+
+def _logit(prob: float) -> float:
+    return float(scipy.special.logit(prob))
+
+
+# Prior membership probabilities γ: what the adversary knows before seeing the model.
+
 
 COLUMNS = ("node", "prior_prob", "standard_error", "num_draws", "num_pilot")
 
@@ -154,3 +263,130 @@ class Priors:
             f"Priors(sampler={sampler_name(self.sampler)}, {len(self.prob):,} nodes, "
             f"{self.prob.min():.4g} to {self.prob.max():.4g}, {source})"
         )
+
+
+# How many memberships may change with one: D, by which ε-MDP becomes D·ε-MP.
+
+
+def sampler_distance(sampler: AnySampler, graph: Graph) -> int:
+    """An upper bound on `privacy.membership_distance` of a sampler on a graph.
+
+    A sampler that has a method `membership_distance(graph)` is believed; of any other, all memberships may change with
+    one, so that the bound is the number of nodes.
+
+    Raises:
+        InputError: if the sampler's own bound is not a whole number from 1 to the number of nodes.
+
+    >>> from bmpaudit.samplers import Bernoulli, Uniform
+    >>> graph = Graph.from_edges([(0, 1), (1, 2)], [[1.0]] * 3, [0, 1, 0])
+    >>> sampler_distance(Bernoulli(0.5), graph), sampler_distance(Uniform(0.5), graph)
+    (1, 2)
+    """
+    own = getattr(sampler, "membership_distance", None)
+    if own is None:
+        return graph.num_nodes
+    distance = own(graph)
+    is_whole = isinstance(distance, (int, np.integer)) and not isinstance(distance, bool)
+    if not is_whole or not 1 <= distance <= graph.num_nodes:
+        raise InputError(
+            f"membership_distance of sampler {sampler_name(sampler)} must be in [1, {graph.num_nodes}], got {distance}"
+        )
+    return int(distance)
+
+
+# Finding the priors of any sampler: by formula, or by many draws within a time budget.
+
+
+DEFAULT_DRAWS = 100_000
+MIN_DRAWS = 400
+
+
+def prior_probabilities(
+    graph: Graph,
+    sampler: AnySampler,
+    *,
+    num_draws: int = DEFAULT_DRAWS,
+    seed: int = 0,
+    exact: bool = True,
+    seconds: float | None = None,
+    num_threads: int | None = None,
+    progress: Progress = lambda _: None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Priors:
+    """The probability that a sample holds each node.
+
+    Exact where the sampler has a closed form; otherwise the frequency over many draws, which are independent of the
+    samples that shadow models are trained on. The paper takes the frequency over those J samples themselves, which
+    biases the floor of Prop. 1 upward: the largest of N noisy frequencies lies above the largest probability.
+
+    With a time budget the number of draws depends on the clock, and nothing else does: the result says how many there
+    were (`Priors.num_draws`), and calling again with that `num_draws` and no budget gives the identical result. Keep
+    that number wherever the priors must be found again.
+
+    Args:
+        graph: The whole graph.
+        sampler: A sampler, or any function of (graph, rng) that returns node ids.
+        num_draws: Maximum number of samples to draw where there is no closed form.
+        seed: Random seed; draw j depends on (seed, j) only.
+        exact: Whether a closed form may be used.
+        seconds: Time budget for samplers written in Python, which may be slow; at least 400 samples are drawn, or
+            `num_draws` if that is less. Built-in samplers are fast and always draw `num_draws`. No limit if not given.
+        num_threads: Number of threads for built-in samplers; all processors if not given.
+        progress: Called with the number of samples drawn so far.
+        clock: Gives the time in seconds.
+
+    Raises:
+        InputError: if the sampler is broken; the message names it.
+
+    >>> from bmpaudit import datasets, samplers
+    >>> priors = prior_probabilities(datasets.load("demo"), samplers.Uniform(0.25))
+    >>> priors.is_exact, float(priors.prob[0]), round(priors.floor.right, 4)
+    (True, 0.25, -1.0986)
+    """
+    check_seed(seed)
+    check_at_least_one(num_draws=num_draws)
+    if seconds is not None and not seconds > 0:
+        raise InputError(f"seconds must be greater than 0, got seconds={seconds}")
+    threads = thread_count(num_threads)
+    check_repeatable(sampler, graph, seed)
+    if exact and isinstance(sampler, ExactPriors):
+        return Priors.from_formula(sampler, exact_priors(sampler, graph))
+    if not isinstance(sampler, NativeSampler):
+        return _draw_until(graph, sampler, num_draws, seed, clock() + (seconds or math.inf), progress, clock)
+    num_pilot = pilot_size(num_draws)
+
+    def count(first: int, num_samples: int) -> Ints:
+        return count_memberships(
+            graph,
+            sampler,
+            num_samples,
+            seed,
+            first=first,
+            purpose=Purpose.PRIOR,
+            num_threads=threads,
+            progress=lambda done: progress(first + done),
+        )
+
+    pilot = count(0, num_pilot) if num_pilot else np.zeros(graph.num_nodes, dtype=np.int64)
+    return Priors.from_counts(sampler, pilot + count(num_pilot, num_draws - num_pilot), pilot, num_draws)
+
+
+def _draw_until(
+    graph: Graph,
+    sampler: AnySampler,
+    num_draws: int,
+    seed: int,
+    end: float,
+    progress: Progress,
+    clock: Callable[[], float],
+) -> Priors:
+    counts = np.zeros(graph.num_nodes, dtype=np.int64)
+    counts_at = {0: counts.copy()}  # by number of draws, at the powers of two: one of them is the pilot
+    done = 0
+    while done < num_draws and (done < MIN_DRAWS or clock() < end):
+        counts[sample_nodes(sampler, graph, stream(seed, done, Purpose.PRIOR))] += 1
+        done += 1
+        progress(done)
+        if done & (done - 1) == 0:
+            counts_at[done] = counts.copy()
+    return Priors.from_counts(sampler, counts, counts_at[pilot_size(done)], done)

@@ -10,21 +10,29 @@ from typing import Any
 
 import numpy as np
 
-from bmpaudit.arrays import Flags, Floats32, Ints
-from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Engine, Progress
-from bmpaudit.plain import to_json
+from bmpaudit.io.remote_folder import RemoteFolder, folder_at
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
-from bmpaudit.shadow.columns import Columns, array_kinds, columns_of, weights_name
-from bmpaudit.shadow.differences import difference
-from bmpaudit.shadow.digest import model_digests
 from bmpaudit.shadow.engines.making import closing, make_engine, threads_for
 from bmpaudit.shadow.engines.scoring import Question, distinct_questions, questions_of, score_model
 from bmpaudit.shadow.plan import ShadowPlan
-from bmpaudit.shadow.remote_folder import RemoteFolder, folder_at
-from bmpaudit.shadow.store import PLAN_FILE, ShadowStore, check_same_plan, read_description, write_description
-from bmpaudit.tables import MODELS_PER_CHUNK
+from bmpaudit.shadow.store import (
+    PLAN_FILE,
+    Columns,
+    ShadowStore,
+    array_kinds,
+    check_same_plan,
+    columns_of,
+    difference,
+    model_digests,
+    read_description,
+    weights_name,
+    write_description,
+)
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.tables import MODELS_PER_CHUNK
+from bmpaudit.util.values import Flags, Floats32, Ints, to_json
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.arrays import Flags, Floats32, Ints
 from bmpaudit.graph import Graph
 from bmpaudit.samplers import draw_memberships
-from bmpaudit.samplers.edges import training_edges
+from bmpaudit.samplers.draw import training_edges
 from bmpaudit.shadow.plan import ShadowPlan
+from bmpaudit.util.values import Flags, Floats32, Ints
 
 
 class ModelState(IntEnum):

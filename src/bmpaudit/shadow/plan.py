@@ -11,18 +11,15 @@ from typing import Any
 import numpy as np
 
 from bmpaudit import registry
-from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Query, Release, Statistic
+from bmpaudit.models import GCN, NativeModel, SklearnModel, TrainedElsewhere, Training, as_model
+from bmpaudit.models.own import function_name, has_own_name
 from bmpaudit.registry import ENGINE, MODEL, QUERY, RELEASE, SAMPLER, STATISTIC, UntrustedPart
+from bmpaudit.releases import Clean, FullEdges, NoEdges, NoisyLastLayer, gives_labels_only, label_margin, models_of
 from bmpaudit.samplers import AnySampler
-from bmpaudit.shadow.margin import label_margin
-from bmpaudit.shadow.models import GCN, NativeModel, SklearnModel, TrainedElsewhere, Training, as_model
-from bmpaudit.shadow.models.torch_model import function_name, has_own_name
-from bmpaudit.shadow.queries import FullEdges, NoEdges
-from bmpaudit.shadow.releases import Clean, NoisyLastLayer
-from bmpaudit.shadow.releases.base import gives_labels_only, models_of
-from bmpaudit.streams import check_seed
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.streams import check_seed
 
 FORMAT = 3
 TRAINED_ELSEWHERE = "trained elsewhere"

@@ -1,34 +1,457 @@
-"""Shadow models on disk: Zarr arrays that survive a kill at any moment, and the plan they belong to."""
+"""Shadow models on disk: one Zarr group whose `done` array vouches for the others (docs/shadow-models.md)."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import math
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.arrays import Flags, Ints
-from bmpaudit.errors import DataError, InputError
-from bmpaudit.files import remove_leftovers, write_text
 from bmpaudit.graph import Graph
-from bmpaudit.plain import to_json
-from bmpaudit.reading.damage import damage_in
-from bmpaudit.reading.text import parse_json, read_json
+from bmpaudit.io.readers import damage_in, parse_json, read_json
+from bmpaudit.io.remote_folder import RemoteFolder, folder_at, reaching
 from bmpaudit.samplers import draw_memberships
-from bmpaudit.shadow.array_group import ArrayGroup
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
-from bmpaudit.shadow.columns import array_kinds, columns_of, weights_name
-from bmpaudit.shadow.differences import difference
-from bmpaudit.shadow.digest import model_digests
 from bmpaudit.shadow.plan import ShadowPlan
-from bmpaudit.shadow.remote_folder import RemoteFolder, folder_at, reaching
 from bmpaudit.shadow.runs import ShadowRuns, ViewAccuracy
-from bmpaudit.shadow.stored_table import StoredTable, reading
-from bmpaudit.tables import MODELS_PER_CHUNK, FlagTable, fits_in_memory, new_flags
+from bmpaudit.util.errors import DataError, InputError, one_line
+from bmpaudit.util.files import remove_leftovers, uninterrupted, write_text
+from bmpaudit.util.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK, FlagTable, LazyTable, fits_in_memory, new_flags
+from bmpaudit.util.values import Flags, Floats32, Ints, to_json
+
+if TYPE_CHECKING:
+    import zarr
+
+
+DIGEST_BYTES = 8
+
+
+def model_digests(indices: Ints, tables: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.uint64]:
+    """A number for each model that depends on all of its numbers in some tables and on where each of them stands.
+
+    The checksum of a Zarr chunk says that a file is whole, not that it is the right one: two files that changed places
+    are whole, and one that is missing reads as fill values.
+
+    Args:
+        indices: Number of each model in its plan, shape (J,).
+        tables: By name, of shape (J, …): booleans or floats.
+    """
+    rows = {name: _comparable(table) for name, table in tables.items()}
+    digests = np.empty(len(indices), dtype=np.uint64)
+    for row, index in enumerate(indices.tolist()):
+        digest = hashlib.blake2b(index.to_bytes(8, "little"), digest_size=DIGEST_BYTES)
+        for name in sorted(rows):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(rows[name][row]).tobytes())
+        digests[row] = int.from_bytes(digest.digest(), "little")
+    return digests
+
+
+def _comparable(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Flags as bits, and floats with one kind of NaN: Zarr makes no difference between them."""
+    if values.dtype == np.bool_:
+        return np.packbits(values, axis=1)
+    return np.where(np.isnan(values), np.float32(np.nan), values)
+
+
+# In which way a folder's shadow models are not those of a plan, in words.
+
+
+SIZES = {"num_nodes": "nodes", "num_edges": "edges", "num_features": "features", "num_classes": "classes"}
+
+
+def difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+    """What a folder holds instead of what a plan asks for, or None if they are the same.
+
+    Args:
+        stored: `ShadowPlan.describe` as the folder has it.
+        wanted: `ShadowPlan.describe` of the plan, of the same types.
+
+    >>> difference({"format": 2, "seed": 1}, {"format": 2, "seed": 2})
+    'shadow models with seed 1; this plan has seed 2'
+    """
+    if stored.get("format") != wanted.get("format"):
+        return f"shadow models in format {stored.get('format')}; this version of bmpaudit reads {wanted['format']}"
+    for name in [*wanted, *(name for name in stored if name not in wanted)]:
+        there, here = stored.get(name), wanted.get(name)
+        if there != here:
+            return _graphs(there, here) if name == "graph" else _parts(name, there, here)
+    return None
+
+
+def _graphs(there: Any, here: Any) -> str:
+    if not isinstance(there, Mapping) or not isinstance(here, Mapping):
+        return "shadow models of another graph"
+    apart = [name for name in SIZES if there.get(name) != here.get(name)]
+    if not apart:
+        return "shadow models of a graph of the same size with other edges, features or labels"
+    shown = [name for name in SIZES if name in ("num_nodes", "num_edges", *apart)]
+    return f"shadow models of a graph with {_sizes(there, shown)}; this one has {_sizes(here, shown)}"
+
+
+def _sizes(graph: Mapping[str, Any], shown: list[str]) -> str:
+    *first, last = (f"{graph.get(name, 0):,} {SIZES[name]}" for name in shown)
+    return f"{', '.join(first)} and {last}"
+
+
+def _parts(name: str, there: Any, here: Any) -> str:
+    if there == "trained elsewhere" or (isinstance(there, Mapping) and there.get("name") == "elsewhere"):
+        return f"models that were trained elsewhere; this plan has {name} {_words(here)}"
+    if isinstance(there, Mapping) and isinstance(here, Mapping) and there.get("name") == here.get("name"):
+        keys = [key for key in {**here, **there} if there.get(key) != here.get(key)]
+        part = f"{name} {there['name']}, " if "name" in there else f"{name} "
+        return f"shadow models with {part}{_settings(there, keys)}; this plan has {_settings(here, keys)}"
+    return f"shadow models with {name} {_words(there)}; this plan has {name} {_words(here)}"
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        settings = _settings(value, [key for key in value if key != "name"])
+        return f"{value['name']} ({settings})" if "name" in value and settings else str(value.get("name", settings))
+    if isinstance(value, list):
+        return ", ".join(map(_words, value))
+    return str(value)
+
+
+def _settings(table: Mapping[str, Any], keys: list[str]) -> str:
+    return ", ".join(f"{key}={table[key]!r}" if key in table else f"no {key}" for key in keys)
+
+
+# Arrays over models on disk, one Zarr group.
+
+
+CODECS = ("bytes", "zstd", "crc32c")
+
+MOST_MODELS = 2**20
+"""Models that a group has room for: every chunk of them is looked for, whether it is there or not."""
+
+
+class ArrayKind(NamedTuple):
+    """What one array holds for each model."""
+
+    dtype: str
+    extent: tuple[int, ...]
+    fill: Any
+    dimensions: tuple[str, ...] = ("node", "class")
+
+
+class ArrayGroup:
+    """Compressed, checksummed arrays whose first dimension is the model, and `done`, which vouches for the others.
+
+    A missing Zarr chunk reads as the fill value without a word, so only `done` says what is there.
+    """
+
+    def __init__(self, path: Path | RemoteFolder, *, read_only: bool) -> None:
+        # Zarr takes long to import, and a plan or a help text needs no models.
+        import zarr
+        from zarr.storage import LocalStore
+
+        from bmpaudit.shadow.bounded_store import BoundedStore
+
+        self.path = path
+        self._opened: dict[str, zarr.Array[Any]] = {}
+        if read_only and not path.exists():
+            raise DataError(f"{path.parent} has no shadow models")
+        try:
+            if isinstance(path, RemoteFolder):
+                self._store = BoundedStore(path.zarr_store(read_only=read_only))
+            else:
+                self._store = BoundedStore(LocalStore(path, read_only=read_only))
+            self._group = uninterrupted(lambda: zarr.open_group(self._store, mode="r" if read_only else "a"))
+            arrays = [self[name] for name in self._keys()]
+        except Exception as damage:  # what was damaged can make Zarr raise nearly anything
+            raise DataError(f"{path}: damaged metadata ({one_line(damage)}); use a new folder") from None
+        if "done" not in self._group and (read_only or any(array.shape[0] for array in arrays)):
+            raise DataError(f"{path}: the record of what is done is missing; use a new folder")
+
+    @property
+    def names(self) -> list[str]:
+        """The arrays, `done` last."""
+        return sorted(self._keys(), key=lambda name: (name == "done", name))
+
+    def _keys(self) -> list[str]:
+        # Not Zarr's own listing: it opens all arrays at once and, of damaged ones, logs all tracebacks but the first. A
+        # process that was killed while it made an array leaves a folder without metadata, which the next one fills.
+        if isinstance(self.path, RemoteFolder):
+            return self.path.folders_with("zarr.json")
+        return [file.parent.name for file in self.path.glob("*/zarr.json")]
+
+    def __getitem__(self, name: str) -> zarr.Array[Any]:
+        # Opening reads and checks the metadata, which takes as long as writing a small chunk. Kept arrays stay right:
+        # nobody else resizes them while a process writes here.
+        if name not in self._opened:
+            from zarr import Array
+
+            array = self._group[name]
+            if not isinstance(array, Array):
+                raise KeyError(f"{name} is not an array")
+            self._opened[name] = array
+        return self._opened[name]
+
+    def check(self, kinds: Mapping[str, ArrayKind], *, are_all_there: bool, with_room: bool = True) -> None:
+        """Checks that arrays are what they are said to be, before anything of their size is read.
+
+        Args:
+            kinds: What each array must hold.
+            are_all_there: Whether none may be missing.
+            with_room: Whether all must have room for as many models as `done`.
+
+        Raises:
+            DataError: naming the array that is missing or is something else.
+        """
+        names = self.names
+        # A process that was killed while it made the arrays leaves none.
+        num_models = self["done"].shape[0] if with_room and "done" in names else 0
+        for name, kind in kinds.items():
+            if name not in names:
+                if are_all_there:
+                    raise DataError(f"{self.path}: {name} is missing; use a new folder")
+                continue
+            array, chunks = self[name], self._chunks(kind)
+            about: Any = array.metadata.to_dict()
+            codecs = tuple(str(codec["name"]) for codec in about["codecs"])
+            if codecs != CODECS:
+                raise DataError(f"{self.path}: {name} must be encoded by {', '.join(CODECS)}, got {', '.join(codecs)}")
+            self._store.chunk_bytes[name] = math.prod(chunks) * array.dtype.itemsize
+            if array.dtype != kind.dtype or array.shape[1:] != kind.extent or array.chunks != chunks:
+                raise DataError(
+                    f"{self.path}: {name} must hold {kind.dtype} of shape {('any', *kind.extent)} in chunks of "
+                    f"{chunks}, got {array.dtype} of shape {array.shape} in chunks of {array.chunks}"
+                )
+            if not num_models <= array.shape[0] <= MOST_MODELS:
+                raise DataError(
+                    f"{self.path}: {name} must have room for as many models as done, and for at most {MOST_MODELS:,}, "
+                    f"got {array.shape[0]:,}"
+                )
+
+    @staticmethod
+    def _chunks(kind: ArrayKind) -> tuple[int, ...]:
+        return (MODELS_PER_CHUNK, *(min(extent, NODES_PER_CHUNK) for extent in kind.extent))
+
+    def create(self, kinds: Mapping[str, ArrayKind], *, to_finished: bool = False) -> None:
+        """Creates the arrays that are missing, in order.
+
+        Args:
+            kinds: What each array holds.
+            to_finished: Whether arrays may be added to finished models.
+
+        Raises:
+            InputError: if one is missing though there are finished models, and may not be added.
+        """
+        from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
+
+        for name, kind in kinds.items():
+            if name in self._group:
+                continue
+            if not to_finished and "done" in self._group and np.asarray(self["done"][:]).any():
+                raise InputError(
+                    f"{self.path.parent} holds shadow models without {name}; use a new folder to keep them"
+                )
+            create = partial(
+                self._group.create_array,
+                name,
+                shape=(0, *kind.extent),
+                chunks=self._chunks(kind),
+                dtype=kind.dtype,
+                fill_value=kind.fill,
+                serializer=BytesCodec(),
+                compressors=[ZstdCodec(level=1), Crc32cCodec()],
+                dimension_names=("model", *kind.dimensions[: len(kind.extent)]),
+            )
+            uninterrupted(create)
+
+    def extend(self, length: int) -> None:
+        """Makes room for at least `length` models, array by array and `done` last.
+
+        Raises:
+            InputError: if that is too many.
+        """
+        if length > MOST_MODELS:
+            raise InputError(f"a folder holds at most {MOST_MODELS:,} shadow models, got {length:,}")
+        length = max(length, self["done"].shape[0])
+        for name in self.names:
+            array = self[name]
+            if array.shape[0] < length:
+                uninterrupted(partial(array.resize, (length, *array.shape[1:])))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known about the models."""
+        notes = self._group.attrs.get("notes")
+        return tuple(str(note) for note in notes) if isinstance(notes, list) else ()
+
+    def add_note(self, note: str) -> None:
+        """Says something about the models, once."""
+        if note not in self.notes:
+            self._group.attrs["notes"] = [*self.notes, note]
+
+    def write(self, name: str, chunk: slice, values: npt.NDArray[Any]) -> None:
+        """Writes one chunk of an array, to its end even if Ctrl-C is pressed."""
+        uninterrupted(lambda: self[name].__setitem__(chunk, values))
+
+    def forget(self, chunk: slice) -> None:
+        """Puts fill values in place of the models of one chunk, `done` first: what it does not vouch for is nothing."""
+        for name in reversed(self.names):
+            # The whole chunk is written: a partial write would have to read the damaged one.
+            self.write(name, chunk, self.blank(name, chunk))
+
+    def blank(self, name: str, chunk: slice) -> npt.NDArray[Any]:
+        """Fill values of one chunk."""
+        array = self[name]
+        return np.full((chunk.stop - chunk.start, *array.shape[1:]), array.fill_value, dtype=array.dtype)
+
+
+# Which arrays a folder of shadow models has, and what one digest vouches for.
+
+
+Values = Mapping[str, npt.NDArray[Any]]
+
+FLAGS = dict.fromkeys(("failed", "done"), ArrayKind("bool", (), False))
+"""What is known of a model beside its numbers; `done` vouches for all of them."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Arrays that are written together and have one digest for each model.
+
+    Attributes:
+        name: What they are about: empty for the models, else a view, the logits of a view, or the weights of a repeat.
+        kinds: The arrays, by name.
+        values: From a batch to the values of each array, in the order of its models.
+    """
+
+    name: str
+    kinds: Mapping[str, ArrayKind]
+    values: Callable[[ShadowBatch], Values]
+
+    @property
+    def digest(self) -> str:
+        """Name of the array of digests."""
+        return f"digest_{self.name}" if self.name else "digest"
+
+
+def columns_of(graph: Graph, plan: ShadowPlan, *, keep_logits: bool, num_weights: int = 0) -> list[Columns]:
+    """Everything that is stored of the models of a plan; no weights if their number is 0."""
+    columns = [_model_columns(graph)]
+    columns += [_view_columns(graph, view.name, number) for number, view in enumerate(plan.views)]
+    if keep_logits:
+        columns += [_logits_columns(graph, view.name, number) for number, view in enumerate(plan.views)]
+    if num_weights:
+        columns += [_weights_columns(num_weights, repeat) for repeat in range(plan.num_repeats)]
+    return columns
+
+
+def array_kinds(columns: list[Columns]) -> dict[str, ArrayKind]:
+    """All arrays, `done` last."""
+    kinds: dict[str, ArrayKind] = {}
+    for each in columns:
+        kinds |= {**each.kinds, each.digest: ArrayKind("uint64", (), 0)}
+    return kinds | FLAGS
+
+
+_SHARE = ArrayKind("float32", (), np.nan)
+
+
+def _model_columns(graph: Graph) -> Columns:
+    return Columns(
+        "",
+        {
+            "memberships": ArrayKind("bool", (graph.num_nodes,), False),
+            "train_accuracy": _SHARE,
+            "held_out_accuracy": _SHARE,
+        },
+        lambda batch: {
+            "memberships": batch.memberships,
+            "train_accuracy": batch.train_accuracy,
+            "held_out_accuracy": batch.held_out_accuracy,
+        },
+    )
+
+
+def _view_columns(graph: Graph, view: str, number: int) -> Columns:
+    names = f"statistic_{view}", f"train_accuracy_{view}", f"held_out_accuracy_{view}"
+    kinds = ArrayKind("float32", (graph.num_nodes,), np.nan), _SHARE, _SHARE
+
+    def values(batch: ShadowBatch) -> Values:
+        tables = batch.statistics, batch.view_train_accuracy, batch.view_held_out_accuracy
+        return {name: table[number] for name, table in zip(names, tables, strict=True)}
+
+    return Columns(view, dict(zip(names, kinds, strict=True)), values)
+
+
+def _logits_columns(graph: Graph, view: str, number: int) -> Columns:
+    name = f"logits_{view}"
+    kind = ArrayKind("float32", (graph.num_nodes, graph.num_classes), np.nan)
+    return Columns(name, {name: kind}, lambda batch: {} if batch.logits is None else {name: batch.logits[number]})
+
+
+def _weights_columns(num_weights: int, repeat: int) -> Columns:
+    name = weights_name(repeat)
+    kind = ArrayKind("float32", (num_weights,), np.nan, ("weight",))
+    return Columns(name, {name: kind}, lambda batch: {} if batch.weights is None else {name: batch.weights[repeat]})
+
+
+def weights_name(repeat: int) -> str:
+    """The array with the weights of one repeat of every model; repeat 0 is the model itself."""
+    return f"weights_{repeat}"
+
+
+# A view's statistics as they lie on disk, read a block of nodes at a time.
+
+
+class StoredTable(LazyTable[np.float32]):
+    """Numbers of finished models in a Zarr array of all models; every number that is read is checked to be finite.
+
+    Args:
+        folder: Folder of the models, for messages.
+        array: The array.
+        indices: Rows of the finished models, ascending, shape (J,).
+    """
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, folder: Path | RemoteFolder, array: zarr.Array[Any], indices: Ints) -> None:
+        super().__init__(len(indices), array.shape[1])
+        self.folder, self._array = folder, array
+        self._rows = indices
+
+    def _read(self, rows: Ints, nodes: slice | Ints) -> Floats32:
+        if not len(rows):
+            return np.empty((0, len(range(self._num_nodes)[nodes] if isinstance(nodes, slice) else nodes)), self.dtype)
+        span = slice(int(rows.min()), int(rows.max()) + 1)
+        with reading(self.folder):
+            read = np.asarray(self._array.oindex[span, nodes], dtype=np.float32)
+        if len(rows) < len(read) or (np.diff(rows) != 1).any():
+            read = read[rows - span.start]
+        is_there = np.isfinite(read).all(axis=1)  # a chunk that was lost reads as NaN
+        if not is_there.all():
+            raise DataError(f"{self.folder}: damaged: {self._array.basename} of model {rows[~is_there][0]} is missing")
+        return read
+
+
+@contextmanager
+def reading(folder: Path | RemoteFolder) -> Iterator[None]:
+    """Raises `DataError` in place of whatever damaged data makes Zarr raise."""
+    try:
+        with reaching(folder):
+            yield
+    except (InputError, PermissionError, MemoryError):
+        raise
+    except Exception as damage:  # its codecs raise nearly anything
+        raise DataError(f"{folder}: damaged: {one_line(damage)}") from None
+
+
+# Shadow models on disk: Zarr arrays that survive a kill at any moment, and the plan they belong to.
+
 
 PLAN_FILE = "shadows.json"
 
@@ -306,3 +729,35 @@ def write_description(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPla
         path.write_text(text)
     else:
         write_text(path, text)
+
+
+# Writing to the store while the next models are trained.
+
+
+class Writer:
+    """Calls what writes, one after another, in a thread; at most one call waits for another."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=1)
+        self._pending: Future[None] | None = None
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def submit(self, write: Callable[..., None], *arguments: Any) -> None:
+        """Has something written; raises what the call before has raised."""
+        # Handed over before anything that a stop could interrupt; one worker keeps the order.
+        before, self._pending = self._pending, self._pool.submit(write, *arguments)
+        if before is not None:
+            before.result()
+
+    def wait(self) -> None:
+        """Waits until everything is written."""
+        if self._pending is not None:
+            self._pending.result()
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.wait()
+        finally:
+            self._pool.shutdown()

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from bmpaudit import registry
-from bmpaudit.checks import thread_count
-from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Engine
+from bmpaudit.releases import gives_embeddings, models_of
 from bmpaudit.shadow.plan import ShadowPlan
-from bmpaudit.shadow.releases.base import gives_embeddings, models_of
+from bmpaudit.util.errors import InputError, thread_count
 
 EXTRAS = {
     **dict.fromkeys(("torch", "torch_geometric"), ("torch", "PyTorch Geometric")),

@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit import _native
-from bmpaudit.arrays import Floats32
-from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Progress
-from bmpaudit.samplers.edges import compressed_rows
+from bmpaudit.models import NativeModel, Training
+from bmpaudit.samplers.draw import compressed_rows
 from bmpaudit.shadow.batch import ModelState, ShadowBatch, nothing
 from bmpaudit.shadow.engines.scoring import (
     Question,
@@ -24,9 +23,10 @@ from bmpaudit.shadow.engines.scoring import (
     score_model,
     shown_graphs,
 )
-from bmpaudit.shadow.models import NativeModel, Training
 from bmpaudit.shadow.plan import ShadowPlan
-from bmpaudit.streams import repeat_index
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.streams import repeat_index
+from bmpaudit.util.values import Floats32
 
 MODELS_AT_ONCE = 32
 """Models whose logits are held in memory while releases and statistics in Python are applied to them."""

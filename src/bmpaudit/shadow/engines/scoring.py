@@ -8,15 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bmpaudit import registry
-from bmpaudit.arrays import Flags, Floats32, Ints
-from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
+from bmpaudit.releases import gives_embeddings, label_margin, models_of, probe_scores
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
-from bmpaudit.shadow.margin import label_margin
 from bmpaudit.shadow.plan import ShadowPlan, View
-from bmpaudit.shadow.probe import probe_scores
-from bmpaudit.shadow.releases.base import gives_embeddings, models_of
-from bmpaudit.streams import Purpose, stream
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.streams import Purpose, stream
+from bmpaudit.util.values import Flags, Floats32, Ints
 
 
 class Question(NamedTuple):

@@ -1,26 +1,32 @@
-"""One shadow model in PyTorch, from its sample to its statistics."""
+"""One shadow model in PyTorch, from its sample to its statistics. Importing this imports torch.
+
+Training draws the same nodes, edges and batches as C++ does, from the same random words.
+"""
 
 from __future__ import annotations
 
 import copy
+import logging
 import sys
-from contextlib import redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812 - as PyTorch has it
 from torch import nn
 from torch_geometric.data import Data
 
-from bmpaudit.arrays import Flags, Floats32, Ints
-from bmpaudit.errors import InputError
 from bmpaudit.graph import Graph
-from bmpaudit.samplers.edges import compressed_rows, training_edges
+from bmpaudit.models import NativeModel, Training
+from bmpaudit.models.own import check_call, is_estimator
+from bmpaudit.models.torch_modules import LayeredModule
+from bmpaudit.models.training import ALL_NEIGHBORS
+from bmpaudit.samplers.draw import compressed_rows, training_edges
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.engines.last_layer import last_layer, noisy_last_layer
-from bmpaudit.shadow.engines.module_weights import flat_weights, load_weights
-from bmpaudit.shadow.engines.quiet_lightning import quiet_lightning
+from bmpaudit.shadow.engines.processes import seeded_generators
 from bmpaudit.shadow.engines.scoring import (
     Question,
     distinct_questions,
@@ -29,14 +35,365 @@ from bmpaudit.shadow.engines.scoring import (
     share,
     shown_graphs,
 )
-from bmpaudit.shadow.engines.seeded import seeded_generators
-from bmpaudit.shadow.engines.torch_training import train_on_sample
-from bmpaudit.shadow.models import NativeModel
-from bmpaudit.shadow.models.estimator_table import is_estimator
-from bmpaudit.shadow.models.layered_module import LayeredModule
-from bmpaudit.shadow.models.torch_model import check_call
 from bmpaudit.shadow.plan import ShadowPlan
-from bmpaudit.streams import Purpose, repeat_index, stream
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.files import uninterrupted
+from bmpaudit.util.streams import Purpose, repeat_index, stream
+from bmpaudit.util.values import Flags, Floats, Floats32, Ints
+
+
+def random_order(rng: np.random.Generator, size: int) -> Ints:
+    """The numbers below `size` in random order: that of one random word for each."""
+    order: Ints = np.argsort(rng.bit_generator.random_raw(size), kind="stable")
+    return order
+
+
+def random_subset(rng: np.random.Generator, size: int, count: int) -> Ints:
+    """`count` of the numbers below `size`, ascending: those with the smallest words."""
+    return np.sort(random_order(rng, size)[:count])
+
+
+def validation_nodes(rng: np.random.Generator, size: int, share: float) -> Ints:
+    """A share of a sample's nodes, at least one and not all."""
+    return random_subset(rng, size, min(max(round(share * size), 1), size - 1))
+
+
+class Neighborhoods(NamedTuple):
+    """A graph by the neighbours of each node: those of node i are `indices[indptr[i] : indptr[i + 1]]`."""
+
+    indptr: Ints
+    indices: Ints
+
+    @classmethod
+    def of_edges(cls, sources: Ints, targets: Ints, num_nodes: int) -> Neighborhoods:
+        """From both directions of every edge."""
+        order = np.lexsort((targets, sources))
+        return cls(np.searchsorted(sources[order], np.arange(num_nodes + 1)), targets[order])
+
+    @property
+    def sources(self) -> Ints:
+        """The node that each of `indices` is a neighbour of."""
+        return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+
+    def without_some(self, share: float, rng: np.random.Generator) -> Neighborhoods:
+        """The graph without a share of its edges, both directions of an edge together."""
+        sources, num_nodes = self.sources, len(self.indptr) - 1
+        ends = np.minimum(sources, self.indices) * num_nodes + np.maximum(sources, self.indices)
+        edges, number = np.unique(ends, return_inverse=True)
+        is_left = np.ones(len(edges), dtype=bool)
+        is_left[random_subset(rng, len(edges), round(share * len(edges)))] = False
+        kept = is_left[number]
+        return Neighborhoods(np.searchsorted(sources[kept], np.arange(num_nodes + 1)), self.indices[kept])
+
+
+class Batch(NamedTuple):
+    """A mini-batch.
+
+    Attributes:
+        nodes: Its nodes; those that carry the loss come first.
+        num_seeds: How many those are.
+        sources: Where each sampled edge comes from, as places in `nodes`.
+        targets: The node that it was sampled for.
+    """
+
+    nodes: Ints
+    num_seeds: int
+    sources: Ints
+    targets: Ints
+
+
+def batches(
+    graph: Neighborhoods, seeds: Ints, batch_size: int, neighbors: Sequence[int], rng: np.random.Generator
+) -> Iterator[Batch]:
+    """The mini-batches of one epoch."""
+    order = seeds[random_order(rng, len(seeds))]
+    for start in range(0, len(order), batch_size):
+        yield sampled_batch(graph, order[start : start + batch_size], neighbors, rng)
+
+
+def sampled_batch(graph: Neighborhoods, seeds: Ints, neighbors: Sequence[int], rng: np.random.Generator) -> Batch:
+    """Some nodes with sampled neighbours: hop by hop, of each node that the hop before has first reached."""
+    nodes: list[int] = seeds.tolist()
+    places = {node: place for place, node in enumerate(nodes)}
+    sources: list[int] = []
+    targets: list[int] = []
+    begin = 0
+    for most in neighbors:
+        end = len(nodes)
+        for target in range(begin, end):
+            around = graph.indices[graph.indptr[nodes[target]] : graph.indptr[nodes[target] + 1]]
+            if most != ALL_NEIGHBORS and len(around) > most:
+                around = around[random_subset(rng, len(around), most)]
+            for node in around.tolist():
+                if node not in places:
+                    places[node] = len(nodes)
+                    nodes.append(node)
+                sources.append(places[node])
+                targets.append(target)
+        begin = end
+    return Batch(np.array(nodes), len(seeds), np.array(sources, dtype=np.int64), np.array(targets, dtype=np.int64))
+
+
+# Noise on the last layer of a PyTorch module, with the native engine's random numbers.
+
+
+# Of PyTorch Geometric's GCNConv and GATConv, as the native engine lists them.
+CONVOLUTION_PARAMETERS = ("lin.weight", "att_src", "att_dst", "bias")
+
+
+@contextmanager
+def noisy_last_layer(module: nn.Module, noise_std: float, rng: np.random.Generator) -> Iterator[None]:
+    """Adds noise to the last layer within a block, and restores the layer afterwards; 0 means no noise.
+
+    Raises:
+        InputError: if there are no parameters for the noise.
+    """
+    parameters = last_layer_parameters(module) if noise_std > 0 else []
+    if noise_std > 0 and not parameters:
+        raise InputError(
+            f"a release with noise of {noise_std:g} on the last layer needs one with parameters, and the model "
+            f"{type(module).__name__} has none"
+        )
+    trained = [parameter.detach().clone() for parameter in parameters]
+    add_noise(parameters, noise_std, rng)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter, values in zip(parameters, trained, strict=True):
+                parameter.copy_(values)
+
+
+@torch.no_grad()
+def add_noise(parameters: list[torch.Tensor], noise_std: float, rng: np.random.Generator) -> None:
+    """Adds Gaussian noise to parameters, the same as the native engine does."""
+    noise = noise_std * box_muller(rng, sum(parameter.numel() for parameter in parameters))
+    start = 0
+    for parameter in parameters:
+        values = torch.from_numpy(noise[start : start + parameter.numel()].astype(np.float32))
+        parameter.add_(values.view_as(parameter).to(parameter.device))
+        start += parameter.numel()
+
+
+def last_layer_parameters(module: nn.Module) -> list[torch.Tensor]:
+    """What the noise goes on, in the order in which it is drawn."""
+    if isinstance(module, LayeredModule):
+        return module.last_layer_parameters()
+    named = dict(last_layer(module).named_parameters())
+    if "lin.weight" in named and set(named) <= set(CONVOLUTION_PARAMETERS):
+        return [named[name] for name in CONVOLUTION_PARAMETERS if name in named]
+    return list(named.values())
+
+
+def last_layer(module: nn.Module) -> nn.Module:
+    """The layer that noise goes on: the module's own `last_layer` if it has one, else the last part with parameters.
+
+    The last child that has parameters, and of a list or sequence of layers the last of them, and so on.
+    """
+    own = getattr(module, "last_layer", None)
+    if isinstance(own, nn.Module):
+        return own
+    children = [child for child in module.children() if any(True for _ in child.parameters())]
+    if not children:
+        return module
+    last = children[-1]
+    return last_layer(last) if isinstance(last, (nn.ModuleList, nn.Sequential)) else last
+
+
+def box_muller(rng: np.random.Generator, count: int) -> Floats:
+    """Standard normal numbers, made from the stream's uniform ones as in `native/random.hpp`."""
+    uniform = rng.random((count + 1) // 2 * 2).reshape(-1, 2)
+    radius, angle = np.sqrt(-2.0 * np.log(1.0 - uniform[:, 0])), 2.0 * np.pi * uniform[:, 1]
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]).ravel()[:count]
+
+
+# The state of a PyTorch module as one array of single precision, and back.
+
+
+def flat_weights(module: nn.Module) -> Floats32:
+    """All numbers of a module's state dict, in its order.
+
+    Raises:
+        InputError: if single precision cannot hold one of them.
+    """
+    parts = [np.zeros(0, dtype=np.float32)]
+    for name, tensor in module.state_dict().items():
+        values = tensor.detach().cpu()
+        single = values.to(torch.float32)
+        if not bool(((single.to(values.dtype) == values) | (values != values)).all()):
+            raise InputError(f"weights are kept in single precision, which cannot hold {name} of {values.dtype}")
+        parts.append(single.numpy().ravel())
+    return np.concatenate(parts)
+
+
+@torch.no_grad()
+def load_weights(module: nn.Module, flat: Floats32) -> None:
+    """Puts the numbers of `flat_weights` back."""
+    start = 0
+    for tensor in module.state_dict().values():
+        values = torch.from_numpy(flat[start : start + tensor.numel()].copy())
+        tensor.copy_(values.view(tensor.shape).to(tensor.dtype))
+        start += tensor.numel()
+
+
+# PyTorch Lightning without its messages: one line for each of a thousand models would bury everything else.
+
+
+LOGGERS = ("pytorch_lightning", "lightning", "lightning.pytorch", "lightning.fabric", "lightning_fabric")
+
+
+@contextmanager
+def quiet_lightning() -> Iterator[None]:
+    """Within the block the loggers of Lightning, if it was imported, say nothing below an error."""
+    if not {"lightning", "pytorch_lightning"} & sys.modules.keys():
+        yield
+        return
+    before = _set_levels([logging.ERROR] * len(LOGGERS))
+    try:
+        yield
+    finally:
+        _set_levels(before)
+
+
+def _set_levels(levels: Sequence[int]) -> list[int]:
+    """Sets the levels of the loggers, and returns those before.
+
+    Ctrl-C waits: between taking and releasing the lock of `logging` it would leave every other thread waiting.
+    """
+
+    def set_all() -> list[int]:
+        loggers = [logging.getLogger(name) for name in LOGGERS]
+        before = [logger.level for logger in loggers]
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        return before
+
+    return uninterrupted(set_all)
+
+
+# A plan's training in PyTorch, with the native engine's draws.
+
+
+class Step(NamedTuple):
+    """What one step of the optimiser is taken on.
+
+    Attributes:
+        nodes: Nodes of the sample that the module is called with; None for all.
+        edge_index: Edges between them.
+        in_loss: Which of them carry the loss.
+    """
+
+    nodes: torch.Tensor | None
+    edge_index: torch.Tensor
+    in_loss: torch.Tensor | slice
+
+
+def train_on_sample(module: nn.Module, sample: Data, training: Training, seed: int, index: int) -> bool:
+    """Trains a module on the graph of a sample; draws are those of model `index` of a plan with this seed.
+
+    Returns:
+        Whether there was enough to train on: a sample that is split, or a mini-batch that is normalised, needs two
+        nodes.
+    """
+    optimizers: dict[str, Any] = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+    optimizer = optimizers[training.optimizer](
+        module.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay
+    )
+    schedule = learning_rates(optimizer, training)
+    validation: Ints = np.empty(0, dtype=np.int64)
+    if training.validation_share is not None:
+        if sample.num_nodes == 1:
+            return False
+        rng = stream(seed, index, Purpose.VALIDATION)
+        validation = validation_nodes(rng, sample.num_nodes, training.validation_share)
+    best = BestWeights(module, sample, validation, training.patience)
+    has_batch_norm = any(isinstance(part, nn.BatchNorm1d) for part in module.modules())
+    for steps in epochs(sample, validation, training, seed, index):
+        module.train()
+        for nodes, edge_index, in_loss in steps:
+            x, y = (sample.x, sample.y) if nodes is None else (sample.x[nodes], sample.y[nodes])
+            if has_batch_norm and len(x) == 1:
+                return False
+            optimizer.zero_grad()
+            logits = module(x, edge_index)
+            smoothing = training.label_smoothing or 0.0
+            F.cross_entropy(logits[in_loss], y[in_loss], label_smoothing=smoothing).backward()
+            optimizer.step()
+        schedule.step()
+        if not best.is_worth_another():
+            break
+    best.restore()
+    return True
+
+
+def epochs(sample: Data, validation: Ints, training: Training, seed: int, index: int) -> Iterator[Iterator[Step]]:
+    """The steps of each epoch."""
+    device = sample.x.device
+    learnt = np.setdiff1d(np.arange(sample.num_nodes), validation)
+    edge_rng, batch_rng = (stream(seed, index, purpose) for purpose in (Purpose.EDGES, Purpose.BATCHES))
+    sources, targets = sample.edge_index.cpu().numpy()
+    whole = Neighborhoods.of_edges(sources, targets, sample.num_nodes)
+    in_loss = torch.from_numpy(learnt).to(device) if len(validation) > 0 else slice(None)
+    edge_index = sample.edge_index
+    for _ in range(training.epochs):
+        graph = whole.without_some(training.drop_edge, edge_rng) if training.drop_edge else whole
+        if training.batch_size is None:
+            if training.drop_edge:
+                edge_index = torch.from_numpy(np.stack([graph.sources, graph.indices])).to(device)
+            yield iter([Step(None, edge_index, in_loss)])
+            continue
+        yield (
+            Step(
+                torch.from_numpy(batch.nodes).to(device),
+                torch.from_numpy(np.stack([batch.sources, batch.targets])).to(device),
+                slice(batch.num_seeds),
+            )
+            for batch in batches(graph, learnt, training.batch_size, training.neighbors or (), batch_rng)
+        )
+
+
+class BestWeights:
+    """Early stopping: keeps the weights with the lowest loss on the nodes for validation, if there are any."""
+
+    def __init__(self, module: nn.Module, sample: Data, validation: Ints, patience: int | None) -> None:
+        self._module, self._sample, self._patience = module, sample, patience
+        self._nodes = torch.from_numpy(validation).to(sample.x.device)
+        self._lowest = float("inf")
+        self._epochs_without = 0
+        self._kept: dict[str, Any] | None = None
+
+    @torch.no_grad()
+    def is_worth_another(self) -> bool:
+        """Whether to go on after an epoch."""
+        if len(self._nodes) == 0:
+            return True
+        self._module.eval()
+        logits = self._module(self._sample.x, self._sample.edge_index)
+        loss = F.cross_entropy(logits[self._nodes].double(), self._sample.y[self._nodes]).item()
+        if loss < self._lowest:
+            self._lowest, self._epochs_without = loss, 0
+            self._kept = copy.deepcopy(self._module.state_dict())
+            return True
+        self._epochs_without += 1
+        return self._epochs_without != self._patience
+
+    def restore(self) -> None:
+        """Gives the module its best weights."""
+        if self._kept is not None:
+            self._module.load_state_dict(self._kept)
+
+
+def learning_rates(optimizer: torch.optim.Optimizer, training: Training) -> torch.optim.lr_scheduler.LRScheduler:
+    """The schedule of a training."""
+    schedulers, num_epochs = torch.optim.lr_scheduler, training.epochs
+    if training.schedule == "cosine":
+        return schedulers.CosineAnnealingLR(optimizer, num_epochs)
+    milestones = [num_epochs // 2, 3 * num_epochs // 4] if training.schedule == "step" else []
+    return schedulers.MultiStepLR(optimizer, milestones, 0.1)
+
+
+# One shadow model in PyTorch, from its sample to its statistics.
+
 
 TRIAL_EPOCHS = 2
 

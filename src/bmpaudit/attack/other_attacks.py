@@ -1,0 +1,230 @@
+"""Attacks of others, by the same protocol: BASE, RMIA, and right-or-wrong for released labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bmpaudit.attack.evidence import Evidence, Scores, too_few_models
+from bmpaudit.util.errors import InputError, check_at_least_one
+from bmpaudit.util.tables import columns, evenly_spaced
+from bmpaudit.util.values import Flags, Floats, Ints
+
+
+def log_confidence(margins: npt.ArrayLike) -> Floats:
+    """Log-probability of the true label, log 1/(1 + e^-z), for margins z = o_y - log Σ_{c≠y} e^{o_c}.
+
+    >>> np.exp(log_confidence([0.0, np.log(3.0)])).round(6).tolist()
+    [0.5, 0.75]
+    """
+    return -np.logaddexp(0.0, -np.asarray(margins, dtype=np.float64))
+
+
+def log_mean(log_values: Floats) -> Floats:
+    """Log of the mean over models of e^v, from shape (J, N) to (N,)."""
+    result: Floats = np.logaddexp.reduce(log_values, axis=0) - np.log(len(log_values))
+    return result
+
+
+def log_mean_of_others(log_values: Floats) -> Floats:
+    """For each model the log of the mean over all others, shape (J, N), with J at least 2.
+
+    Sums from the left and from the right are joined, as a difference of sums would lose the small values.
+    """
+    nothing = np.full((1, log_values.shape[1]), -np.inf)
+    before = np.concatenate([nothing, np.logaddexp.accumulate(log_values[:-1], axis=0)])
+    after = np.concatenate([np.logaddexp.accumulate(log_values[:0:-1], axis=0)[::-1], nothing])
+    result: Floats = np.logaddexp(before, after) - np.log(len(log_values) - 1)
+    return result
+
+
+# BASE, an approximately Bayes-optimal attack: the loss against its average over reference models.
+
+
+@dataclass(frozen=True)
+class Base:
+    """Compares the confidence in a node's label with its mean over reference models (Lassila et al. 2025).
+
+    With p(x|θ) the probability that model θ gives the true label of node x, the score is
+
+        log p(x|θ) - log (1/J) Σ_j p(x|θ_j)
+
+    over all J models of the fit, with the node or without it (the online form). If a model is drawn in proportion to
+    e^-loss, this is the log-likelihood ratio of membership. No memberships are used, so every node can be scored.
+    Published figures use the query without edges. Meant for margins; any other statistic is read as one.
+
+    Reference: Practical Bayes-Optimal Membership Inference Attacks, https://arxiv.org/abs/2505.24089.
+    """
+
+    fuses_queries: ClassVar[bool] = False
+
+    def score(self, fitting: Evidence, challenged: Evidence, *, num_threads: int) -> Scores:  # noqa: ARG002
+        """Scores models against the mean of others."""
+        reference = log_mean(log_confidence(fitting.at_targets(fitting.only_statistic)))
+        return Scores(log_confidence(challenged.at_targets(challenged.only_statistic)) - reference)
+
+    def score_left_out(self, models: Evidence, *, num_threads: int) -> Scores:  # noqa: ARG002
+        """Scores each model against the mean of all others."""
+        if models.num_models < 2:
+            raise InputError(f"there must be at least 2 models to fit on others, got {models.num_models}")
+        confidence = log_confidence(models.at_targets(models.only_statistic))
+        return Scores(confidence - log_mean_of_others(confidence))
+
+
+# RMIA, the robust attack of few models: a node's confidence ratio against those of all other nodes.
+
+
+MAX_POPULATION = 2**24  # numbers, of all models together
+
+
+@dataclass(frozen=True)
+class RMIA:
+    """Counts the nodes over which a node's confidence has risen more than γ-fold (Zarifzadeh et al. 2024).
+
+    With p(x|θ) the probability that model θ gives the true label of node x, and p(x) its mean over all models of the
+    fit, with the node or without it (the online form), the attack's score is the share of other nodes z for which
+
+        (p(x|θ)/p(x)) / (p(z|θ)/p(z)) > γ
+
+    Here the population of nodes z is the rest of the graph, or evenly spaced nodes of a large one (so many that models
+    times nodes stay below 17 million). The share s of the N - 1 nodes is given out as log-odds,
+    log (s + ½/(N-1)) - log (1 - s + ½/(N-1)), which keeps the order, so that 0 means "above half of the nodes". It is
+    no likelihood ratio: compare it by its ROC curve. No memberships are used, so every node can be scored. Meant for
+    margins; any other statistic is read as one.
+
+    Reference: Low-Cost High-Power Membership Inference Attacks, https://arxiv.org/abs/2312.03262.
+
+    Attributes:
+        gamma: Factor by which the ratio of a node must exceed that of another.
+    """
+
+    fuses_queries: ClassVar[bool] = False
+
+    gamma: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.gamma < np.inf:
+            raise InputError(f"gamma must be at least 1 and finite, got gamma={self.gamma}")
+
+    def score(self, fitting: Evidence, challenged: Evidence, *, num_threads: int) -> Scores:  # noqa: ARG002
+        """Scores models with the mean confidences of others."""
+
+        def log_ratios(nodes: Ints) -> Floats:
+            reference = log_mean(log_confidence(columns(fitting.only_statistic, nodes)))
+            return log_confidence(columns(challenged.only_statistic, nodes)) - reference
+
+        population = _population(challenged.num_nodes, fitting.num_models + challenged.num_models)
+        return self._compare(
+            log_ratios(challenged.nodes), np.sort(log_ratios(population), axis=1), challenged.num_nodes
+        )
+
+    def score_left_out(self, models: Evidence, *, num_threads: int) -> Scores:  # noqa: ARG002
+        """Scores each model with the mean confidences of all others."""
+        if models.num_models < 2:
+            raise InputError(f"there must be at least 2 models to fit on others, got {models.num_models}")
+
+        def log_ratios(nodes: Ints) -> Floats:
+            confidence = log_confidence(columns(models.only_statistic, nodes))
+            return confidence - log_mean_of_others(confidence)
+
+        population = _population(models.num_nodes, models.num_models)
+        theirs = models.kept("models", self, lambda: np.sort(log_ratios(population), axis=1))
+        return self._compare(log_ratios(models.nodes), theirs, models.num_nodes)
+
+    def _compare(self, log_ratios: Floats, population: Floats, num_nodes: int) -> Scores:
+        """Scores from log-ratios, with those of the population ascending; no node counts itself, as γ is at least 1."""
+        asked = log_ratios - np.log(self.gamma)
+        below = np.array([np.searchsorted(ascending, row) for ascending, row in zip(population, asked, strict=True)])
+        is_all = population.shape[1] == num_nodes
+        num_others = num_nodes - 1 if is_all else population.shape[1]
+        return Scores(np.log(below + 0.5) - np.log(num_others - below + 0.5))
+
+
+def _population(num_nodes: int, num_models: int) -> Ints:
+    if num_nodes < 2:
+        raise InputError(f"RMIA compares a node with others: there must be at least 2 nodes, got {num_nodes}")
+    return evenly_spaced(np.arange(num_nodes), max(2, MAX_POPULATION // num_models))
+
+
+# An attack for those who see labels only: is the model right about the node, and under which queries?
+
+
+MOST_QUERIES = 8
+SMOOTHING = 0.5  # Jeffreys' prior of a multinomial distribution
+
+
+@dataclass(frozen=True)
+class RightOrWrong:
+    """Compares how often models with and without a node answer as the challenged one does.
+
+    An answer is the pattern of right and wrong over all queries; right means that the statistic is positive, as the
+    margin of a released label is if it is the true one. With C_m of n_m models of a hypothesis answering alike, and P
+    possible patterns, the score is log (C_1 + 1/2)/(n_1 + P/2) - log (C_0 + 1/2)/(n_0 + P/2).
+
+    Attributes:
+        min_models: Minimum number of models of each hypothesis, not counting the challenged one.
+    """
+
+    fuses_queries: ClassVar[bool] = True
+
+    min_models: int = 2
+
+    def __post_init__(self) -> None:
+        check_at_least_one(min_models=self.min_models)
+
+    def score(self, fitting: Evidence, challenged: Evidence, *, num_threads: int) -> Scores:  # noqa: ARG002
+        """Scores models by how often others answer alike."""
+        members, answers = fitting.at_targets(fitting.memberships), _answers(challenged)
+        ratio = _log_likelihood(answers, _answers(fitting), members, len(fitting.queries))
+        return self._scores(fitting, self.min_models, ratio)
+
+    def score_left_out(self, models: Evidence, *, num_threads: int) -> Scores:  # noqa: ARG002
+        """Scores each model by how often all others answer alike."""
+        members, answers = models.at_targets(models.memberships), _answers(models)
+        ratio = _log_likelihood(answers, answers, members, len(models.queries), left_out=members)
+        return self._scores(models, self.min_models + 1, ratio)
+
+    def _scores(self, fitted: Evidence, needed: int, ratio: Floats) -> Scores:
+        num_out = fitted.num_models - fitted.num_in
+        return Scores(ratio, too_few_models(fitted.nodes, num_out, fitted.num_in, needed, fitted.node_names))
+
+
+def _answers(models: Evidence) -> Ints:
+    """The number of the pattern that each model gives for each node, shape (J, K).
+
+    Raises:
+        InputError: if there are too many queries.
+    """
+    if len(models.queries) > MOST_QUERIES:
+        raise InputError(f"right-or-wrong takes at most {MOST_QUERIES} queries, got {len(models.queries)}")
+    is_right = [models.at_targets(values) > 0 for values in models.statistics.values()]
+    return np.asarray(sum(flags.astype(np.int64) << place for place, flags in enumerate(is_right)))
+
+
+def _log_likelihood(
+    answers: Ints, others: Ints, members: Flags, num_queries: int, left_out: Flags | None = None
+) -> Floats:
+    """Log Pr(answer | in) - log Pr(answer | out), from how often `others` give it.
+
+    Args:
+        answers: Answers to score, shape (J, K).
+        others: Answers of the models to go by, shape (F, K).
+        members: Memberships of these, shape (F, K).
+        num_queries: Number of queries.
+        left_out: Memberships of the models to score if these are the others, each of which is then left out.
+    """
+    num_patterns = 2**num_queries
+    ratio = np.zeros(answers.shape)
+    for is_in, sign in ((True, 1.0), (False, -1.0)):
+        of_hypothesis = members == is_in
+        alike = np.empty(answers.shape)
+        for pattern in range(num_patterns):
+            number = (of_hypothesis & (others == pattern)).sum(axis=0)
+            alike = np.where(answers == pattern, number, alike)
+        total = np.broadcast_to(of_hypothesis.sum(axis=0), answers.shape)
+        own = 0 if left_out is None else (left_out == is_in)
+        ratio += sign * np.log((alike - own + SMOOTHING) / (total - own + SMOOTHING * num_patterns))
+    return ratio

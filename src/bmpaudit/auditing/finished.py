@@ -1,0 +1,377 @@
+"""A finished audit: everything that one plan found out about one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bmpaudit import datasets
+from bmpaudit.auditing.answer import (
+    FORMAT,
+    Answer,
+    HeadlineRow,
+    headline,
+    is_leakage_found,
+    make_answer,
+    stored_answer,
+    stored_headline,
+    summarise,
+    summary_schema,
+)
+from bmpaudit.auditing.context import Runtime, Subject, attack_hash, models_hash, plan_hash, proof_hash
+from bmpaudit.auditing.nodes import NODE_COLUMNS, nodes_table
+from bmpaudit.auditing.stages import (
+    Attacks,
+    Estimates,
+    Findings,
+    Guaranteed,
+    ReleaseFindings,
+    guaranteed,
+    posterior_files,
+    read_attacks,
+    read_estimates,
+    read_proofs,
+)
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.graph import Graph
+from bmpaudit.io.readers import read_table
+from bmpaudit.plan import AuditPlan, PlanFile, read_plan
+from bmpaudit.samplers import Priors
+from bmpaudit.samplers.priors import COLUMNS as PRIOR_COLUMNS
+from bmpaudit.shadow import ShadowRuns, ShadowStore
+from bmpaudit.util.errors import DataError
+from bmpaudit.util.text import paragraphs
+from bmpaudit.util.values import to_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bmpaudit.auditing.plots import AuditPlots
+
+
+class Audit:
+    """Everything that one plan found out about one graph; `bmpaudit.audit` returns it, `Audit.load` reads it again.
+
+    Attributes:
+        plan: What was done.
+        source: Where the graph came from; empty if it was given as an object.
+        priors: Membership probabilities under the sampler alone.
+        attacks: Errors of every variant of the attack.
+        findings: What each release proves and exposes, by its label.
+        estimates: Posteriors and the leakage of nodes.
+        timings: Seconds that each step took.
+    """
+
+    def __init__(
+        self,
+        *,
+        plan: AuditPlan,
+        source: str,
+        priors: Priors,
+        attacks: Attacks,
+        findings: Findings,
+        estimates: Estimates,
+        graph: Graph | Callable[[], Graph],
+        runs: ShadowRuns | Callable[[], ShadowRuns],
+        timings: Mapping[str, float] | None = None,
+        summary: dict[str, Any] | None = None,
+        nodes: pd.DataFrame | None = None,
+    ) -> None:
+        self.plan, self.source = plan, source
+        self.priors, self.attacks, self.findings, self.estimates = priors, attacks, findings, estimates
+        self.timings = dict(timings or {})
+        self._graph, self._runs = graph, runs
+        # Of an audit that was read, as the folder has them.
+        self._summary, self._nodes = summary, nodes
+
+    @classmethod
+    def load(cls, folder: str | Path, *, trust_code: bool = False) -> Audit:
+        """Reads a finished audit from its folder; graph and shadow models are read when they are first asked for.
+
+        Args:
+            folder: What `bmpaudit.audit(..., folder=...)` or `bmpaudit audit --out` left.
+            trust_code: Whether to import samplers, models and other parts that the folder's plan names `module:Name`.
+                Everything that is stored can be read without them.
+
+        Raises:
+            DataError: if it is not a finished audit, or a file is missing, damaged, or of another plan.
+        """
+        return load_audit(folder, trust_code=trust_code)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The graph that was audited."""
+        return self._graph if isinstance(self._graph, Graph) else self._graph()
+
+    @cached_property
+    def runs(self) -> ShadowRuns:
+        """The shadow models: memberships and statistics."""
+        return self._runs if isinstance(self._runs, ShadowRuns) else self._runs()
+
+    @property
+    def title(self) -> str:
+        """What was audited, in a few words."""
+        return f"{self.graph_name}, {self.plan.title}"
+
+    @property
+    def graph_name(self) -> str:
+        """The graph's source without the path to it."""
+        name = Path(self.source).name
+        for suffix in (".npz", ".csv", ".parquet"):
+            name = name.removesuffix(suffix)
+        if name not in ("", "graph"):  # the second is what a folder calls data that came as an object
+            return name
+        return "graph" if self.graph.num_edges else "table"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was overridden or is unusual about this audit."""
+        return self.attacks.notes
+
+    @cached_property
+    def headline(self) -> tuple[HeadlineRow, ...]:
+        """Every ε of the main variant: estimated with interval and warnings, floor, and what is proven."""
+        if self._summary is not None:
+            return stored_headline(self._summary)
+        return headline(self.priors, self.attacks, self.findings, self.estimates, self.plan.proof_level)
+
+    @property
+    def main_findings(self) -> ReleaseFindings:
+        """What the main release proves and exposes."""
+        return self.findings[self.attacks.releases[0]]
+
+    @property
+    def is_leakage_found(self) -> bool:
+        """Whether the permutation test found leakage, or more is proven than the sampling alone gives away."""
+        return is_leakage_found(self.main_findings, self.attacks.permutation_test)
+
+    @cached_property
+    def answer(self) -> Answer:
+        """The answer in words, what is certain first."""
+        if self._summary is not None:
+            return stored_answer(self._summary)
+        test, method = self.attacks.permutation_test, self.plan.proof_method
+        answer = make_answer(self.main_findings, self.headline, self.priors, test, method, self.guaranteed)
+        return answer.in_words_of(self.graph)
+
+    @cached_property
+    def guaranteed(self) -> Guaranteed | None:
+        """What the model guarantees by a proof; None if it guarantees nothing, or is code that has not been run."""
+        return guaranteed(self.plan.shadow_plan, self.graph, self.priors)
+
+    @property
+    def verdict(self) -> str:
+        """The answer in one sentence."""
+        return self.answer.verdict
+
+    @cached_property
+    def nodes(self) -> pd.DataFrame:
+        """One row per node (docs/audit-folder.md)."""
+        if self._nodes is not None:
+            return self._nodes
+        return nodes_table(self.graph, self.priors, self.attacks, self.main_findings, self.estimates)
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The audit as plain values (docs/audit-folder.md)."""
+        return summarise(self) if self._summary is None else self._summary
+
+    @property
+    def plot(self) -> AuditPlots:
+        """Pictures, as matplotlib figures."""
+        from bmpaudit.auditing.plots import AuditPlots
+
+        return AuditPlots(self)
+
+    def __str__(self) -> str:
+        answer = self.answer
+        lines = [f"  {name + ':':<10} {text}" for name, text in answer.lines]
+        return "\n".join([self.title, answer.verdict, *lines, *(f"  ! {warning}" for warning in answer.warnings)])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self.answer.lines)
+        warnings = paragraphs(f"! {warning}" for warning in self.answer.warnings)
+        return f"<h4>{escape(self.title)}</h4><p>{escape(self.verdict)}</p><table>{rows}</table>{warnings}"
+
+
+# Reading an audit folder, which runs nobody's code unless it is trusted, and what writes the files of its steps.
+
+
+OWN_GRAPH = "graph.npz"
+
+Files = dict[str, Callable[[Path], None]]
+
+
+def stored_plan(workspace: Workspace, *, trust_code: bool = False) -> PlanFile:
+    """The plan of an audit folder, and where its graph came from.
+
+    Raises:
+        DataError: if it is not an audit folder.
+    """
+    if not workspace.plan_path.exists():
+        raise DataError(f"{workspace.path} is not an audit folder: it has no plan.toml")
+    return read_plan(workspace.plan_path, trust_code=trust_code)
+
+
+def stored_graph(workspace: Workspace, source: str, *, trust_code: bool = False) -> Graph:
+    """The graph of an audit folder: its own copy, or the data set that it names.
+
+    Raises:
+        DataError: if there is neither.
+    """
+    if source == OWN_GRAPH:
+        workspace.stamp("graph")  # there is no other copy
+    if workspace.has("graph"):
+        return datasets.load(workspace.path / OWN_GRAPH)
+    return datasets.load(source, trust_code=trust_code)
+
+
+def stored_subject(workspace: Workspace, *, trust_code: bool = False) -> Subject:
+    """What an audit folder is about.
+
+    Raises:
+        DataError: if it is not an audit folder.
+    """
+    stored = stored_plan(workspace, trust_code=trust_code)
+    return Subject(stored_graph(workspace, stored.graph, trust_code=trust_code), stored.graph, stored.plan)
+
+
+def priors_files(priors: Priors) -> Files:
+    """What writes the priors."""
+    return {"priors.parquet": partial(_write_table, priors.to_frame())}
+
+
+def read_priors(workspace: Workspace, sampler: Any) -> Priors:
+    """The priors of an audit folder.
+
+    Raises:
+        DataError: if there are none, or they are damaged.
+    """
+    workspace.stamp("priors")
+    return workspace.read(
+        "priors.parquet", lambda path: Priors.from_frame(sampler, read_table(path, required=PRIOR_COLUMNS, only=True))
+    )
+
+
+def read_runs(workspace: Workspace, graph: Graph, plan: AuditPlan) -> ShadowRuns:
+    """The shadow models of an audit folder.
+
+    Raises:
+        DataError: if there are none, or fewer than the plan says.
+    """
+    if not workspace.has_shadows:
+        raise DataError(f"{workspace.path} has no shadow models yet: run bmpaudit train")
+    runs = ShadowStore(workspace.shadows, graph, plan.shadow_plan, read_only=True).read(plan.shadows)
+    num_there = runs.num_models + len(runs.failed)
+    if num_there < plan.shadows and plan.shadow_plan.is_trained_elsewhere:
+        raise DataError(
+            f"{workspace.path} holds {num_there:,} models trained elsewhere; bmpaudit cannot train more of them"
+        )
+    if num_there < plan.shadows:
+        raise DataError(f"{workspace.path} has {num_there:,} of {plan.shadows:,} shadow models: run bmpaudit train")
+    return runs
+
+
+def audit_files(audit: Audit) -> Files:
+    """What writes the estimates, the table of nodes and the summary."""
+    files: Files = dict(posterior_files(audit.estimates))
+    files["nodes.parquet"] = partial(_write_table, audit.nodes)
+    files["summary.json"] = lambda path: _write_text(path, to_json(audit.summary) + "\n")
+    return files
+
+
+def load_audit(folder: str | Path, *, trust_code: bool = False, runtime: Runtime | None = None) -> Audit:
+    """A finished audit from its folder; see `Audit.load`."""
+    workspace = Workspace(folder)
+    with workspace.unchanged():
+        stored = stored_plan(workspace, trust_code=trust_code)
+        return read_audit(workspace, stored.plan, stored.graph, runtime or Runtime(), trust_code=trust_code)
+
+
+def read_audit(
+    workspace: Workspace,
+    plan: AuditPlan,
+    source: str,
+    runtime: Runtime,
+    *,
+    graph: Graph | None = None,
+    runs: ShadowRuns | None = None,
+    trust_code: bool = False,
+) -> Audit:
+    """A finished audit from its workspace; graph and models are read when they are first asked for.
+
+    Raises:
+        DataError: if a step is missing, damaged, or of another plan or other models.
+    """
+    stamp = workspace.stamp("estimate", plan_hash(plan))
+    attack = workspace.stamp("attack", attack_hash(plan))
+    if (attack.graph, attack.models) != (stamp.graph, stamp.models):
+        raise DataError(f"{workspace.path}: its estimates are of other models than its errors: run bmpaudit estimate")
+    workspace.stamp("proof", proof_hash(plan))
+    priors = read_priors(workspace, plan.sampler)
+    summary = read_summary(workspace)
+    attacks = read_attacks(workspace)
+    if set(summary["variants"]) != set(attacks.counts) or set(summary["releases"]) != set(attacks.releases):
+        raise DataError(f"{workspace.path / 'summary.json'} is not about the variants of attack.json")
+
+    def load_graph() -> Graph:
+        loaded = stored_graph(workspace, source, trust_code=trust_code)
+        if loaded.content_hash != stamp.graph:
+            raise DataError(f"{source} is not the graph that was audited: {loaded}, and another content")
+        return loaded
+
+    def load_runs() -> ShadowRuns:
+        loaded = read_runs(workspace, audit.graph, plan)
+        if models_hash(loaded, priors) != stamp.models:
+            raise DataError(f"{workspace.path}: its results are of other shadow models: run bmpaudit attack again")
+        return loaded
+
+    audit = Audit(
+        plan=plan,
+        source=source,
+        priors=priors,
+        attacks=attacks,
+        findings=read_proofs(workspace, attacks.releases),
+        estimates=read_estimates(workspace, plan, attacks, summary, runtime),
+        graph=graph or load_graph,
+        runs=runs or load_runs,
+        timings=summary["timings"],
+        summary=summary,
+        nodes=workspace.read("nodes.parquet", _read_nodes),
+    )
+    return audit
+
+
+def read_summary(workspace: Workspace) -> dict[str, Any]:
+    """The summary of an audit folder whose estimates were checked."""
+    summary = workspace.read_json("summary.json", {"type": "object"})
+    if summary.get("format") != FORMAT:
+        raise DataError(
+            f"{workspace.path / 'summary.json'}: format {summary.get('format')!r}; this version reads {FORMAT}"
+        )
+    return workspace.read_json("summary.json", summary_schema())
+
+
+def read_nodes(workspace: Workspace) -> pd.DataFrame:
+    """The table of nodes of an audit folder.
+
+    Raises:
+        DataError: if it is not there, damaged, or of another plan.
+    """
+    workspace.stamp("estimate", plan_hash(stored_plan(workspace).plan))
+    return workspace.read("nodes.parquet", _read_nodes)
+
+
+def _read_nodes(path: Path) -> pd.DataFrame:
+    return read_table(path, required=NODE_COLUMNS)
+
+
+def _write_table(table: pd.DataFrame, path: Path) -> None:
+    table.to_parquet(path, index=False)
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,480 @@
+"""What is compared: figures per model of several audits or releases, their differences, and differing settings."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.special
+
+from bmpaudit.auditing.answer import release_accuracy
+from bmpaudit.auditing.context import Variant
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.stages import ReleaseFindings
+from bmpaudit.proof import ExposureCurve, NodeExposure
+from bmpaudit.proof.naming import untransformed
+from bmpaudit.report.words import (
+    AUC,
+    HELD_OUT_ACCURACY,
+    QUANTITIES,
+    TRUE_POSITIVE_RATE,
+    Quantity,
+    named_with,
+)
+from bmpaudit.shadow import ShadowRuns
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.tables import model_blocks, take_rows
+from bmpaudit.util.values import Floats, Ints
+
+if TYPE_CHECKING:
+    pass
+
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over models with confidence limits."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def is_apart_from_0(self) -> bool:
+        """Whether the interval does not contain 0."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Variance and third central moment of a mean or of a sum of independent ones: both add up."""
+
+    variance: float = 0.0
+    third_moment: float = 0.0
+
+    @classmethod
+    def of_mean(cls, values: Floats, sign: float = 1.0) -> Spread:
+        """That of the mean of J independent values, or of its opposite."""
+        num, centred = len(values), values - values.mean()
+        return cls(float((centred**2).sum()) / (num - 1) / num, sign * float((centred**3).mean()) / num**2)
+
+    def __add__(self, other: Spread) -> Spread:
+        return Spread(self.variance + other.variance, self.third_moment + other.third_moment)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFigures:
+    """Figures of each shadow model of an audit.
+
+    Attributes:
+        index: Number of each model in its plan, ascending, shape (J,).
+        values: By the quantity's name, shape (J,); NaN where unknown.
+        effects: By the quantity's name, what each model has done to the mean through what all models share, times J,
+            shape (J,); 0 on average. The nodes of all models are named by one calibration, which was learnt from them.
+            Quantities without such effects are left out.
+    """
+
+    index: Ints
+    values: Mapping[str, Floats]
+    effects: Mapping[str, Floats]
+
+    def effect(self, quantity: Quantity) -> Floats:
+        """Effects of the models on the mean of a quantity, shape (J,)."""
+        return self.effects.get(quantity.name, np.zeros(len(self.index)))
+
+    def mean(self, quantity: Quantity) -> Mean | None:
+        """The mean of a quantity with limits as in `band`; None if fewer than two models know it."""
+        values = self.with_effects(quantity)
+        if len(values) < 2:
+            return None
+        known = self.values[quantity.name]
+        return _limits(float(np.nanmean(known)), Spread.of_mean(values), len(values) - 1)
+
+    def with_effects(self, quantity: Quantity) -> Floats:
+        """Known values of a quantity plus effects, whose spread tells how uncertain the mean is."""
+        values = self.values[quantity.name] + self.effect(quantity)
+        return values[np.isfinite(values)]
+
+
+@dataclass(frozen=True)
+class ModelDifference:
+    """By how much a figure of one released model is larger in one audit than in the first.
+
+    Attributes:
+        quantity: What is compared.
+        change: Mean difference with confidence limits.
+        is_paired: Whether models with the same sample were compared, or independent ones.
+        num_models: Number of models of the first audit and of the other; of pairs, if paired.
+    """
+
+    quantity: Quantity
+    change: Mean
+    is_paired: bool
+    num_models: tuple[int, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "quantity": self.quantity.name,
+            **vars(self.change),
+            "is_paired": self.is_paired,
+            "num_models": list(self.num_models),
+        }
+
+
+def paired_difference(
+    first: ModelFigures, other: ModelFigures, quantity: Quantity, pairs: Ints
+) -> ModelDifference | None:
+    """The mean of other - first over pairs of models of the same sample, with Student's t limits, or Hall's if farther.
+
+    What a sample makes easy or hard is in both models of a pair and cancels, so limits are narrower than those of
+    independent models. Models that only one audit has still have an effect on its calibration, and count with that.
+
+    Args:
+        first: Figures of the first audit's models.
+        other: Figures of the other's.
+        quantity: What is compared.
+        pairs: Numbers of the models that have the same sample in both.
+
+    Returns:
+        None if fewer than two pairs know the quantity.
+    """
+    rows = [np.searchsorted(each.index, pairs) for each in (first, other)]
+    one, two = (each.values[quantity.name][chosen] for each, chosen in zip((first, other), rows, strict=True))
+    is_known = np.isfinite(one) & np.isfinite(two)
+    num_pairs = int(is_known.sum())
+    if num_pairs < 2:
+        return None
+    change = (two - one)[is_known]
+    pulls, spread = np.zeros(num_pairs), Spread()
+    for sign, each, chosen in zip((-1.0, 1.0), (first, other), rows, strict=True):
+        effect = each.effect(quantity) / len(each.index)
+        pulls += sign * num_pairs * effect[chosen[is_known]]
+        alone = sign * np.delete(effect, chosen[is_known])
+        spread += Spread(float((alone**2).sum()), float((alone**3).sum()))
+    spread += Spread.of_mean(change + pulls)
+    limits = _farther_limits(float(change.mean()), spread, num_pairs - 1)
+    return ModelDifference(quantity, limits, is_paired=True, num_models=(num_pairs, num_pairs))
+
+
+def independent_difference(first: ModelFigures, other: ModelFigures, quantity: Quantity) -> ModelDifference | None:
+    """The difference of two means over independent models; None with fewer than two models on a side.
+
+    Limits are Welch's, or Hall's if farther.
+    """
+    means = [each.mean(quantity) for each in (first, other)]
+    values = [each.with_effects(quantity) for each in (first, other)]
+    if means[0] is None or means[1] is None:
+        return None
+    parts = [Spread.of_mean(each, sign) for each, sign in zip(values, (-1.0, 1.0), strict=True)]
+    spread, freedom = parts[0] + parts[1], 1.0
+    if spread.variance:  # Satterthwaite
+        shares = [(part.variance / spread.variance) ** 2 for part in parts]
+        freedom = 1 / sum(share / (len(each) - 1) for share, each in zip(shares, values, strict=True))
+    limits = _farther_limits(means[1].mean - means[0].mean, spread, freedom)
+    return ModelDifference(quantity, limits, is_paired=False, num_models=(len(values[0]), len(values[1])))
+
+
+def model_differences(
+    first: ModelFigures, other: ModelFigures, pairs: Ints, quantities: Sequence[Quantity] = QUANTITIES
+) -> tuple[ModelDifference, ...]:
+    """Differences of those quantities that both audits know: over pairs if two at least know it, else independent."""
+    found = (
+        paired_difference(first, other, quantity, pairs) or independent_difference(first, other, quantity)
+        for quantity in quantities
+    )
+    return tuple(each for each in found if each is not None)
+
+
+def _farther_limits(mean: float, spread: Spread, freedom: float) -> Mean:
+    """Limits of a difference: on each side the farther of those with and without Hall's correction.
+
+    Numbers of named nodes are skewed, and so is their difference where one audit names far more than the other: there
+    the plain limit misses too often on one side. Where both name as many, the difference is symmetric with heavy
+    tails: there the skewness of the sample is chance, and limits that are corrected for it miss too often.
+    """
+    plain, corrected = (_limits(mean, each, freedom) for each in (Spread(spread.variance), spread))
+    return Mean(mean, min(plain.low, corrected.low), max(plain.high, corrected.high))
+
+
+def _limits(mean: float, spread: Spread, freedom: float) -> Mean:
+    """As `band`, for any sum of independent parts.
+
+    With T = (estimate - truth)/error, the law of T up to 1/√J depends on the third moment over error³ alone, and in the
+    same way for one mean and for a sum or difference of several: each mean is correlated with its own variance, by its
+    own third moment. So Hall's transformation takes that in place of skewness/√J.
+    """
+    error = math.sqrt(spread.variance)
+    if not error:
+        return Mean(mean, mean, mean)
+    skewness = np.array(spread.third_moment / error**3)
+    quantile = float(scipy.special.stdtrit(freedom, (1 + LEVEL) / 2))
+    high, low = (mean - error * float(untransformed(end, skewness)) for end in (-quantile, quantile))
+    return Mean(mean, low, high)
+
+
+# One of several audits that are compared, or one of its releases.
+
+
+AnyAudit = Audit | str | Path | tuple[Audit, str]
+"""An audit or its folder; a release of it is `FOLDER:RELEASE`, or an audit and the release's label."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedAudit:
+    """One release of one audit.
+
+    Attributes:
+        label: What it is called: the name of its folder, its release, or its title, made distinct.
+        path: Its folder; empty for an audit that was never written.
+        audit: The audit.
+        release: Label of the release.
+        variant: The attack whose errors the estimated ε is about.
+        side: `right` if members are named, `left` if non-members.
+    """
+
+    label: str
+    path: str
+    audit: Audit
+    release: str
+    variant: Variant
+    side: str
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells it from audits whose answers may differ."""
+        return str(self.audit.summary["fingerprint"])
+
+    @property
+    def graph_hash(self) -> str:
+        """Hash of the graph's content."""
+        return str(self.audit.summary["graph"]["content_hash"])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The plan by dotted keys, such as `sampler.name`."""
+        return _flat(self.audit.summary["plan"])
+
+    @property
+    def findings(self) -> ReleaseFindings:
+        """What the release proves and exposes."""
+        return self.audit.findings[self.release]
+
+    @property
+    def curve(self) -> ExposureCurve:
+        """Nodes of this side that are named."""
+        exposure = self.findings.exposure.exposure
+        return exposure.members if self.side == "right" else exposure.non_members
+
+    @property
+    def exposed_nodes(self) -> NodeExposure:
+        """How often each node is named."""
+        exposure = self.findings.exposure.exposure
+        return exposure.member_nodes if self.side == "right" else exposure.non_member_nodes
+
+    @property
+    def is_leakage_found(self) -> bool | None:
+        """Whether leakage was found; None for a release that was not tested and of which nothing is proven."""
+        if self.release == self.audit.attacks.releases[0]:
+            return self.audit.is_leakage_found
+        proof = self.findings.proof
+        return True if proof is not None and proof.is_leakage_proven else None
+
+    @cached_property
+    def runs(self) -> ShadowRuns | str:
+        """The shadow models, or why they cannot be read: a comparison does without them."""
+        try:
+            return self.audit.runs
+        except InputError as reason:
+            return str(reason)
+
+    @cached_property
+    def models(self) -> ModelFigures:
+        """Figures of each shadow model."""
+        table = self.findings.exposure.models
+        is_right = self.side == "right"
+        correct = table.members_correct if is_right else table.non_members_correct
+        effect = table.members_effect if is_right else table.non_members_effect
+        names = [named_with(precision).name for precision in table.precision]
+        accuracy = np.full(len(table.index), np.nan)
+        if isinstance(self.runs, ShadowRuns):
+            rows = np.searchsorted(self.runs.indices, table.index)
+            released = release_accuracy(self.audit.plan, self.runs, self.release)
+            accuracy = released.held_out[rows].astype(np.float64)
+        return ModelFigures(
+            table.index,
+            {
+                **dict(zip(names, correct.T.astype(np.float64), strict=True)),
+                AUC.name: table.auc,
+                TRUE_POSITIVE_RATE.name: table.true_positive_rate,
+                HELD_OUT_ACCURACY.name: accuracy,
+            },
+            dict(zip(names, effect.T, strict=True)),
+        )
+
+    @property
+    def why_no_accuracy(self) -> str:
+        """Why the held-out accuracy of this release is unknown; empty if it is known."""
+        if isinstance(self.runs, str):
+            return self.runs
+        if not np.isfinite(release_accuracy(self.audit.plan, self.runs, self.release).held_out).any():
+            return f"the models of {self.label} were trained elsewhere, and only their statistics are known"
+        return ""
+
+
+def same_samples(first: ComparedAudit, other: ComparedAudit) -> Ints:
+    """Numbers of the models that both audits have, if all of these have the same sample in both; else none."""
+    none = np.zeros(0, dtype=np.int64)
+    if first.graph_hash != other.graph_hash or isinstance(first.runs, str) or isinstance(other.runs, str):
+        return none
+    shared = np.intersect1d(first.models.index, other.models.index)
+    one, two = (take_rows(runs.memberships, np.searchsorted(runs.indices, shared)) for runs in (first.runs, other.runs))
+    is_same = all(np.array_equal(one[rows], two[rows]) for rows in model_blocks(*one.shape))
+    return shared if is_same else none
+
+
+def compared_audits(audits: Sequence[AnyAudit], side: str, variant: str | None = None) -> tuple[ComparedAudit, ...]:
+    """Finds the audits and releases; see `compare`."""
+    if len(audits) < 2:
+        raise InputError(f"a comparison takes at least two audits or releases, got {len(audits)}")
+    loaded: dict[str, Audit] = {}
+    parts = [_part(each, loaded) for each in audits]
+    labels = _labels(parts)
+    return tuple(
+        _compared(label, path, audit, release, side, variant)
+        for label, (path, audit, release) in zip(labels, parts, strict=True)
+    )
+
+
+_Part = tuple[str, Audit, str]
+"""Folder, audit and release, each empty if not given."""
+
+
+def _part(given: AnyAudit, loaded: dict[str, Audit]) -> _Part:
+    if isinstance(given, Audit):
+        return "", given, ""
+    if isinstance(given, tuple):
+        return "", *given
+    folder, release = str(given), ""
+    if not Path(folder).exists() and ":" in folder:
+        folder, _, release = folder.rpartition(":")
+    if folder not in loaded:
+        loaded[folder] = Audit.load(folder)
+    return folder, loaded[folder], release
+
+
+def _labels(parts: Sequence[_Part]) -> list[str]:
+    """Names of folders, or of releases if there is but one audit."""
+    if len({id(audit) for _, audit, _ in parts}) == 1 and all(release for _, _, release in parts):
+        return _distinct([release for _, _, release in parts])
+    names = [Path(folder).resolve().name if folder else audit.title for folder, audit, _ in parts]
+    if len(set(zip(names, (release for _, _, release in parts), strict=True))) < len(parts):
+        names = [folder or name for name, (folder, _, _) in zip(names, parts, strict=True)]
+    return _distinct(
+        [f"{name}:{release}" if release else name for name, (_, _, release) in zip(names, parts, strict=True)]
+    )
+
+
+def _compared(label: str, path: str, audit: Audit, release: str, side: str, variant: str | None) -> ComparedAudit:
+    attacks = audit.attacks
+    if release and release not in attacks.releases:
+        raise InputError(f"{path or audit.title} has no release {release!r}; it has {', '.join(attacks.releases)}")
+    if variant is None:
+        chosen = attacks.strongest(release or attacks.releases[0])
+    else:
+        by_name = {each.name: each for each in attacks.variants}
+        if variant not in by_name:
+            raise InputError(f"{label} has no attack {variant!r}; it has {', '.join(by_name)}")
+        chosen = by_name[variant]
+        if release not in ("", chosen.release):
+            raise InputError(f"{variant} is an attack on the release {chosen.release}, got the release {release!r}")
+    return ComparedAudit(label, path, audit, chosen.release, chosen, side)
+
+
+def _distinct(names: list[str]) -> list[str]:
+    return [
+        name if names.count(name) == 1 else f"{name} ({names[: position + 1].count(name)})"
+        for position, name in enumerate(names)
+    ]
+
+
+def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{key}.{name}": part for name, part in value.items()}
+        else:
+            flat[key] = value
+    return flat
+
+
+# In which settings of their plans audits differ.
+
+
+# Settings that leave what is compared as it is, or change nothing but chance.
+BESIDE = frozenset(("seed", "permutations", "estimation.definitions", "estimation.level"))
+
+
+@dataclass(frozen=True)
+class DifferingSetting:
+    """A key of the plan that is not the same in all audits.
+
+    Attributes:
+        key: Such as `sampler.name`.
+        values: In the order of the audits; None where a plan has no such key.
+        is_beside: Whether it leaves what is compared as it is, but for chance.
+    """
+
+    key: str
+    values: tuple[Any, ...]
+    is_beside: bool
+
+    def __str__(self) -> str:
+        return f"{self.key} ({', '.join(map(show_value, self.values))})"
+
+
+def show_value(value: Any) -> str:
+    """A setting as a plan file has it, without quotes.
+
+    >>> show_value(["full", "none"]), show_value(True), show_value(0.25), show_value(None)
+    ('full none', 'true', '0.25', '–')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(show_value, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {show_value(part)}" for name, part in value.items())
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def differing_settings(audits: Sequence[ComparedAudit]) -> tuple[DifferingSetting, ...]:
+    """The keys in which plans differ.
+
+    The graph is compared by its content. What only one sampler or model has (`sampler.fan_out`) goes with its name and
+    is no difference of its own.
+    """
+    tables = [{**audit.settings, "graph": audit.graph_hash} for audit in audits]
+    differing = []
+    for key in dict.fromkeys(key for table in tables for key in table):
+        values = tuple(table.get(key) for table in tables)
+        if all(value == values[0] for value in values):
+            continue
+        section = key.split(".")[0]
+        have_it = {json.dumps(table.get(f"{section}.name")) for table in tables if key in table}
+        lack_it = {json.dumps(table.get(f"{section}.name")) for table in tables if key not in table}
+        present = [value for value in values if value is not None]
+        if lack_it and not have_it & lack_it and all(value == present[0] for value in present):
+            continue
+        if key == "graph":
+            values = tuple(audit.settings.get("graph") or audit.graph_hash[:8] for audit in audits)
+        differing.append(DifferingSetting(key, values, key in BESIDE))
+    return tuple(differing)

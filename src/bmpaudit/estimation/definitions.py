@@ -1,0 +1,344 @@
+"""Privacy definitions: which ε is estimated, and how its parameters set ε_L and ε_R."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, ClassVar, NoReturn, cast
+
+import numpy as np
+
+from bmpaudit import registry
+from bmpaudit.interfaces import Definition
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Flags, Floats
+
+LARGEST = 1e6  # values of a parameter between -LARGEST and LARGEST are considered
+BISECTIONS = 110  # from there down to the last digit
+RESERVED_NAMES = ("strength", "tau", "rho")  # parameters of the estimator, not of a definition
+
+# Irregular, so that no reasonable curve agrees with the identity at all of them by chance.
+_MAGNITUDES = np.geomspace(1e-3, 1, 100) * np.sqrt(2) / 1.5
+PROBES = np.unique(np.concatenate([scale * _MAGNITUDES for scale in (-LARGEST, -30.0, 30.0, LARGEST)]))
+
+
+class Side(Enum):
+    """What sets ε_L or ε_R."""
+
+    PARAMETER = "the parameter itself"
+    UNBOUNDED = "nothing: it is infinite"
+    CURVE = "any other function of the parameter"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What sets the two sides of a definition."""
+
+    left: Side
+    right: Side
+
+
+def name_of(definition: Definition) -> str:
+    """The short name of a definition, for titles, messages and file names."""
+    return registry.label(registry.DEFINITION, definition)
+
+
+def parameter_names(definition: Definition) -> tuple[str, ...]:
+    """Names of the parameters, in order."""
+    return tuple(parameter.name for parameter in definition.parameters)
+
+
+def epsilons_of(definition: Definition, *values: Floats) -> tuple[Floats, Floats]:
+    """(ε_L, ε_R), each with the shape of the values.
+
+    Raises:
+        InputError: if one is not a number.
+    """
+    shape = np.broadcast_shapes(*(np.shape(value) for value in values))
+    with np.errstate(all="ignore"):
+        left, right = (
+            np.broadcast_to(np.asarray(side, dtype=np.float64), shape) for side in definition.epsilons(*values)
+        )
+    for symbol, side in (("ε_L", left), ("ε_R", right)):
+        if np.isnan(side).any():
+            first = float(np.broadcast_to(values[0], shape)[np.isnan(side)][0])
+            raise InputError(f"definition {name_of(definition)}: {symbol} must be a number, got nan at {first:g}")
+    return left, right
+
+
+def curve_of(definition: Definition) -> Curve:
+    """What sets the two sides, found by trying many values.
+
+    Raises:
+        InputError: if a side falls, neither side is bounded, or two parameters are not (ε_L, ε_R) themselves.
+    """
+    name, names = name_of(definition), parameter_names(definition)
+    if len(names) not in (1, 2) or len({*names, *RESERVED_NAMES}) != len(names) + len(RESERVED_NAMES):
+        raise InputError(
+            f"definition {name} must have one or two parameters, named differently and not "
+            f"{', '.join(RESERVED_NAMES)}; got {', '.join(names) or 'none'}"
+        )
+    if len(names) == 2:
+        both = epsilons_of(definition, PROBES, PROBES[::-1])
+        if not (np.array_equal(both[0], PROBES) and np.array_equal(both[1], PROBES[::-1])):
+            raise InputError(f"definition {name} has two parameters, so its epsilons must return them as (ε_L, ε_R)")
+        return Curve(Side.PARAMETER, Side.PARAMETER)
+    left, right = (
+        _side(values, f"definition {name}: {symbol}")
+        for symbol, values in zip(("ε_L", "ε_R"), epsilons_of(definition, PROBES), strict=True)
+    )
+    if left is right is Side.UNBOUNDED:
+        raise InputError(f"definition {name} must bound ε_L or ε_R, got both infinite")
+    return Curve(left, right)
+
+
+def _side(values: Floats, what: str) -> Side:
+    falls = np.flatnonzero(values[1:] < values[:-1])
+    if falls.size:
+        start, stop = PROBES[falls[0]], PROBES[falls[0] + 1]
+        raise InputError(f"{what} must not fall as the parameter grows, got a fall between {start:g} and {stop:g}")
+    if (values == np.inf).all():
+        return Side.UNBOUNDED
+    return Side.PARAMETER if np.array_equal(values, PROBES) else Side.CURVE
+
+
+def smallest_values(
+    definition: Definition, left: Floats, right: Floats, *, strictly: bool = False
+) -> tuple[Floats, Floats]:
+    """The smallest value of the one parameter at which ε_L reaches `left`, and at which ε_R reaches `right`.
+
+    -∞ where a side is always that large, ∞ where it never is. With `strictly`, the side must exceed what is wanted.
+    """
+    curve = curve_of(definition)
+    return (
+        _smallest_value(definition, 0, curve.left, left, strictly),
+        _smallest_value(definition, 1, curve.right, right, strictly),
+    )
+
+
+def _smallest_value(definition: Definition, number: int, side: Side, wanted: Floats, strictly: bool) -> Floats:
+    if side is Side.PARAMETER:
+        return wanted
+    if side is Side.UNBOUNDED:
+        return np.full_like(wanted, -np.inf)
+
+    def is_reached(values: Floats) -> Flags:
+        epsilon = epsilons_of(definition, values)[number]
+        return (epsilon > wanted) | (epsilon == np.inf) if strictly else epsilon >= wanted
+
+    low, high = np.full_like(wanted, -LARGEST), np.full_like(wanted, LARGEST)
+    is_always, is_never = is_reached(low), ~is_reached(high)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        is_enough = is_reached(middle)
+        low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
+    return np.where(is_always, -np.inf, np.where(is_never, np.inf, high))
+
+
+# What every definition has, with defaults that make your own a few lines.
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One ε of a definition.
+
+    Attributes:
+        name: Name in code, files and tables, such as `epsilon_right`.
+        symbol: Symbol in text, such as `ε_R`.
+        latex: Symbol in LaTeX's math mode, without dollar signs.
+        meaning: Meaning in a few words.
+    """
+
+    name: str
+    symbol: str
+    latex: str
+    meaning: str
+
+
+EPSILON = Parameter("epsilon", "ε", r"\varepsilon", "how sure an adversary can become, either way")
+EPSILON_LEFT = Parameter(
+    "epsilon_left", "ε_L", r"\varepsilon_L", "how sure an adversary can become that a node was not in"
+)
+EPSILON_RIGHT = Parameter(
+    "epsilon_right", "ε_R", r"\varepsilon_R", "how sure an adversary can become that a node was in"
+)
+
+
+class DefinitionBase:
+    """A definition with one parameter ε that takes the prior odds into account; subclasses add `epsilons`.
+
+    Your own definition is any continuous curve (ε_L(t), ε_R(t)), neither side of which falls as t grows:
+
+    >>> class BMPRatio(DefinitionBase):
+    ...     def epsilons(self, epsilon):
+    ...         return 2 * epsilon, epsilon
+    >>> BMPRatio().name
+    'bmpratio'
+    """
+
+    parameters: ClassVar[Sequence[Parameter]] = (EPSILON,)
+    uses_prior: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        """Short name for titles, file names and legends."""
+        return registry.label(registry.DEFINITION, self)
+
+    def empties_support(self, log_prior_odds: Floats) -> Flags:
+        """Nodes whose certain prior rules out every finite value: η = 0 where ε_L is bounded, η = ∞ where ε_R is."""
+        curve = curve_of(cast(Definition, self))
+        is_never_in = (log_prior_odds == -np.inf) & (curve.left is not Side.UNBOUNDED)
+        is_always_in = (log_prior_odds == np.inf) & (curve.right is not Side.UNBOUNDED)
+        return self.uses_prior & (is_never_in | is_always_in)
+
+
+# BMP with both parameters (Definition 3).
+
+
+@dataclass(frozen=True)
+class BMP(DefinitionBase):
+    """(ε_L, ε_R)-Bayesian membership privacy: the region R_η(ε_L, ε_R)."""
+
+    parameters = (EPSILON_LEFT, EPSILON_RIGHT)
+
+    def epsilons(self, epsilon_left: Floats, epsilon_right: Floats) -> tuple[Floats, Floats]:
+        """The parameters themselves."""
+        return epsilon_left, epsilon_right
+
+
+# BMP-L: how sure an adversary can become that a node was not in (Definition 4).
+
+
+@dataclass(frozen=True)
+class BMPLeft(DefinitionBase):
+    """ε_L of BMP, ε_R being unbounded: the region R_η(ε_L, ∞)."""
+
+    parameters = (EPSILON_LEFT,)
+
+    def epsilons(self, epsilon_left: Floats) -> tuple[Floats, float]:
+        """ε_R = ∞."""
+        return epsilon_left, np.inf
+
+
+# BMP-R: how sure an adversary can become that a node was in (Definition 4).
+
+
+@dataclass(frozen=True)
+class BMPRight(DefinitionBase):
+    """ε_R of BMP, ε_L being unbounded: the region R_η(∞, ε_R)."""
+
+    parameters = (EPSILON_RIGHT,)
+
+    def epsilons(self, epsilon_right: Floats) -> tuple[float, Floats]:
+        """ε_L = ∞."""
+        return np.inf, epsilon_right
+
+
+# BMP with one ε for both sides.
+
+
+@dataclass(frozen=True)
+class BMPSymmetric(DefinitionBase):
+    """BMP with ε_L = ε_R: the region R_η(ε, ε)."""
+
+    def epsilons(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """ε_L = ε_R = ε."""
+        return epsilon, epsilon
+
+
+# MP: how far the odds of membership move, whatever the prior (Definition 1).
+
+
+@dataclass(frozen=True)
+class MP(DefinitionBase):
+    """ε-membership privacy: the region R_1(ε, ε)."""
+
+    parameters = (Parameter("epsilon", "ε", r"\varepsilon", "how far the odds move, whatever the prior"),)
+    uses_prior = False
+
+    def epsilons(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """ε_L = ε_R = ε."""
+        return epsilon, epsilon
+
+
+# What errors prove about one parameter.
+
+
+@dataclass(frozen=True, eq=False)
+class ProvenEpsilon:
+    """The lower confidence bound on one parameter.
+
+    Attributes:
+        bound: Largest value that the errors prove, over all nodes; None if they prove nothing.
+        floor: What holds without any attack, whatever the model (Prop. 1); a confidence bound if priors were sampled.
+        node: Node that attains `bound`; None if nothing is proven.
+        term: Ratio of error rates that attains it; None if nothing is proven.
+        per_node: What each node's errors prove, shape (K,); -∞ where they prove nothing. All of them hold together.
+    """
+
+    bound: float | None
+    floor: float
+    node: Any
+    term: str | None
+    per_node: Floats
+
+    @property
+    def is_beyond_floor(self) -> bool:
+        """Whether the errors prove more than the sampler alone implies."""
+        return self.bound is not None and self.bound > self.floor
+
+    def moved(self, bound: float, floor: float, per_node: Floats) -> ProvenEpsilon:
+        """The same statement about another parameter, of which this one is a non-decreasing function."""
+        if self.bound is None or bound == -np.inf:
+            return ProvenEpsilon(None, floor, None, None, per_node)
+        return replace(self, bound=bound, floor=floor, per_node=per_node)
+
+    def __str__(self) -> str:
+        return "nothing" if self.bound is None else f"≥ {self.bound:6.3f}"
+
+
+def larger(first: ProvenEpsilon, second: ProvenEpsilon) -> ProvenEpsilon:
+    """Both statements as one, about a parameter that each of them bounds."""
+    is_second = second.bound is not None and (first.bound is None or second.bound > first.bound)
+    return replace(
+        second if is_second else first,
+        floor=max(first.floor, second.floor),
+        per_node=np.maximum(first.per_node, second.per_node),
+    )
+
+
+# What a posterior's file says of a definition whose code has not been run.
+
+
+@dataclass(frozen=True)
+class StoredDefinition(registry.UntrustedPart):
+    """A definition of somebody's own, as a file describes it: enough to read a posterior, not to estimate another.
+
+    Attributes:
+        kind: `definition`.
+        target: `module:Name` of its class.
+        settings: Settings of the class.
+        parameters: Parameters of the definition.
+        uses_prior: Whether prior odds count.
+        proven: What was proven about each parameter, by name.
+    """
+
+    parameters: tuple[Parameter, ...] = ()
+    uses_prior: bool = True
+    proven: Mapping[str, ProvenEpsilon] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Short name for titles, file names and legends."""
+        return registry.label(registry.DEFINITION, self)
+
+    def epsilons(self, *_: Any) -> NoReturn:
+        """Needs the code of the definition.
+
+        Raises:
+            UntrustedCodeError: always.
+        """
+        raise registry.untrusted(self.kind, self.target)
+
+    empties_support = epsilons

@@ -1,0 +1,1 @@
+"""Reading what somebody else may have written: bounded, checked, nothing unpickled."""

@@ -1,0 +1,522 @@
+"""One safe reader for each kind of file: archives of arrays, tables, JSON and TOML.
+
+What a file declares (sizes, types, names) is checked before anything of that size is read, only what is asked for is
+read, nothing is unpickled, and whatever is wrong is a `DataError` of one line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import stat
+import tomllib
+import warnings
+import zipfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from bmpaudit.util.errors import DataError, UntrustedCodeError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow
+
+
+LARGEST_UNPACKED = 2**30
+"""Bytes that a small file may take in memory."""
+
+MOST_EXPANSION = 200
+"""Bytes that a large file may take in memory, for each of its own."""
+
+
+@contextmanager
+def damage_in(path: Path | str, what: str, remedy: str = "") -> Iterator[None]:
+    """Whatever cannot be read in the block is reported as damage of the file, in one line.
+
+    A damaged file can make a parser raise nearly anything; only a lack of memory is not the file's.
+
+    Args:
+        path: The file.
+        what: What it should have been, such as "an .npz archive".
+        remedy: What to do, such as "; remove it to have it made again".
+    """
+    try:
+        yield
+    except (DataError, UntrustedCodeError):
+        raise
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (PermissionError, IsADirectoryError) as failure:
+        raise DataError(f"{path}: {failure.strerror}") from None
+    except RecursionError:
+        raise DataError(f"{path}: damaged or not {what}: it is nested too deep{remedy}") from None
+    except Exception as damage:
+        if isinstance(damage, MemoryError):
+            raise
+        raise DataError(f"{path}: damaged or not {what}: {_reason(damage)}{remedy}") from None
+
+
+def _reason(damage: Exception) -> str:
+    """What a parser has said, in one line and not without end."""
+    text = " ".join(str(damage).split()) or type(damage).__name__
+    if isinstance(damage, KeyError):
+        text = f"{text} is missing"
+    return text if len(text) <= 300 else f"{text[:300]}…"
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A regular file, open for reading: not a device or a pipe, which may have no end."""
+    if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():  # opening a folder says what is wrong with it
+        raise DataError(f"{path}: not a regular file")
+    with path.open("rb") as file:
+        yield file
+
+
+def check_unpacked(path: Path, what: str, num_bytes: int) -> None:
+    """Raises `DataError` if what is to be read from a file would take far more memory than its size tells."""
+    most = max(LARGEST_UNPACKED, MOST_EXPANSION * path.stat().st_size)
+    if num_bytes > most:
+        raise DataError(f"{path}: {what} must take at most {most:,} bytes of memory, got {num_bytes:,}")
+
+
+# JSON and TOML, of bounded size and depth.
+
+
+LARGEST_TEXT = 2**28
+"""Bytes of a file of text or JSON."""
+
+LARGEST_TOML = 2**16
+"""Bytes of a TOML file: a plan has a few thousand, and reading long keys takes time."""
+
+DEEPEST = 64
+"""Levels of nested values."""
+
+MOST_DOTS = 256
+"""Dots in a line of TOML: each may nest a key, which takes time quadratic in their number."""
+
+Schema = Mapping[str, Any]
+"""A JSON Schema (draft 2020-12)."""
+
+
+def record(**properties: Any) -> Schema:
+    """The schema of an object that has just these keys, by the schemas of their values."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def read_text(path: Path, *, most_bytes: int = LARGEST_TEXT, encoding: str = "utf-8") -> str:
+    """The text of a file.
+
+    Raises:
+        DataError: if the file is missing, too large or not text.
+    """
+    with damage_in(path, "text"):
+        return _text(path, most_bytes, encoding)
+
+
+def read_json(path: Path, schema: Schema | None = None, *, remedy: str = "") -> Any:
+    """The value of a JSON file.
+
+    Args:
+        path: The file.
+        schema: What it has to satisfy.
+        remedy: What to do if it is damaged, such as "; remove it to have it made again".
+
+    Raises:
+        DataError: if the file is missing, too large, damaged, or does not satisfy the schema.
+    """
+    with damage_in(path, "a JSON file", remedy):
+        return parse_json(_text(path, LARGEST_TEXT), schema)
+
+
+def parse_json(text: str, schema: Schema | None = None) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: if it is not JSON, is nested too deep, or does not satisfy the schema.
+    """
+    value = json.loads(text)
+    _check_depth(value)
+    if "\\u" in text:
+        json.dumps(value, ensure_ascii=False).encode()  # half a character cannot be written again
+    if schema is not None:
+        check_json(value, schema)
+    return value
+
+
+def check_json(value: Any, schema: Schema) -> None:
+    """Raises `ValueError` naming the first part of a JSON value that does not satisfy a schema."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    wrong = best_match(Draft202012Validator(schema).iter_errors(value))
+    if wrong is not None:
+        place = wrong.json_path.removeprefix("$").removeprefix(".")
+        raise ValueError(f"{place}: {wrong.message}" if place else wrong.message)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The nested values of a TOML file.
+
+    Raises:
+        DataError: if the file is missing, too large or damaged.
+    """
+    with damage_in(path, "a TOML file"):
+        return parse_toml(_text(path, LARGEST_TOML))
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The nested values of a TOML text.
+
+    Raises:
+        ValueError: if it is not TOML, or is nested too deep.
+    """
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.count(".") > MOST_DOTS:
+            raise ValueError(f"line {number} must have at most {MOST_DOTS} dots, got {line.count('.'):,}")
+    try:
+        value = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(f"must be nested at most {DEEPEST} deep") from None
+    _check_depth(value)
+    return value
+
+
+def _text(path: Path, most_bytes: int, encoding: str = "utf-8") -> str:
+    with opened(path) as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise DataError(f"{path}: must have at most {most_bytes:,} bytes, got {path.stat().st_size:,}")
+    return content.decode(encoding)
+
+
+def _check_depth(value: Any) -> None:
+    """Level by level: a function that calls itself could not go deep enough to tell."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [outer for outer in level if isinstance(outer, (dict, list))]
+        if not level:
+            return
+        level = [part for outer in level for part in (outer.values() if isinstance(outer, dict) else outer)]
+    raise ValueError(f"must be nested at most {DEEPEST} deep")
+
+
+# NumPy's `.npz` archives and `.npy` arrays, without pickles.
+
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+ARCHIVE, ARRAY = "an .npz archive", "an .npy array"
+SUFFIX = ".npy"
+KIND_NAMES = {
+    "b": "flags",
+    "i": "whole numbers",
+    "u": "unsigned numbers",
+    "f": "numbers",
+    "c": "complex numbers",
+    "S": "bytes",
+    "U": "text",
+}
+"""What arrays may hold, by NumPy's letters: no dates, records or objects."""
+
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+PICKLED = "it holds pickled objects, which are never loaded"
+# What NumPy writes; other methods may ask for any amount of memory to unpack.
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+FIRST_SURROGATE, LAST_SURROGATE, LAST_CHARACTER = 0xD800, 0xDFFF, 0x10FFFF
+
+
+def archive_names(path: Path, *, all_members: bool = False) -> list[str]:
+    """The names of all arrays in an `.npz` archive, in the order of the file.
+
+    Args:
+        path: The file.
+        all_members: Whether to add the whole names of members that are no arrays.
+
+    Raises:
+        DataError: if the file is missing or damaged.
+    """
+    with damage_in(path, ARCHIVE), opened(path) as file, _archive(file) as archive:
+        others = [name for name in archive.namelist() if not name.endswith(SUFFIX)] if all_members else []
+        return [*_members(archive), *others]
+
+
+def read_archive(
+    path: Path, names: Collection[str] | None = None, *, required: Collection[str] = (), only: bool = False
+) -> Arrays:
+    """Arrays of an `.npz` archive, in the order of the file.
+
+    Args:
+        path: The file.
+        names: Arrays to read, as far as they are there, besides those that are required; None for all.
+        required: Arrays that must be there.
+        only: Whether there may be no others.
+
+    Raises:
+        DataError: if the file is missing or damaged, lacks an array or has an unknown one, would take too much memory,
+            or if an array that is to be read holds anything but flags, numbers or text.
+    """
+    with damage_in(path, ARCHIVE), opened(path) as file, _archive(file) as archive:
+        members = _members(archive)
+        for name in required:
+            if name not in members:
+                raise DataError(
+                    f"{path}: key {name!r} is missing; the archive has {', '.join(sorted(members)) or 'nothing'}"
+                )
+        known = (*required, *(names or ()))
+        for name in members:
+            if only and name not in known:
+                raise DataError(f"{path}: unknown array {name!r}; there may be {', '.join(known)}")
+        chosen = {name: member for name, member in members.items() if names is None or name in known}
+        check_unpacked(path, "its arrays", sum(member.file_size for member in chosen.values()))
+        arrays = {}
+        for name, member in chosen.items():
+            if member.compress_type not in METHODS:
+                raise ValueError(f"{name} is compressed by method {member.compress_type}, must be stored or deflated")
+            with archive.open(member) as content:
+                arrays[name] = _read(content, name, member.file_size)
+        return arrays
+
+
+def read_array(path: Path) -> npt.NDArray[Any]:
+    """The array of an `.npy` file.
+
+    Raises:
+        DataError: if the file is missing or damaged, or holds anything but flags, numbers or text.
+    """
+    with damage_in(path, ARRAY), opened(path) as file:
+        return _read(file, "it", path.stat().st_size)
+
+
+def checked(arrays: Arrays, name: str, kinds: str, *shape: int | None) -> npt.NDArray[Any]:
+    """One of several arrays, which must hold what it is said to hold.
+
+    Args:
+        arrays: Arrays by name.
+        name: Which of them.
+        kinds: NumPy's letters of the kinds of entries that it may have, such as "iu" for whole numbers.
+        shape: Its extents, None for any.
+
+    Raises:
+        ValueError: naming the array, the bound and what it is.
+    """
+    if name not in arrays:
+        raise ValueError(f"array {name} is missing")
+    array = arrays[name]
+    fits = array.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, array.shape, strict=True))
+    if array.dtype.kind not in kinds or not fits:
+        wanted = " or ".join(KIND_NAMES[kind] for kind in kinds)
+        extents = ", ".join("any" if extent is None else str(extent) for extent in shape)
+        raise ValueError(f"{name} must be {wanted} of shape ({extents}), got {array.dtype} of shape {array.shape}")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise ValueError(f"{name} must not be NaN")
+    return array
+
+
+def _archive(file: IO[bytes]) -> zipfile.ZipFile:
+    magic = file.read(len(np.lib.format.MAGIC_PREFIX))
+    file.seek(0)
+    if magic == np.lib.format.MAGIC_PREFIX:
+        _read_header(file, "it")  # says if it is pickled
+        raise ValueError("it is a single array")
+    return zipfile.ZipFile(file)
+
+
+def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The arrays of an archive by name; members of other kinds are not ours."""
+    members: dict[str, zipfile.ZipInfo] = {}
+    for member in archive.infolist():
+        name = member.filename.removesuffix(SUFFIX)
+        if name in members:
+            raise ValueError(f"{name} is there twice")
+        if member.filename.endswith(SUFFIX):
+            members[name] = member
+    return members
+
+
+def _read(file: IO[bytes], name: str, num_bytes: int) -> npt.NDArray[Any]:
+    """An array whose header agrees with the number of bytes that are there."""
+    shape, dtype = _read_header(file, name)
+    there, declared = num_bytes - file.tell(), math.prod(shape) * dtype.itemsize
+    if any(extent < 0 for extent in shape) or declared > there or (dtype.itemsize == 0 and math.prod(shape) > 0):
+        raise ValueError(f"{name} of shape {shape} and type {dtype} cannot be in {there:,} bytes")
+    file.seek(0)
+    array = np.lib.format.read_array(file, allow_pickle=False)
+    if dtype.kind == "U":
+        _check_text(array, name)
+    return array.astype(dtype.newbyteorder("="), copy=False)
+
+
+def _read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the Python that wrote it
+        try:
+            version = np.lib.format.read_magic(file)
+            if version not in HEADERS:
+                raise ValueError(f"{name} has a header of version {version}, must be (1, 0) or (2, 0)")
+            shape, _, dtype = HEADERS[version](file)
+        except MemoryError:  # which Python's parser also raises for what is nested too deep
+            raise ValueError(f"{name} has a header that cannot be parsed") from None
+    if dtype.hasobject:
+        raise ValueError(PICKLED)
+    if dtype.kind not in KIND_NAMES or dtype.subdtype is not None:
+        raise ValueError(f"{name} must hold flags, numbers or text, got {dtype}")
+    return shape, dtype
+
+
+def _check_text(array: npt.NDArray[Any], name: str) -> None:
+    """Characters that are none could be neither printed nor written, after all the work."""
+    flat = np.ascontiguousarray(array)
+    codes = flat.reshape(-1).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+    is_none = (codes > LAST_CHARACTER) | ((codes >= FIRST_SURROGATE) & (codes <= LAST_SURROGATE))
+    if is_none.any():
+        raise ValueError(f"{name} must be text, got {int(codes[is_none.argmax()]):#x}, which is no character")
+
+
+# CSV and Parquet tables of numbers and text.
+
+
+CSV, PARQUET = ".csv", ".parquet"
+SUFFIXES = (CSV, PARQUET)
+TEXT, NUMBERS, KNOWN_NUMBERS = "text", "numbers", "numbers where they are known"
+Columns = Mapping[str, str]
+"""What columns must hold: `TEXT`, `NUMBERS`, or `KNOWN_NUMBERS`, some of which may be missing."""
+
+POINTER = 8  # bytes that a table takes for a text in it, besides the text
+
+
+def read_table(
+    path: Path, *, text: Collection[str] | None = (), required: Collection[str] | Columns = (), only: bool = False
+) -> pd.DataFrame:
+    """A CSV or Parquet table, by the end of its name.
+
+    In a CSV table an empty field is missing, and nothing else is. Whole numbers some of which are missing are `Int64`.
+
+    Args:
+        path: The file.
+        text: Columns of a CSV table that stay text, so that "007" is not 7; None for all. Parquet has types of its own.
+        required: Columns that must be there; a mapping says what they must hold, too.
+        only: Whether to read no columns but those of a Parquet table.
+
+    Raises:
+        DataError: if the file is missing or damaged, lacks a column, would take too much memory, or has a column of
+            anything but numbers, flags or text.
+    """
+    suffix = path.suffix.lower()
+    with damage_in(path, f"a {suffix[1:]} table"), opened(path):
+        table = _read_parquet(path, required if only else None) if suffix == PARQUET else _read_csv(path, text)
+    columns = [str(column) for column in table.columns]
+    for column in required:
+        if column not in columns:
+            first = ", ".join(columns[:8]) or "none"
+            raise DataError(f"{path}: column {column!r} is missing; the first columns are {first}")
+        if isinstance(required, Mapping):
+            _check_kind(path, table[column], required[column])
+    return table
+
+
+def _check_kind(path: Path, column: pd.Series[Any], kind: str) -> None:
+    import pandas as pd
+
+    is_number = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+    if is_number == (kind == TEXT):
+        raise DataError(f"{path}: column {column.name!r} must hold {kind}, got {column.dtype}")
+    if kind != KNOWN_NUMBERS and column.isna().any():
+        raise DataError(f"{path}: column {column.name!r} must hold {kind}, got none in row {column.isna().argmax()}")
+
+
+def _read_csv(path: Path, text: Collection[str] | None) -> pd.DataFrame:
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        return pd.read_csv(
+            path,
+            compression=None,
+            dtype=str if text is None else dict.fromkeys(text, str),
+            keep_default_na=False,  # "NA" is a name
+            na_values=[""],
+            index_col=False,  # else rows longer than the header would shift all columns
+            low_memory=False,  # else a column may get another type in every part of a long file
+        )
+
+
+def _read_parquet(path: Path, chosen: Collection[str] | None) -> pd.DataFrame:
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    file = pyarrow.parquet.ParquetFile(path)
+    schema = file.schema_arrow
+    if len(set(schema.names)) < len(schema.names):
+        raise ValueError("two columns have one name")
+    fields = [field for field in schema if chosen is None or field.name in chosen]
+    for field in fields:
+        if not _is_plain(field.type):
+            raise DataError(f"{path}: column {field.name!r} must hold numbers, flags or text, got {field.type}")
+    names = [field.name for field in fields]
+    check_unpacked(path, "the table", _declared_bytes(file, len(fields)))
+    # Texts are read once each, however often they are repeated: their lengths are known before they are put in place.
+    is_text = {field.name: _is_text(field.type) for field in fields}
+    texts = [name for name in names if is_text[name]]
+    table = pyarrow.parquet.ParquetFile(path, read_dictionary=texts).read(columns=names)
+    table.validate(full=True)  # else a text that is none would be noticed when it is used
+    check_unpacked(path, "the table", sum(_text_bytes(table.column(name)) for name in texts))
+    columns: dict[str, pd.Series[Any]] = {}
+    for name in names:
+        column = table.column(name)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        is_whole = pa.types.is_integer(column.type) and column.null_count
+        # Without pandas' metadata, which would hide a column that was once an index.
+        columns[name] = column.to_pandas(types_mapper=lambda _: pd.Int64Dtype()) if is_whole else column.to_pandas()
+    return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
+
+
+def _is_text(kind: pyarrow.DataType) -> bool:
+    import pyarrow as pa
+
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_plain(kind: pyarrow.DataType) -> bool:
+    import pyarrow as pa
+
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
+    return _is_text(kind) or any(test(value) for test in tests)
+
+
+def _declared_bytes(file: pyarrow.parquet.ParquetFile, num_fields: int) -> int:
+    """Bytes that a table takes in memory by what the file says of it: a column of one value repeated is tiny in it."""
+    about = file.metadata
+    if about.num_rows < 0:
+        raise ValueError(f"it says that it has {about.num_rows} rows")
+    # Of whole groups of rows: to look at what a damaged file says of one column can end the process.
+    groups = (about.row_group(group).total_byte_size for group in range(about.num_row_groups))
+    return int(sum(max(size, 0) for size in groups) + about.num_rows * POINTER * num_fields)
+
+
+def _text_bytes(column: pyarrow.ChunkedArray) -> int:
+    import pyarrow as pa
+    import pyarrow.compute
+
+    total = 0
+    for chunk in column.chunks:
+        if not pa.types.is_dictionary(chunk.type):
+            total += chunk.nbytes
+        else:
+            lengths = pyarrow.compute.binary_length(chunk.dictionary).cast(pa.int64())
+            total += pyarrow.compute.sum(lengths.take(chunk.indices)).as_py() or 0
+    return total

@@ -1,0 +1,501 @@
+"""Built-in graph neural networks, as layers that C++ and PyTorch both have."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, get_args
+
+from bmpaudit.util.errors import InputError, check_at_least_one
+
+Shape = tuple[int, ...]
+Norm = Literal["none", "layer", "batch"]
+
+VECTORS = {"gat": ("att_src", "att_dst")}
+"""By kind of layer, parameters of one number for each unit, beside weight and bias."""
+
+NORM_NAMES: Mapping[str, tuple[str, ...]] = {
+    "none": (),
+    "layer": ("weight", "bias"),
+    "batch": ("weight", "bias", "running_mean", "running_var"),
+}
+"""By normalisation, what PyTorch calls its parameters and statistics, in the order of C++."""
+
+
+@dataclass(frozen=True)
+class LayerSpec:
+    """The arguments of `_native.LayerSettings`.
+
+    Attributes:
+        kind: Name of the layer, as in `native/layer_kinds.cpp`.
+        channels: Units of a head.
+        heads: Attention heads.
+        initialisation: Law of the initial values: glorot (Glorot and Bengio 2010, with biases of 0), or fan_in
+            (uniform within ±1/√inputs, as `torch.nn.Linear` has it).
+        drops_input: Whether dropout goes on its input.
+        drops_attention: Whether dropout goes on its attention.
+        aggregation: What SAGE takes of a node's neighbours: mean or max.
+        root_weight: Whether a SAGE layer has a weight of its own for a node's own input.
+        hops: Steps along the edges, of SGC and APPNP.
+        alpha: What each step of APPNP takes of the first predictions.
+        norm: Normalisation of its output: none, layer or batch.
+        residual: What is added to its activated output: 1 for its own input, 2 for that of the layer before, 0 for
+            nothing.
+    """
+
+    kind: str
+    channels: int
+    heads: int = 1
+    initialisation: Literal["glorot", "fan_in"] = "glorot"
+    drops_input: bool = False
+    drops_attention: bool = False
+    aggregation: str = "mean"
+    root_weight: bool = False
+    hops: int = 1
+    alpha: float = 1.0
+    norm: Norm = "none"
+    residual: int = 0
+
+    @property
+    def units(self) -> int:
+        """Units of all heads."""
+        return self.channels * self.heads
+
+    def parameter_shapes(self, inputs: int) -> list[Mapping[str, Shape]]:
+        """Shapes of its parameters, and of those of its normalisation, by short names, in the order of C++."""
+        shapes: dict[str, Shape] = {"weight": (self.units, inputs)}
+        if self.root_weight:
+            shapes["root_weight"] = (self.units, inputs)
+        shapes |= dict.fromkeys(VECTORS.get(self.kind, ()), (1, self.heads, self.channels))
+        parts: list[Mapping[str, Shape]] = [shapes | {"bias": (self.units,)}]
+        if self.norm != "none":
+            parts.append(dict.fromkeys(NORM_NAMES[self.norm], (self.units,)))
+        return parts
+
+
+# What the models that C++ trains have in common.
+
+
+DropoutPlace = Literal["input", "attention", "hidden"]
+Activation = Literal["relu", "elu"]
+
+MAX_UNITS = 65_536
+MAX_HOPS = 1_024
+MIN_RESIDUAL_LAYERS = 3
+
+
+def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Raises `InputError` unless a setting has one of the values allowed."""
+    if value not in allowed:
+        raise InputError(f"{name} must be one of {', '.join(allowed)}, got {name}={value!r}")
+
+
+def check_hops(hops: int) -> None:
+    """Raises `InputError` unless a model can take so many steps along the edges."""
+    check_at_least_one(hops=hops)
+    if hops > MAX_HOPS:
+        raise InputError(f"hops must be at most {MAX_HOPS}, got hops={hops}")
+
+
+@dataclass(frozen=True)
+class NativeModel(ABC):
+    """A stack of layers of one kind, which both engines can train.
+
+    A subclass is a frozen dataclass that says what one layer is, for C++ by `native_layer` and for PyTorch by
+    `torch_layer`.
+
+    Attributes:
+        hidden: Units of a hidden layer.
+        layers: Number of layers.
+        dropout: Dropout probability; the native engine rounds it to 32 binary digits.
+        dropout_on: Where dropout goes: input, hidden.
+        activation: Activation function: relu or elu.
+        norm: Normalisation of the hidden layers before their activation: none, layer (over the units of a node) or
+            batch (over the nodes of the sample; running statistics when asked). By default batch for GIN, none for
+            other models.
+        residual: Whether a hidden layer's input is added to its output, after activation and before dropout, as in
+            PyTorch Geometric's `DeepGCNLayer` with `block="res"`; for all but the first. Off by default.
+    """
+
+    hidden: int = 16
+    layers: int = 2
+    dropout: float = 0.5
+    dropout_on: tuple[DropoutPlace, ...] = ("hidden",)
+    activation: Activation = "relu"
+    norm: Norm | None = None
+    residual: bool | None = None
+
+    dropout_places: ClassVar[tuple[DropoutPlace, ...]] = ("input", "hidden")
+    """Where dropout can go."""
+    uses_edges: ClassVar[bool] = True
+    """Whether PyTorch's layer is called with `edge_index`."""
+    sees_edges: ClassVar[bool] = True
+    """Whether what it computes depends on the edges."""
+
+    def __post_init__(self) -> None:
+        check_at_least_one(hidden=self.hidden, heads=self.hidden_heads, layers=self.layers)
+        units = self.hidden * self.hidden_heads
+        if units > MAX_UNITS:
+            raise InputError(f"a layer must have at most {MAX_UNITS} units, got {units}")
+        object.__setattr__(self, "dropout_on", tuple(self.dropout_on))
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"dropout must be in [0, 1), got dropout={self.dropout}")
+        for place in self.dropout_on:
+            check_choice("dropout_on", place, self.dropout_places)
+        check_choice("activation", self.activation, ("relu", "elu"))
+        if self.norm is not None:
+            check_choice("norm", self.norm, get_args(Norm))
+        if self.residual and self.layers < MIN_RESIDUAL_LAYERS:
+            raise InputError(
+                f"residual needs layers of at least {MIN_RESIDUAL_LAYERS}, two of them hidden, got layers={self.layers}"
+            )
+
+    @property
+    def hidden_heads(self) -> int:
+        """Attention heads of a hidden layer; 1 for layers without heads."""
+        return 1
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Parameters of PyTorch's layer in the order in which C++ lists them."""
+        return ("lin.weight", "bias")
+
+    @abstractmethod
+    def native_layer(self, channels: int, heads: int) -> LayerSpec:
+        """One layer as C++ has it, dropout aside."""
+
+    def native_layers(self, num_classes: int) -> list[LayerSpec]:
+        """The model as C++ has it, layer by layer."""
+        layers = []
+        for number in range(self.layers):
+            channels, heads = self.layer_width(number, num_classes)
+            place: DropoutPlace = "hidden" if number > 0 else "input"
+            layer = self.native_layer(channels, heads)
+            drops_input, drops_attention = (each in self.dropout_on for each in (place, "attention"))
+            norm: Norm = "none" if number + 1 == self.layers else self.norm_between
+            is_residual = bool(self.residual) and 0 < number < self.layers - 1
+            layer = replace(layer, norm=norm, residual=int(is_residual))
+            layers.append(replace(layer, drops_input=drops_input, drops_attention=drops_attention))
+        return layers
+
+    @property
+    def norm_between(self) -> Norm:
+        """Normalisation after each layer but the last."""
+        return self.norm or "none"
+
+    @property
+    def last_layer_names(self) -> tuple[str, ...]:
+        """Those of `parameter_names` on which a noisy release puts noise."""
+        return self.parameter_names
+
+    def layer_width(self, number: int, num_classes: int) -> tuple[int, int]:
+        """Channels and heads of a layer."""
+        return (num_classes, 1) if number + 1 == self.layers else (self.hidden, self.hidden_heads)
+
+    @abstractmethod
+    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:
+        """One layer as a PyTorch module; imports torch."""
+
+    def torch_propagation(self) -> Any:
+        """What comes after the last layer, as a PyTorch module without parameters, or None; imports torch."""
+        return None
+
+    def torch_module(self, num_features: int, num_classes: int) -> Any:
+        """The model as a PyTorch module; imports torch."""
+        from bmpaudit.models.torch_modules import LayeredModule
+
+        return LayeredModule(self, num_features, num_classes)
+
+
+# Graph convolutional network.
+
+
+@dataclass(frozen=True)
+class GCN(NativeModel):
+    """Graph convolutional network (Kipf and Welling 2017), as PyTorch Geometric's `GCNConv` layers.
+
+    x_i ← σ(Σ_{j ∈ N(i) ∪ {i}} W x_j / √(d̃_i d̃_j) + b), with d̃ the degree plus one; no activation after the last
+    layer. Glorot weights, zero biases. The defaults are the paper's settings as far as they are known.
+    """
+
+    def native_layer(self, channels: int, heads: int) -> LayerSpec:
+        """See `NativeModel.native_layer`."""
+        return LayerSpec("gcn", channels, heads)
+
+    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:  # noqa: ARG002
+        """See `NativeModel.torch_layer`."""
+        from torch_geometric.nn import GCNConv
+
+        return GCNConv(inputs, units)
+
+
+# Graph attention network.
+
+
+@dataclass(frozen=True)
+class GAT(NativeModel):
+    """Graph attention network (Veličković et al. 2018), as PyTorch Geometric's `GATConv` layers.
+
+    Attention α_ij = softmax_j LeakyReLU(a_srcᵀ W x_j + a_dstᵀ W x_i) with slope 0.2 over N(i) ∪ {i}; hidden layers
+    concatenate their heads, the last layer has one. Glorot weights and attention vectors, zero biases. The defaults
+    are the paper's settings as far as they are known.
+
+    Attributes:
+        hidden: Units of each attention head of a hidden layer.
+        dropout_on: Where dropout goes: input, attention, hidden.
+        heads: Attention heads of a hidden layer.
+    """
+
+    hidden: int = 4
+    dropout_on: tuple[DropoutPlace, ...] = ("input", "attention", "hidden")
+    activation: Activation = "elu"
+    heads: int = 8
+
+    dropout_places = ("input", "attention", "hidden")
+
+    @property
+    def hidden_heads(self) -> int:
+        """See `NativeModel.hidden_heads`."""
+        return self.heads
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """See `NativeModel.parameter_names`."""
+        return ("lin.weight", "att_src", "att_dst", "bias")
+
+    def native_layer(self, channels: int, heads: int) -> LayerSpec:
+        """See `NativeModel.native_layer`."""
+        return LayerSpec("gat", channels, heads)
+
+    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:
+        """See `NativeModel.torch_layer`."""
+        from torch_geometric.nn import GATConv
+
+        return GATConv(inputs, units, heads=heads, dropout=self.dropout if "attention" in self.dropout_on else 0.0)
+
+
+# GraphSAGE.
+
+
+Aggregation = Literal["mean", "max"]
+
+
+@dataclass(frozen=True)
+class SAGE(NativeModel):
+    """GraphSAGE (Hamilton, Ying and Leskovec 2017), as PyTorch Geometric's `SAGEConv` layers.
+
+    x_i ← σ(W_l · mean_{j ∈ N(i)} x_j + W_r x_i + b), or with the largest x_j instead of their mean, unit by unit; a
+    node with no neighbours has 0 there. No activation after the last layer. Weights and biases start uniform within
+    ±1/√inputs.
+
+    Attributes:
+        aggregation: What a layer takes of a node's neighbours: mean or max.
+        root_weight: Whether a layer has the matrix W_r, for the node itself.
+    """
+
+    aggregation: Aggregation = "mean"
+    root_weight: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("aggregation", self.aggregation, ("mean", "max"))
+        if self.aggregation == "max" and "input" in self.dropout_on:
+            raise InputError("dropout_on must be hidden for aggregation='max', got dropout_on='input'")
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """See `NativeModel.parameter_names`."""
+        return ("lin_l.weight", *(["lin_r.weight"] if self.root_weight else []), "lin_l.bias")
+
+    def native_layer(self, channels: int, heads: int) -> LayerSpec:
+        """See `NativeModel.native_layer`."""
+        return LayerSpec(
+            "sage",
+            channels,
+            heads,
+            initialisation="fan_in",
+            aggregation=self.aggregation,
+            root_weight=self.root_weight,
+        )
+
+    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:  # noqa: ARG002
+        """See `NativeModel.torch_layer`."""
+        from torch_geometric.nn import SAGEConv
+
+        return SAGEConv(inputs, units, aggr=self.aggregation, root_weight=self.root_weight)
+
+
+# Graph isomorphism network.
+
+
+@dataclass(frozen=True)
+class GIN(NativeModel):
+    """Graph isomorphism network (Xu et al. 2019), as PyTorch Geometric's `GINConv` with ε = 0.
+
+    x_i ← σ(MLP(x_i + Σ_{j ∈ N(i)} x_j)), where the MLP is a linear map to `hidden` units, normalisation, activation
+    and a second linear map; no activation after the last layer. `norm` is the one within the MLP. Weights and biases
+    start uniform within ±1/√inputs. Noise on the last layer goes on the last linear map.
+    """
+
+    @property
+    def norm_within(self) -> Norm:
+        """Normalisation within the MLP of each layer."""
+        return self.norm or "batch"
+
+    @property
+    def norm_between(self) -> Norm:
+        """See `NativeModel.norm_between`."""
+        return "none"
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """See `NativeModel.parameter_names`."""
+        of_norm = [f"nn.1.{name}" for name in NORM_NAMES[self.norm_within]]
+        return ("nn.0.weight", "nn.0.bias", *of_norm, *self.last_layer_names)
+
+    @property
+    def last_layer_names(self) -> tuple[str, ...]:
+        """See `NativeModel.last_layer_names`."""
+        return ("nn.3.weight", "nn.3.bias")
+
+    def native_layer(self, channels: int, heads: int) -> LayerSpec:
+        """See `NativeModel.native_layer`: the second linear map of a layer."""
+        return LayerSpec("mlp", channels, heads, initialisation="fan_in")
+
+    def native_layers(self, num_classes: int) -> list[LayerSpec]:
+        """See `NativeModel.native_layers`."""
+        layers = []
+        for second in super().native_layers(num_classes):
+            first = replace(second, kind="gin", channels=self.hidden, norm=self.norm_within, residual=0)
+            layers += [first, replace(second, drops_input=False, residual=2 * second.residual)]
+        return layers
+
+    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:  # noqa: ARG002
+        """See `NativeModel.torch_layer`."""
+        from torch import nn
+        from torch_geometric.nn import GINConv
+
+        from bmpaudit.models.torch_modules import new_norm
+
+        activation = nn.ReLU() if self.activation == "relu" else nn.ELU()
+        norm = new_norm(self.norm_within, self.hidden)
+        return GINConv(nn.Sequential(nn.Linear(inputs, self.hidden), norm, activation, nn.Linear(self.hidden, units)))
+
+
+# Simplified graph convolution.
+
+
+@dataclass(frozen=True)
+class SGC(NativeModel):
+    """Simplified graph convolution (Wu et al. 2019), as PyTorch Geometric's `SGConv`.
+
+    One layer, S^K X W + b: the K-th power of a GCN's matrix S, and no activation in between. With more layers each is
+    of this kind. Weights and biases start uniform within ±1/√inputs.
+
+    Attributes:
+        hops: Steps along the edges in each layer.
+    """
+
+    layers: int = 1
+    hops: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_hops(self.hops)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """See `NativeModel.parameter_names`."""
+        return ("lin.weight", "lin.bias")
+
+    def native_layer(self, channels: int, heads: int) -> LayerSpec:
+        """See `NativeModel.native_layer`."""
+        return LayerSpec("sgc", channels, heads, initialisation="fan_in", hops=self.hops)
+
+    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:  # noqa: ARG002
+        """See `NativeModel.torch_layer`."""
+        from torch_geometric.nn import SGConv
+
+        return SGConv(inputs, units, K=self.hops)
+
+
+# Predictions that are propagated by personalised PageRank.
+
+
+@dataclass(frozen=True)
+class APPNP(NativeModel):
+    """Predict, then propagate (Gasteiger, Bojchevski and Günnemann 2019): an MLP and PyTorch Geometric's `APPNP`.
+
+    Z ← (1 - α) S Z + α H, K times from Z = H, the MLP's logits, with S the matrix of a GCN. Weights and biases start
+    uniform within ±1/√inputs. The defaults are those of PyTorch Geometric's example.
+
+    Attributes:
+        hops: Steps along the edges after the last layer.
+        alpha: Teleport probability: what each step takes of the MLP's own logits.
+    """
+
+    hidden: int = 64
+    dropout_on: tuple[DropoutPlace, ...] = ("input", "hidden")
+    hops: int = 10
+    alpha: float = 0.1
+
+    uses_edges = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_hops(self.hops)
+        if not 0 < self.alpha <= 1:
+            raise InputError(f"alpha must be in (0, 1], got alpha={self.alpha}")
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """See `NativeModel.parameter_names`."""
+        return ("weight", "bias")
+
+    def native_layer(self, channels: int, heads: int) -> LayerSpec:
+        """See `NativeModel.native_layer`."""
+        return LayerSpec("mlp", channels, heads, initialisation="fan_in")
+
+    def native_layers(self, num_classes: int) -> list[LayerSpec]:
+        """See `NativeModel.native_layers`."""
+        *hidden, last = super().native_layers(num_classes)
+        return [*hidden, replace(last, kind="appnp", hops=self.hops, alpha=self.alpha)]
+
+    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:  # noqa: ARG002
+        """See `NativeModel.torch_layer`."""
+        from torch import nn
+
+        return nn.Linear(inputs, units)
+
+    def torch_propagation(self) -> Any:
+        """See `NativeModel.torch_propagation`."""
+        from torch_geometric.nn import APPNP as Propagation  # noqa: N811
+
+        return Propagation(self.hops, self.alpha)
+
+
+# Multilayer perceptron.
+
+
+@dataclass(frozen=True)
+class MLP(NativeModel):
+    """Multilayer perceptron: the baseline that sees no edges. Glorot weights, zero biases."""
+
+    uses_edges = False
+    sees_edges = False
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """See `NativeModel.parameter_names`."""
+        return ("weight", "bias")
+
+    def native_layer(self, channels: int, heads: int) -> LayerSpec:
+        """See `NativeModel.native_layer`."""
+        return LayerSpec("mlp", channels, heads)
+
+    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:  # noqa: ARG002
+        """See `NativeModel.torch_layer`."""
+        from torch import nn
+
+        return nn.Linear(inputs, units)

@@ -1,0 +1,260 @@
+"""Built-in models as PyTorch modules. Importing this imports torch."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812 - as PyTorch has it
+from torch import nn
+
+from bmpaudit.models.gnn import NORM_NAMES, NativeModel, Norm
+from bmpaudit.models.private import DPModel, PrivateSGC
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Floats, Floats32
+
+
+class LayeredModule(nn.Module):
+    """The layers of a `NativeModel` with activation and dropout between them."""
+
+    def __init__(self, model: NativeModel, num_features: int, num_classes: int) -> None:
+        super().__init__()
+        self.model = model
+        layers, width = [], num_features
+        for number in range(model.layers):
+            units, heads = model.layer_width(number, num_classes)
+            layers.append(model.torch_layer(width, units, heads))
+            width = units * heads
+        self.layers = nn.ModuleList(layers)
+        hidden = model.hidden * model.hidden_heads
+        self.norms = nn.ModuleList(new_norm(model.norm_between, hidden) for _ in range(model.layers - 1))
+        self.propagation = model.torch_propagation()
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        """Logits, shape (num_nodes, num_classes)."""
+        activation = F.relu if self.model.activation == "relu" else F.elu
+        entering = x
+        for number, layer in enumerate(self.layers):
+            if number > 0:
+                x = activation(self.norms[number - 1](x))
+                if self.model.residual and number > 1:
+                    x = x + entering
+            if ("hidden" if number > 0 else "input") in self.model.dropout_on:
+                x = F.dropout(x, self.model.dropout, self.training)
+            entering = x
+            x = layer(x, edge_index) if self.model.uses_edges else layer(x)
+        return x if self.propagation is None else self.propagation(x, edge_index)
+
+    def ordered_tensors(self) -> list[torch.Tensor]:
+        """All parameters, and the running statistics of normalisations, in the order in which C++ lists them."""
+        tensors = []
+        for number, layer in enumerate(self.layers):
+            tensors += named_tensors(layer, self.model.parameter_names)
+            if number < len(self.norms):
+                tensors += named_tensors(self.norms[number], NORM_NAMES[self.model.norm_between])
+        return tensors
+
+    @property
+    def last_layer(self) -> nn.Module:
+        """What takes the activations of the last hidden layer: of a perceptron within a layer, its own last one."""
+        layer: nn.Module = self.layers[-1]
+        name = self.model.last_layer_names[0].rpartition(".")[0]
+        return layer.get_submodule(name) if name.startswith("nn.") else layer
+
+    def last_layer_parameters(self) -> list[torch.Tensor]:
+        """The parameters that a noisy release changes."""
+        return named_tensors(self.layers[-1], self.model.last_layer_names)
+
+    @torch.no_grad()
+    def load_flat(self, flat: Floats32) -> None:
+        """Sets all parameters from a flat array as C++ gives it."""
+        start = 0
+        for parameter in self.ordered_tensors():
+            values = torch.from_numpy(flat[start : start + parameter.numel()])
+            parameter.copy_(values.view_as(parameter))
+            start += parameter.numel()
+
+
+def new_norm(norm: Norm, units: int) -> nn.Module:
+    """A normalisation of so many units."""
+    kinds = {"none": nn.Identity, "layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
+    return kinds[norm](units)
+
+
+def named_tensors(module: nn.Module, names: tuple[str, ...]) -> list[torch.Tensor]:
+    """Parameters and buffers of a module by name."""
+    named = module.state_dict(keep_vars=True)
+    return [named[name] for name in names]
+
+
+# `PrivateSGC` in PyTorch: its features, its optimum and its noise. Importing this imports torch.
+
+
+_PROJECTION_SEED = 20_250_102  # the projection is public, and the same for everybody
+
+
+class PrivateModule(nn.Module):
+    """A linear layer without bias on averaged features."""
+
+    projection: torch.Tensor | None
+
+    def __init__(self, model: PrivateSGC, num_features: int, num_classes: int) -> None:
+        super().__init__()
+        self.model = model
+        self.register_buffer("projection", public_projection(num_features, model.dimensions))
+        self.linear = nn.Linear(min(model.dimensions, num_features), num_classes, bias=False)
+        nn.init.zeros_(self.linear.weight)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        """Logits, shape (num_nodes, num_classes)."""
+        logits: torch.Tensor = self.linear(self.features(x, edge_index).to(self.linear.weight.dtype))
+        return logits
+
+    def features(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        """H, shape (num_nodes, width), in double precision: rows of length at most 1."""
+        rows = unit_rows(x, self.projection)
+        source, target = edge_index[:, edge_index[0] != edge_index[1]]
+        degrees = torch.bincount(source, minlength=len(rows))
+        # 1 + d on the training graph; on a graph with larger degrees, averages stay averages.
+        share = 1.0 / (1 + torch.maximum(degrees[source], degrees[target]).clamp(min=self.model.max_degree)).double()
+        for _ in range(self.model.hops):
+            flow = share[:, None] * (rows[source] - rows[target])
+            rows = rows.index_add(0, target, flow)
+        return rows
+
+    @torch.no_grad()
+    def fit(self, x: torch.Tensor, edge_index: torch.Tensor, labels: torch.Tensor, seed: int) -> None:
+        """Sets the weights: the optimum, with noise."""
+        largest = int(torch.bincount(edge_index[0]).max()) if edge_index.shape[1] else 0
+        if largest > self.model.max_degree:
+            raise InputError(
+                f"a node of the training graph must have at most max_degree={self.model.max_degree} neighbours, "
+                f"got {largest}: take samples of PrivateSGC.training_graph"
+            )
+        features = self.features(x, edge_index)
+        weights = optimum(features, labels, self.linear.out_features, self.model, self.model.gradient_tolerance)
+        noise = gamma_noise(weights.numel(), self.model.noise_scale, np.random.default_rng(seed))
+        self.linear.weight.copy_(weights + torch.from_numpy(noise).view_as(weights).to(weights.device))
+
+
+def public_projection(num_features: int, dimensions: int) -> torch.Tensor | None:
+    """A random matrix that takes features to fewer dimensions, shape (num_features, dimensions); None for not fewer."""
+    if dimensions >= num_features:
+        return None
+    rng = np.random.default_rng(_PROJECTION_SEED)
+    return torch.from_numpy(rng.standard_normal((num_features, dimensions)))
+
+
+def unit_rows(x: torch.Tensor, projection: torch.Tensor | None) -> torch.Tensor:
+    """Projected features in double precision, each row scaled to length 1."""
+    return F.normalize(x.double() if projection is None else x.double() @ projection, dim=1)
+
+
+def optimum(
+    features: torch.Tensor, labels: torch.Tensor, num_classes: int, model: PrivateSGC, tolerance: float
+) -> torch.Tensor:
+    """The weights that minimise the penalised loss, shape (num_classes, width).
+
+    Nesterov's accelerated gradient method with the projection on ‖Θ‖ ≤ ρ. One step T(Θ) from Θ shrinks the distance to
+    the optimum by 1 - λ/L, so ‖Θ - Θ*‖ ≤ L‖Θ - T(Θ)‖/λ; it ends when L‖Θ - T(Θ)‖ is at most `tolerance`.
+    """
+    penalty = model.regularization
+    smoothness = penalty + 0.5 * float((features**2).sum())  # the Hessian of softmax is at most 1/2
+    momentum = 1 - 2 / (1 + math.sqrt(smoothness / penalty))
+    targets = F.one_hot(labels, num_classes).to(features.dtype)
+    point = last = features.new_zeros(num_classes, features.shape[1])
+    while True:
+        residual = torch.softmax(features @ point.T, dim=1) - targets
+        weights = point - (residual.T @ features + penalty * point) / smoothness
+        weights = weights * min(1.0, model.max_norm / max(float(weights.norm()), 1e-300))
+        if smoothness * float((point - weights).norm()) <= tolerance:
+            return weights
+        point, last = weights + momentum * (weights - last), weights
+
+
+def gamma_noise(size: int, scale: float, rng: np.random.Generator) -> Floats:
+    """A vector with density ∝ exp(-‖b‖/scale): its norm is Gamma(size, scale), its direction uniform."""
+    direction = rng.standard_normal(size)
+    noise: Floats = rng.gamma(size, scale) * direction / np.linalg.norm(direction)
+    return noise
+
+
+# `DPMLP` and `DPGCN` in PyTorch, with Opacus. Importing this imports torch.
+
+
+try:
+    from opacus import GradSampleModule
+    from opacus.optimizers import DPOptimizer
+except ImportError as missing:
+    raise InputError(f"DP-SGD needs Opacus: pip install 'bmpaudit[private]' ({missing})") from None
+
+
+class DPModule(nn.Module):
+    """A perceptron on rows, each made of a node's features, and its neighbours' if the model uses edges."""
+
+    projection: torch.Tensor | None
+
+    def __init__(self, model: DPModel, num_features: int, num_classes: int) -> None:
+        super().__init__()
+        self.model = model
+        self.register_buffer("projection", public_projection(num_features, model.dimensions))
+        width = min(model.dimensions, num_features)
+        self.head = nn.Sequential(nn.Linear(width, model.hidden), nn.ReLU(), nn.Linear(model.hidden, num_classes))
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        """Logits, shape (num_nodes, num_classes)."""
+        logits: torch.Tensor = self.head(self.rows(x, edge_index))
+        return logits
+
+    def rows(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        """What the perceptron is given, shape (num_nodes, width); row i depends on node i and its neighbours alone."""
+        rows = unit_rows(x, self.projection)
+        if self.model.rows_changed > 0:
+            source, target = edge_index[:, edge_index[0] != edge_index[1]]
+            sums = rows.index_add(0, target, rows[source])
+            rows = F.normalize(sums, dim=1)  # of the mean, as of the sum
+        return rows.float()
+
+    def fit(self, x: torch.Tensor, edge_index: torch.Tensor, labels: torch.Tensor, seed: int) -> None:
+        """Trains the weights."""
+        most = self.model.rows_changed
+        largest = int(torch.bincount(edge_index[0]).max()) if most and edge_index.shape[1] else 0
+        if largest > most:
+            raise InputError(
+                f"a node of the training graph must have at most max_degree={most} neighbours, got {largest}: take "
+                "samples of DPGCN.training_graph"
+            )
+        # Not the seed itself: PyTorch's generator, from which the initial weights come, starts with it.
+        draws = torch.Generator(x.device).manual_seed(int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]))
+        train_privately(self.head, self.rows(x, edge_index), labels, self.model, draws)
+
+
+def train_privately(
+    head: nn.Module, rows: torch.Tensor, labels: torch.Tensor, model: DPModel, draws: torch.Generator
+) -> None:
+    """DP-SGD on rows; batches and noise come from `draws`."""
+    module = GradSampleModule(head, loss_reduction="sum")
+    optimizer = private_optimizer(torch.optim.Adam(module.parameters(), lr=model.step_size), model, draws)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Full backward hook is firing")  # rows are no parameters
+        for _ in range(model.steps):
+            is_drawn = torch.rand(len(rows), generator=draws, device=rows.device) < model.sampling_rate
+            optimizer.zero_grad()
+            F.cross_entropy(module(rows[is_drawn]), labels[is_drawn], reduction="sum").backward()
+            optimizer.step()
+    module.to_standard_module()
+
+
+def private_optimizer(optimizer: torch.optim.Optimizer, model: DPModel, draws: torch.Generator) -> Any:
+    """An optimiser that clips, and adds noise to the sum of the rows' gradients, whatever their number."""
+    return DPOptimizer(
+        optimizer,
+        noise_multiplier=model.noise,
+        max_grad_norm=model.clip,
+        expected_batch_size=None,
+        loss_reduction="sum",
+        generator=draws,
+    )

@@ -1,0 +1,1 @@
+"""What every part uses: errors, plain values, files, streams of random numbers, progress."""
