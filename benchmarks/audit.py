@@ -23,13 +23,13 @@ import pandas as pd
 from bmpaudit import datasets
 from bmpaudit.auditing.context import Runtime, Subject
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.page_data import finite, margin_histograms, nodes_part, page_data, report_files, shown_nodes
-from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.graph.graph import Graph
+from bmpaudit.pipeline.pipeline import Pipeline
 from bmpaudit.plan import AuditPlan
 from bmpaudit.report.drawing import DEFAULT_PICTURES, Drawing, picture_formats
 from bmpaudit.report.page import render_page
+from bmpaudit.report.page_data import finite, margin_histograms, nodes_part, page_data, report_files, shown_nodes
 
 DEMO_SHADOWS = 800
 MODELS_MEASURED = 5

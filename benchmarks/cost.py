@@ -11,9 +11,9 @@ from pathlib import Path
 
 from bmpaudit import datasets
 from bmpaudit.auditing.context import Runtime, Subject
-from bmpaudit.auditing.cost import audit_cost
-from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.pipeline.cost import audit_cost
+from bmpaudit.pipeline.pipeline import Pipeline
 from bmpaudit.plan import AuditPlan
 
 SECONDS_THAT_COUNT = 1.0

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from bmpaudit import datasets
 from bmpaudit.auditing.context import Runtime, Subject
-from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.stages import estimation_tasks, run_estimates
+from bmpaudit.pipeline.pipeline import Pipeline
 from bmpaudit.plan import AuditPlan
 
 REPEATS = 5

@@ -21,13 +21,13 @@ import zarr
 
 from bmpaudit import datasets
 from bmpaudit.auditing.context import Runtime, Subject
-from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.graph.graph import Graph
 from bmpaudit.inference.infer import infer
 from bmpaudit.inference.released import behaviour
 from bmpaudit.interfaces import Sampler
 from bmpaudit.models import GCN, Training
+from bmpaudit.pipeline.pipeline import Pipeline
 from bmpaudit.plan import AuditPlan
 from bmpaudit.releases import Clean
 from bmpaudit.samplers import Snowball, Uniform

@@ -12,8 +12,8 @@ from pathlib import Path
 from scale import make_graph
 
 from bmpaudit.auditing.context import Runtime, Subject
-from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.pipeline.pipeline import Pipeline
 from bmpaudit.plan import AuditPlan
 
 NUM_FEATURES = 128

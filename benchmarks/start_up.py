@@ -19,9 +19,9 @@ from pathlib import Path
 
 from bmpaudit import datasets
 from bmpaudit.auditing.context import Runtime, Subject
-from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.cli.audit import DEMO_SHADOWS
+from bmpaudit.pipeline.pipeline import Pipeline
 from bmpaudit.plan import AuditPlan
 
 PROGRAM = "import sys; sys.argv[0] = 'bmpaudit'; from bmpaudit.cli import main; main()"

@@ -10,7 +10,7 @@ import argparse
 from typing import Any
 
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.pipeline import audit
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.samplers import Snowball
 
 

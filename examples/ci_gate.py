@@ -9,8 +9,8 @@ import argparse
 import sys
 from typing import Any
 
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.gate import GateResult, check
+from bmpaudit.pipeline.pipeline import audit
 
 
 def gate(data: Any = "demo", num_models: int = 300, max_exposure: str = "10@0.99", **settings: Any) -> GateResult:

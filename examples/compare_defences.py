@@ -8,8 +8,8 @@ The defence is strong weight decay; anything else that a plan can say would do.
 import argparse
 from typing import Any
 
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.comparison.compare import Comparison, compare
+from bmpaudit.pipeline.pipeline import audit
 
 DEFENCE = {"weight_decay": 0.05}
 

@@ -13,9 +13,9 @@ from torch_geometric.nn import GCNConv
 
 from bmpaudit import datasets
 from bmpaudit.auditing.context import Runtime
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.graph.graph import Graph
 from bmpaudit.inference.infer import Inference, infer
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.samplers import Uniform, draw_memberships
 
 EPOCHS = 100

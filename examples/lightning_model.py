@@ -16,7 +16,7 @@ from torch_geometric.nn import GCNConv
 
 from bmpaudit.auditing.context import Runtime
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.pipeline import audit
+from bmpaudit.pipeline.pipeline import audit
 
 EPOCHS = 50
 

@@ -13,7 +13,7 @@ from distributed import Client
 
 from bmpaudit.auditing.context import Runtime
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.pipeline import audit
+from bmpaudit.pipeline.pipeline import audit
 
 
 def audit_on_dask(client: Client, data: Any = "demo", num_models: int = 1_000, **settings: Any) -> Audit:

@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own name for it
 from torch_geometric.nn import SAGEConv
 
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.pipeline import audit
+from bmpaudit.pipeline.pipeline import audit
 
 EPOCHS = 50
 

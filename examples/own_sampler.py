@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.graph.graph import Graph
+from bmpaudit.pipeline.pipeline import audit
 
 NUM_INVITED = 60
 

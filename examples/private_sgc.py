@@ -16,9 +16,9 @@ import numpy as np
 from bmpaudit import datasets
 from bmpaudit.auditing.context import Runtime
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.graph.graph import Graph
 from bmpaudit.models import PrivateSGC
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.plan import AuditPlan
 from bmpaudit.releases import Clean, FullEdges
 from bmpaudit.samplers import Bernoulli, Uniform

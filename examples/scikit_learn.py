@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from bmpaudit.auditing.context import Runtime
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.pipeline import audit
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.samplers import Uniform
 
 CLASSIFIERS: dict[str, Any] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from section import Section, table
 
 from bmpaudit.auditing.context import Runtime
-from bmpaudit.auditing.pipeline import audit
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.plan import AuditPlan
 
 NUM_MODELS = 400

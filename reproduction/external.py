@@ -17,7 +17,8 @@ import pandas as pd
 from bmpaudit import datasets, registry
 from bmpaudit.attack import Evidence
 from bmpaudit.attack.performance import roc_within_models
-from bmpaudit.auditing import Pipeline, Runtime, Subject, Workspace
+from bmpaudit.auditing import Runtime, Subject, Workspace
+from bmpaudit.pipeline.pipeline import Pipeline
 from bmpaudit.plan import AuditPlan
 from bmpaudit.registry import ATTACK
 from bmpaudit.shadow import ShadowRuns

@@ -12,7 +12,7 @@ from typing import cast
 import pandas as pd
 
 from bmpaudit.estimation.mhaar import LARGEST_R_HAT, LEAST_BULK_ESS
-from bmpaudit.report.words import listed
+from bmpaudit.util.words import listed
 from reproduction.experiments import (
     CELLS,
     CONFIGURATIONS,

@@ -16,12 +16,13 @@ from scipy.stats import spearmanr
 
 from bmpaudit import datasets, registry
 from bmpaudit.attack import Challenges, ErrorCounts, Evidence, NotAuditable, RuleErrors, challenge
-from bmpaudit.auditing import Pipeline, Runtime, Subject, Workspace
+from bmpaudit.auditing import Runtime, Subject, Workspace
 from bmpaudit.auditing.context import Variant
 from bmpaudit.auditing.stages import attack_prior, estimate_one
 from bmpaudit.estimation import Posterior, estimate, node_leakage
 from bmpaudit.graph import Graph
 from bmpaudit.io.readers import damage_in, parse_json, read_archive, read_json
+from bmpaudit.pipeline.pipeline import Pipeline
 from bmpaudit.plan import AuditPlan
 from bmpaudit.proof import expose, prove
 from bmpaudit.proof.guesses import PARAMETERS

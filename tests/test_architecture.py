@@ -16,8 +16,9 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 # From first to last; modules of one line may import each other.
 STAGES = (
     ("util", "interfaces", "_native"),
+    ("registry",),
     ("io",),
-    ("registry", "workers"),
+    ("workers",),
     ("graph",),
     ("datasets",),
     ("samplers",),
@@ -28,8 +29,9 @@ STAGES = (
     ("estimation",),
     ("proof",),
     ("plan",),
-    ("report",),
     ("auditing",),
+    ("report",),
+    ("pipeline",),
     ("comparison", "gate", "inference"),
     ("sweeps",),
     ("cli",),
@@ -45,8 +47,8 @@ WITHOUT_HEAVY_LIBRARIES = {
 }
 # The page of protocols names the types of every stage, for the type checker only.
 TYPES_ONLY = "interfaces"
-# A posterior draws itself on request.
-ALLOWED = {("estimation.posterior", "report.figures")}
+# A posterior and an audit draw themselves on request.
+ALLOWED = {("estimation.posterior", "report.figures"), ("auditing.finished", "report.plots")}
 # Ways to import something whose name this test cannot read, and who may use them.
 HIDDEN_IMPORTS = ("import_module", "__import__", "exec", "eval", "run_module", "run_path", "find_loader", "load_module")
 BUILT_IN = ("exec", "eval")  # functions; methods of these names, as torch modules have, import nothing
@@ -179,7 +181,7 @@ def test_every_module_has_its_place_in_the_line() -> None:
         ("graph.files", "registry.build(SAMPLER, 'uniform')", "samplers comes after graph"),
         ("attack.rules", "registry.load(registry.DEFINITION, name)", "estimation comes after attack"),
         ("util.errors", "import bmpaudit.graph", "graph comes after util"),
-        ("report.page", "from bmpaudit.auditing import run", "auditing comes after report"),
+        ("auditing.result", "from bmpaudit.report import page", "report comes after auditing"),
         ("auditing.pipeline", "from bmpaudit.sweeps import sweep", "sweeps comes after auditing"),
         ("auditing.pipeline", "from reproduction import workflow", "the reproduction is no part of the package"),
         ("estimation.posterior", "from bmpaudit.auditing import audit", "auditing comes after estimation"),

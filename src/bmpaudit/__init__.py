@@ -27,9 +27,8 @@ if TYPE_CHECKING:
         sweeps,
     )
     from bmpaudit.attack import ErrorCounts
-    from bmpaudit.auditing import Audit, Pipeline, Runtime, Subject, Workspace
-    from bmpaudit.auditing.answer import summary_schema
-    from bmpaudit.auditing.pipeline import audit
+    from bmpaudit.auditing import Audit, Runtime, Subject, Workspace
+    from bmpaudit.auditing.result import AuditResult, summary_schema
     from bmpaudit.comparison.compare import compare
     from bmpaudit.estimation import Posterior
     from bmpaudit.estimation.estimate import estimate
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from bmpaudit.gate import GateResult, check
     from bmpaudit.graph import DataIgnoredWarning, Graph, GraphCleanedWarning
     from bmpaudit.inference.infer import infer
+    from bmpaudit.pipeline.pipeline import Pipeline, audit
     from bmpaudit.plan import AuditPlan, Gate
     from bmpaudit.samplers import prior_probabilities
     from bmpaudit.sweeps import Sweep, sweep
@@ -46,17 +46,18 @@ __version__ = version("bmpaudit")
 
 # Loaded when first asked for: pandas, Zarr, pydantic and SciPy take long to import.
 _PACKAGES = (
-    *("attack", "auditing", "comparison", "datasets", "estimation", "gate", "graph", "inference", "models", "plan"),
-    *("privacy", "proof", "releases", "report", "samplers", "shadow", "sweeps"),
+    *("attack", "auditing", "comparison", "datasets", "estimation", "gate", "graph", "inference", "models", "pipeline"),
+    *("plan", "privacy", "proof", "releases", "report", "samplers", "shadow", "sweeps"),
 )
 _NAMES = {
     "ErrorCounts": "attack",
-    **dict.fromkeys(("Audit", "Pipeline", "Runtime", "Subject", "Workspace", "audit", "summary_schema"), "auditing"),
+    **dict.fromkeys(("Audit", "AuditResult", "Runtime", "Subject", "Workspace", "summary_schema"), "auditing"),
     "compare": "comparison",
     **dict.fromkeys(("Posterior", "estimate", "lower_bound", "node_leakage"), "estimation"),
     **dict.fromkeys(("GateResult", "check"), "gate"),
     **dict.fromkeys(("DataIgnoredWarning", "Graph", "GraphCleanedWarning"), "graph"),
     "infer": "inference",
+    **dict.fromkeys(("Pipeline", "audit"), "pipeline"),
     **dict.fromkeys(("AuditPlan", "Gate"), "plan"),
     "prior_probabilities": "samplers",
     **dict.fromkeys(("Sweep", "sweep"), "sweeps"),
@@ -65,6 +66,7 @@ _NAMES = {
 __all__ = [
     "Audit",
     "AuditPlan",
+    "AuditResult",
     "DataError",
     "DataIgnoredWarning",
     "ErrorCounts",
@@ -97,6 +99,7 @@ __all__ = [
     "lower_bound",
     "models",
     "node_leakage",
+    "pipeline",
     "plan",
     "prior_probabilities",
     "privacy",

@@ -5,21 +5,30 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
 from bmpaudit.auditing.context import plan_hash
-from bmpaudit.auditing.finished import Audit, read_summary, stored_plan
+from bmpaudit.auditing.finished import Audit, stored_plan, stored_result
+from bmpaudit.auditing.result import (
+    AuditResult,
+    BoundResult,
+    EpsilonResult,
+    ExposureResult,
+    NamedResult,
+    Parameter,
+    ReleaseResult,
+)
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.plan import ExposureLimit, Gate
-from bmpaudit.proof.guesses import SHARE_FOR_PRIORS, SYMBOLS
+from bmpaudit.proof.guesses import SHARE_FOR_PRIORS
 from bmpaudit.proof.prove import models_to_prove_more, provable
-from bmpaudit.report.words import confidence, count, number
-from bmpaudit.util.errors import DataError, InputError
+from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import plain
+from bmpaudit.util.words import SYMBOLS, confidence, count, number
 
 __all__ = ["GateResult", "check"]
 
@@ -128,17 +137,15 @@ class GateResult:
         return "\n".join([self.subject, *rows, f"gate: {self.outcome}"])
 
 
-# From a summary and a gate to outcomes: nothing but the summary is looked at, so nobody's code is run.
+# From a result and a gate to outcomes: nothing but the result is looked at, so nobody's code is run.
 
 
-PARAMETERS = {"right": "epsilon_right", "left": "epsilon_left", "mp": "mp"}
+PARAMETERS: dict[str, Parameter] = {"right": "epsilon_right", "left": "epsilon_left", "mp": "mp"}
 MOST_MODELS = 10**6  # hardly anybody trains more
 DIGITS = 3  # of an ε, so that one just above a threshold does not look the same
 
-Summary = Mapping[str, Any]
 
-
-def decide(summary: Summary, gate: Gate) -> GateResult:
+def decide(result: AuditResult, gate: Gate) -> GateResult:
     """Holds an audit against a gate.
 
     Raises:
@@ -148,124 +155,115 @@ def decide(summary: Summary, gate: Gate) -> GateResult:
         raise InputError(
             "there is no threshold to check: give one, such as --max-proven-right 3, or a [gate] in plan.toml"
         )
-    releases = summary["releases"]
-    release = gate.release or next(iter(releases))
-    if release not in releases:
-        raise InputError(f"release must be one of {', '.join(releases)}, got {release!r}")
+    release = gate.release or result.main_release
+    if release not in result.releases:
+        raise InputError(f"release must be one of {', '.join(result.releases)}, got {release!r}")
     return GateResult(
-        title=summary["title"],
-        fingerprint=summary["fingerprint"],
-        bmpaudit=summary["bmpaudit"],
+        title=result.title,
+        fingerprint=result.fingerprint,
+        bmpaudit=result.bmpaudit,
         release=release,
-        num_models=summary["shadow_models"]["trained"],
-        thresholds=tuple(_checked(summary, gate, release)),
+        num_models=result.shadow_models.trained,
+        thresholds=tuple(_checked(result, gate, release)),
     )
 
 
-def _checked(summary: Summary, gate: Gate, release: str) -> Iterator[CheckedThreshold]:
+def _checked(result: AuditResult, gate: Gate, release: str) -> Iterator[CheckedThreshold]:
     for side in PARAMETERS:
         limit = getattr(gate, f"max_proven_{side}")
         if limit is not None:
-            yield _check_proven(summary, release, side, limit)
+            yield _check_proven(result, result.releases[release], side, limit)
     for curve, limits in (("members", gate.max_exposure), ("non_members", gate.max_exposure_non_members)):
         for each in limits:
-            yield _check_exposure(summary["releases"][release]["exposure"], curve, each)
+            yield _check_exposure(result.releases[release].exposure, curve, each)
     for side in PARAMETERS:
         limit = getattr(gate, f"max_estimated_{side}")
         if limit is not None:
-            yield _check_estimated(summary, release, side, limit)
+            yield _check_estimated(result, release, side, limit)
 
 
-# Proven
-
-
-def _check_proven(summary: Summary, release: str, side: str, limit: float) -> CheckedThreshold:
-    findings = summary["releases"][release]
-    proven, needed = _proven(findings, side), None
-    reason = _certainly_above(findings, side, limit)
+def _check_proven(result: AuditResult, release: ReleaseResult, side: str, limit: float) -> CheckedThreshold:
+    symbol, bound = SYMBOLS[PARAMETERS[side]], _bound(release, side)
     outcome: Outcome = "exceeded"
+    needed, reason = None, _certainly_above(release, side, limit)
     if not reason:
-        outcome, reason, needed = _unless_exceeded(summary, findings, side, limit)
-    what = f"proven {SYMBOLS[PARAMETERS[side]]}"
-    return CheckedThreshold(f"max_proven_{side}", limit, None, outcome, what, proven, None, reason, needed)
+        outcome, reason, needed = _unless_exceeded(result, release, side, limit)
+    proven = None if bound is None else bound.proven
+    return CheckedThreshold(
+        f"max_proven_{side}", limit, None, outcome, f"proven {symbol}", proven, None, reason, needed
+    )
 
 
-def _unless_exceeded(summary: Summary, findings: Summary, side: str, limit: float) -> tuple[Outcome, str, int | None]:
+def _unless_exceeded(
+    result: AuditResult, release: ReleaseResult, side: str, limit: float
+) -> tuple[Outcome, str, int | None]:
     """Outcome, reason and models needed where nothing above the limit is proven: could these models have proven it?"""
-    settings = summary["plan"]["proof"]
-    level, method, shift = settings["proof_level"], settings["proof_method"], 0.0
+    level, method, shift = result.proof_level, result.proof_method, 0.0
     if side == "mp":
         # A guess of prior log-odds o proves -o more. Whoever sees everything finds a member (or, where most nodes are
         # members, a non-member) of no more than average prior in every model. Sampled priors cost some confidence.
-        if summary["priors"]["num_draws"]:
+        if result.priors.num_draws:
             level = 1 - (1 - SHARE_FOR_PRIORS) * (1 - level)
-        shift = abs(_log_ratio(findings["exposure"]["total_members"], findings["exposure"]["total_non_members"]))
+        members, others = release.exposure.total_members, release.exposure.total_non_members
+        shift = abs(math.log(members / others)) if members > 0 and others > 0 else 0.0
     number_needed = models_to_prove_more(limit - shift, level, method)
     needed = number_needed if number_needed <= MOST_MODELS else None
-    if findings["proof"] is None:
-        return "undecided", findings["not_proven"], needed
-    proven, num_challenged = _proven(findings, side), findings["proof"][PARAMETERS[side]]["num_challenged"]
-    most = provable(num_challenged, level, method) + shift
+    bound = _bound(release, side)
+    if bound is None:
+        return "undecided", release.not_proven, needed
+    most = provable(bound.num_challenged, level, method) + shift
     found = "nothing is proven"
-    if proven is not None:
-        found = f"{SYMBOLS[PARAMETERS[side]]} ≥ {number(proven, DIGITS)} is proven"
-    could = f"{num_challenged:,} challenged models could have proven {number(most, DIGITS)}"
+    if bound.proven is not None:
+        found = f"{SYMBOLS[PARAMETERS[side]]} ≥ {number(bound.proven, DIGITS)} is proven"
+    could = f"{bound.num_challenged:,} challenged models could have proven {number(most, DIGITS)}"
     if most > limit:
         return "passed", f"{found}; {could}", None
     return "undecided", f"{found}, and {could} at most", needed
 
 
-def _log_ratio(members: float, non_members: float) -> float:
-    return math.log(members / non_members) if members > 0 and non_members > 0 else 0.0
+def _bound(release: ReleaseResult, side: str) -> BoundResult | None:
+    return None if release.proof is None else release.proof.bounds[PARAMETERS[side]]
 
 
-def _proven(findings: Summary, side: str) -> float | None:
-    return None if findings["proof"] is None else findings["proof"][PARAMETERS[side]]["proven"]
-
-
-def _certainly_above(findings: Summary, side: str, limit: float) -> str:
+def _certainly_above(release: ReleaseResult, side: str, limit: float) -> str:
     """Why ε is above a limit whatever else was found; empty if nothing says so."""
-    if findings["proof"] is None:
-        return ""
-    symbol, bound = SYMBOLS[PARAMETERS[side]], findings["proof"][PARAMETERS[side]]
-    proven, floor = bound["proven"], float(bound["floor"])
-    if floor > limit:
-        return f"the sampling alone gives {symbol} ≥ {number(floor, DIGITS)}: no model trained this way stays below"
-    if proven is not None and proven > limit:
-        return f"{symbol} ≥ {number(proven, DIGITS)} is proven with {confidence(bound['level'])} confidence"
+    symbol, bound = SYMBOLS[PARAMETERS[side]], _bound(release, side)
+    if bound is not None and bound.floor > limit:
+        return (
+            f"the sampling alone gives {symbol} ≥ {number(bound.floor, DIGITS)}: no model trained this way stays below"
+        )
+    if bound is not None and bound.proven is not None and bound.proven > limit:
+        return f"{symbol} ≥ {number(bound.proven, DIGITS)} is proven with {confidence(bound.level)} confidence"
     return ""
 
 
-# Exposure
-
-
-def _check_exposure(exposure: Summary, curve: str, limit: ExposureLimit) -> CheckedThreshold:
-    (row,) = (row for row in exposure[curve] if row["precision"] == limit.precision)
-    # An adversary may have more shadow models than the audit.
-    mean, low, high = row["correct"], row["correct_low"], row["interval_high"]
+def _check_exposure(exposure: ExposureResult, curve: str, limit: ExposureLimit) -> CheckedThreshold:
+    row = exposure.named(limit.precision, curve)
     side = "" if curve == "members" else "_non_members"
     people = curve.replace("_", "-")
-    found = f"{number(mean)} ({number(low)} to {number(high)}) {people} are named correctly per model"
+    # An adversary may have more shadow models than the audit, which the upper end allows for.
+    limits = f"{number(row.correct_low)} to {number(row.correct_high)}"
+    found = f"{number(row.correct)} ({limits}) {people} are named correctly per model"
     needed = None
-    if low > limit.nodes:
+    if row.correct_low > limit.nodes:
         outcome: Outcome = "exceeded"
-    elif high <= limit.nodes and row["is_settled"]:
+    elif row.correct_high <= limit.nodes and row.is_settled:
         outcome = "passed"
     else:
         outcome = "undecided"
-        needed = _models_to_settle(row, exposure["num_models"], limit.nodes)
-        found += "" if row["is_settled"] else f", which {exposure['num_models']:,} models do not settle"
+        needed = _models_to_settle(row, exposure.num_models, limit.nodes)
+        found += "" if row.is_settled else f", which {exposure.num_models:,} models do not settle"
     what = f"{people} named with {100 * limit.precision:g} % certainty"
-    name = f"max_exposure{side}"
-    return CheckedThreshold(name, limit.nodes, limit.precision, outcome, what, low, high, found, needed)
+    ends = row.correct_low, row.correct_high
+    return CheckedThreshold(f"max_exposure{side}", limit.nodes, limit.precision, outcome, what, *ends, found, needed)
 
 
-def _models_to_settle(row: Summary, num_models: int, limit: float) -> int | None:
+def _models_to_settle(row: NamedResult, num_models: int, limit: float) -> int | None:
     """About how many models settle the curve and narrow its limits until they leave out the threshold."""
-    needed: int = row["models_needed"]
-    if row["correct_low"] <= limit < row["interval_high"]:
-        distance = abs(row["correct"] - limit)
-        half_width = max(row["interval_high"] - row["correct"], row["correct"] - row["correct_low"])
+    needed = row.models_needed
+    if row.correct_low <= limit < row.correct_high:
+        distance = abs(row.correct - limit)
+        half_width = max(row.correct_high - row.correct, row.correct - row.correct_low)
         # Limits narrow with the square root of the number of models.
         if distance == 0 or num_models * (half_width / distance) ** 2 > MOST_MODELS:
             return None
@@ -273,40 +271,35 @@ def _models_to_settle(row: Summary, num_models: int, limit: float) -> int | None
     return needed
 
 
-# Estimated
-
-
-def _check_estimated(summary: Summary, release: str, side: str, limit: float) -> CheckedThreshold:
-    main = next(iter(summary["releases"]))
+def _check_estimated(result: AuditResult, release: str, side: str, limit: float) -> CheckedThreshold:
     name, symbol = f"max_estimated_{side}", SYMBOLS[PARAMETERS[side]]
-    if release != main:
-        raise InputError(f"{name} is about the plan's first release, {main}, got release {release!r}")
-    row = next((row for row in summary["headline"] if _is_about(row, side)), None)
+    if release != result.main_release:
+        raise InputError(f"{name} is about the plan's first release, {result.main_release}, got release {release!r}")
+    row = next((row for row in result.headline if _is_about(row, side)), None)
     if row is None:
         raise InputError(f"{name}: the audit did not estimate {symbol}; name a definition that has it in the plan")
-    low, high = float(row["p5"]), float(row["p95"])
-    interval = f"estimated {number(low, DIGITS)} to {number(high, DIGITS)}"
-    doubts = list(row["warnings"])
-    if not summary["is_leakage_found"]:
+    interval = f"estimated {number(row.p5, DIGITS)} to {number(row.p95, DIGITS)}"
+    doubts = list(row.warnings)
+    if not result.is_leakage_found:
         doubts.insert(0, "no leakage was found, so the estimate means nothing")
-    certain = _certainly_above(summary["releases"][release], side, limit)
+    certain = _certainly_above(result.releases[release], side, limit)
     outcome: Outcome = "undecided"
     reason = certain or interval
     if certain:
         outcome = "exceeded"
-    elif high <= limit:
+    elif row.p95 <= limit:
         outcome = "passed"
     elif doubts:
         reason = f"{interval}, which decides nothing: {'; '.join(doubts)}"
-    elif low > limit:
+    elif row.p5 > limit:
         outcome = "exceeded"
-    return CheckedThreshold(name, limit, None, outcome, f"estimated {symbol}", low, high, reason)
+    return CheckedThreshold(name, limit, None, outcome, f"estimated {symbol}", row.p5, row.p95, reason)
 
 
-def _is_about(row: Summary, side: str) -> bool:
+def _is_about(row: EpsilonResult, side: str) -> bool:
     if side == "mp":
-        return bool(row["definition"] == "mp")
-    return row["parameter"] == PARAMETERS[side] and not row["multiplies_odds"]
+        return row.definition == "mp"
+    return row.parameter == PARAMETERS[side] and not row.multiplies_odds
 
 
 # The outcome of a gate for a model card (Markdown) and for CI servers (JUnit XML).
@@ -381,7 +374,7 @@ def _characters(text: str) -> str:
 def check(audit: Audit | str | Path, gate: Gate | None = None, **thresholds: Any) -> GateResult:
     """Holds a finished audit against thresholds.
 
-    Everything is decided from the summary: no code that the plan names is run, and no shadow model is read.
+    Everything is decided from the result: no code that the plan names is run, and no shadow model is read.
 
     Args:
         audit: The audit, or its folder.
@@ -392,7 +385,7 @@ def check(audit: Audit | str | Path, gate: Gate | None = None, **thresholds: Any
         InputError: if there is no threshold, or one about something that the audit does not have.
         DataError: if the folder is not a finished audit, or is damaged.
 
-    >>> from bmpaudit.auditing.pipeline import audit
+    >>> from bmpaudit.pipeline.pipeline import audit
     >>> finished = audit("demo", shadows=16, definitions="bmp-r")
     >>> print(check(finished, max_proven_right=3))
     demo, Uniform 25 %, GCN; clean release; 16 shadow models
@@ -400,17 +393,11 @@ def check(audit: Audit | str | Path, gate: Gate | None = None, **thresholds: Any
     gate: undecided
     """
     if isinstance(audit, Audit):
-        chosen = audit.plan.gate if gate is None else gate
-        return decide(audit.summary, chosen.replace(**thresholds))
-    workspace = Workspace(audit)
-    with workspace.unchanged():
-        plan = stored_plan(workspace).plan
-        workspace.stamp("estimate", plan_hash(plan))
-        summary = read_summary(workspace)
-    chosen = plan.gate if gate is None else gate
-    try:
-        return decide(summary, chosen.replace(**thresholds))
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, StopIteration) as damage:
-        raise DataError(f"{workspace.path / 'summary.json'}: damaged: {damage!r}") from None
+        result, its_gate = audit.result, audit.plan.gate
+    else:
+        workspace = Workspace(audit)
+        with workspace.unchanged():
+            plan = stored_plan(workspace).plan
+            workspace.stamp("estimate", plan_hash(plan))
+            result, its_gate = stored_result(workspace), plan.gate
+    return decide(result, (its_gate if gate is None else gate).replace(**thresholds))

@@ -18,19 +18,19 @@ import numpy as np
 from bmpaudit import registry
 from bmpaudit.auditing.context import Runtime, Subject, plan_hash
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.pipeline import Pipeline, given_graph
 from bmpaudit.auditing.workspace import Workspace
-from bmpaudit.comparison.sides import ComparedAudit, Mean, show_value
+from bmpaudit.comparison.sides import HELD_OUT_ACCURACY, NAMED_90, NAMED_99, ComparedAudit, Mean, show_value
 from bmpaudit.graph import Graph
 from bmpaudit.io.readers import read_toml
+from bmpaudit.pipeline.pipeline import Pipeline, given_graph
 from bmpaudit.plan import AuditPlan, PlanKey, parse_plan, plan_keys, trusting_code
 from bmpaudit.registry import RELEASE, UntrustedPart, make, unknown_key
 from bmpaudit.releases import gives_labels_only
 from bmpaudit.report.drawing import DEFAULT_PICTURES, NO_PICTURES, picture_formats
-from bmpaudit.report.words import HELD_OUT_ACCURACY, NAMED_90, NAMED_99, count, duration
 from bmpaudit.util.errors import DataError, InputError
 from bmpaudit.util.files import atomic_write, folder_lock, write_text
 from bmpaudit.util.values import Flags, plain, to_json
+from bmpaudit.util.words import count, duration
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -310,8 +310,7 @@ def points_of(audit: Audit, number: int, swept: SweptAudit, folder: str) -> list
 def _point_of_audit(audit: Audit, release: str, number: int, swept: SweptAudit, folder: str) -> SweepPoint:
     variant = audit.attacks.strongest(release)
     compared = ComparedAudit(swept.label, folder, audit, release, variant, "right")
-    models, proof, curve = compared.models, compared.findings.proof, compared.curve
-    right, left = (None, None) if proof is None else (proof.epsilon_right, proof.epsilon_left)
+    result = compared.result
     guaranteed = audit.guaranteed
     return SweepPoint(
         audit=number,
@@ -320,14 +319,14 @@ def _point_of_audit(audit: Audit, release: str, number: int, swept: SweptAudit, 
         release=release,
         folder=folder,
         num_models=audit.runs.num_models,
-        accuracy=models.mean(HELD_OUT_ACCURACY),
-        named_90=models.mean(NAMED_90),
-        named_99=models.mean(NAMED_99),
-        is_settled=bool(curve.is_settled[curve.at(CERTAINTY)]),
-        proven_right=right.proven if right is not None and right.is_beyond_floor else None,
-        proven_left=left.proven if left is not None and left.is_beyond_floor else None,
+        accuracy=compared.mean(HELD_OUT_ACCURACY),
+        named_90=compared.mean(NAMED_90),
+        named_99=compared.mean(NAMED_99),
+        is_settled=result.exposure.named(CERTAINTY).is_settled,
+        proven_right=result.shown("epsilon_right"),
+        proven_left=result.shown("epsilon_left"),
         guaranteed_right=None if guaranteed is None else guaranteed.limits["epsilon_right"],
-        auc=audit.attacks.performance[variant.name].auc,
+        auc=result.auc,
         gives_labels_only=any(
             gives_labels_only(part) for part in audit.plan.releases if registry.label(RELEASE, part) == release
         ),

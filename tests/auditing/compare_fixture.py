@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,17 @@ from small_audit import leaky_graph, tiny_plan
 
 from bmpaudit.attack import AttackPerformance, Evidence, PermutationTest, RocCurve, Student
 from bmpaudit.attack.counts import ErrorCounts
+from bmpaudit.auditing.answer import _exposure, known_mean, release_accuracy
 from bmpaudit.auditing.context import Variant, attack_hash, plan_hash, proof_hash
 from bmpaudit.auditing.finished import Audit, audit_files, priors_files
 from bmpaudit.auditing.nodes import NODE_COLUMNS
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.auditing.stages import Attacks, Estimates, ReleaseFindings, attack_files, proof_files
 from bmpaudit.auditing.workspace import Stamp, Workspace
 from bmpaudit.estimation import node_leakage
 from bmpaudit.estimation.estimate import estimate
 from bmpaudit.estimation.posterior import Posterior
+from bmpaudit.io.codec import normal
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.plan import AuditPlan, format_plan, plan_table
 from bmpaudit.proof import expose
 from bmpaudit.samplers import Priors, Snowball, Uniform
@@ -80,10 +83,10 @@ def made_runs(plan: AuditPlan, num_nodes: int, leakage: float, noise_seed: int) 
 
 
 @cache
-def some_summary() -> dict[str, Any]:
-    """The summary of a real audit, for everything that a comparison does not look at."""
+def some_audit() -> Audit:
+    """A real audit, for everything that a comparison does not look at."""
     plan = tiny_plan(queries="full", releases=RELEASES, rules="strong", shadows=24)
-    return audit(leaky_graph(), plan, pictures="none").summary
+    return audit(leaky_graph(), plan, pictures="none")
 
 
 def made_audit(
@@ -113,24 +116,40 @@ def made_audit(
         )
         for release in RELEASES
     }
-    template = some_summary()
-    of_variant = template["variants"][variants[0]]
-    (of_posterior,) = of_variant["posteriors"].values()
+    template = some_audit().result
+    of_variant = template.variants[variants[0]]
+    (of_posterior,) = of_variant.posteriors.values()
+    (of_parameter,) = (each for each in of_posterior.parameters.values() if each.floor is not None)
     rows = {
-        definition: {name: value for name, value in of_posterior.items() if not name.startswith("epsilon")}
-        | {"floors": {each: posterior.lows[each] for each in posterior.parameter_names}}
+        definition: replace(
+            of_posterior,
+            parameters={each: replace(of_parameter, floor=posterior.lows[each]) for each in posterior.parameter_names},
+        )
         for definition, posterior in posteriors.items()
     }
     made_from = f"{graph_hash} {plan_hash(plan)} {counts.false_positives.tolist()} {leakage} {noise_seed}"
-    summary = {
-        **template,
-        "fingerprint": hashlib.sha256(made_from.encode()).hexdigest(),
-        "headline": [],
-        "graph": {**template["graph"], "content_hash": graph_hash},
-        "plan": plan_table(plan, source),
-        "variants": {name: {**of_variant, "posteriors": rows} for name in variants},
-        "timings": {},
+    releases = {
+        release: replace(
+            template.releases[release],
+            proof=None,
+            not_proven="too few models",
+            held_out_accuracy=known_mean(release_accuracy(plan, runs, release).held_out),
+            exposure=_exposure(findings[release].exposure),
+        )
+        for release in RELEASES
     }
+    result = replace(
+        template,
+        title=f"{source}, {plan.title}",
+        is_leakage_found=is_leakage_found,
+        releases=releases,
+        fingerprint=hashlib.sha256(made_from.encode()).hexdigest(),
+        headline=[],
+        graph=replace(template.graph, content_hash=graph_hash),
+        plan=plan_table(plan, source),
+        variants={name: replace(of_variant, posteriors=rows) for name in variants},
+        timings={},
+    )
     return Audit(
         plan=plan,
         source=source,
@@ -140,7 +159,7 @@ def made_audit(
         estimates=Estimates(dict.fromkeys(variants, posteriors), node_leakage(counts, plan.level), {}, {}),
         graph=_unknown,
         runs=runs,
-        summary=summary,
+        result=normal(result),
         nodes=pd.DataFrame(
             {
                 **{name: np.full(counts.num_nodes, np.nan) for name in NODE_COLUMNS},

@@ -11,10 +11,10 @@ import numpy as np
 
 from bmpaudit.auditing.context import Runtime, Subject
 from bmpaudit.auditing.finished import Audit, stored_subject
-from bmpaudit.auditing.pipeline import STEPS, Pipeline
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.graph.graph import Graph
 from bmpaudit.models import MLP, Training
+from bmpaudit.pipeline.pipeline import STEPS, Pipeline
 from bmpaudit.plan import AuditPlan
 from bmpaudit.report.drawing import DEFAULT_PICTURES
 from bmpaudit.report.page import data_of_page

@@ -6,7 +6,7 @@ from small_audit import QUIET, leaky_graph, tiny_plan
 
 from bmpaudit.attack import Gaussian, RightOrWrong
 from bmpaudit.auditing.context import attack_on, variants
-from bmpaudit.auditing.pipeline import audit
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.plan import AuditPlan
 
 

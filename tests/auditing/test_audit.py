@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,12 @@ from bmpaudit.attack import (
     node_mia,
     permutation_test,
 )
-from bmpaudit.auditing.answer import _row_warnings as _warnings
+from bmpaudit.auditing.answer import _row_warnings
 from bmpaudit.auditing.finished import Audit
 from bmpaudit.auditing.nodes import node_components, node_homophily
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.estimation import estimate, node_leakage
 from bmpaudit.graph.graph import Graph
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.proof import expose
 from bmpaudit.samplers import Uniform, prior_probabilities
 from bmpaudit.shadow import train_shadows
@@ -255,7 +256,7 @@ def test_no_leakage_comes_first_and_nothing_large_is_near() -> None:
     assert any("--shadows" in text for text in blind.summary["next"])
 
 
-def warnings_of(**changes: Any) -> tuple[str, ...]:
+def warnings_of(done: Audit, **changes: Any) -> tuple[str, ...]:
     posterior = estimate(ErrorCounts.from_arrays(50, 50, 5, 5, 0.5), "bmp-r")
     values: dict[str, Any] = {
         "name": "ε_R",
@@ -267,19 +268,19 @@ def warnings_of(**changes: Any) -> tuple[str, ...]:
         "mean": 3.0,
         "mean_without_constant": 3.0,
     }
-    return _warnings(12, posterior, **values | changes)
+    return tuple(_row_warnings(replace(done.headline[0], **values | changes), 12, posterior))
 
 
-def test_an_estimate_says_why_not_to_trust_it() -> None:
-    assert warnings_of() == ()
-    assert warnings_of(proven=5.0) == ("ε_R lies below what is proven, 5.0: trust the proof",)
-    assert warnings_of(mean_without_constant=1.0) == (
+def test_an_estimate_says_why_not_to_trust_it(done: Audit) -> None:
+    assert warnings_of(done) == ()
+    assert warnings_of(done, proven=5.0) == ("ε_R lies below what is proven, 5.0: trust the proof",)
+    assert warnings_of(done, mean_without_constant=1.0) == (
         "ε_R is driven by 12 nodes whose decision never varies; without them it is 1.0 on average, not 3.0",
     )
-    assert warnings_of(half_median=7.0) == (
+    assert warnings_of(done, half_median=7.0) == (
         "ε_R moves with the number of models: with half of them its median is 7.0, not 3.0",
     )
-    assert len(warnings_of(proven=5.0, half_median=7.0, mean_without_constant=1.0)) == 3
+    assert len(warnings_of(done, proven=5.0, half_median=7.0, mean_without_constant=1.0)) == 3
 
 
 def test_warnings_follow_the_estimate(done: Audit) -> None:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from small_audit import QUIET, leaky_graph, small_plan
 
-from bmpaudit.auditing import cost
 from bmpaudit.auditing.context import Subject
-from bmpaudit.auditing.cost import audit_cost
 from bmpaudit.auditing.stages import MOST_PERMUTED
 from bmpaudit.graph.graph import Graph
+from bmpaudit.pipeline import cost
+from bmpaudit.pipeline.cost import audit_cost
 from bmpaudit.util.values import Ints
 
 

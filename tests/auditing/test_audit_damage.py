@@ -23,8 +23,8 @@ from small_audit import (
 
 from bmpaudit.auditing.context import Subject
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.pipeline.pipeline import Pipeline
 from bmpaudit.util.errors import DataError, InputError
 
 

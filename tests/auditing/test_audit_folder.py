@@ -27,10 +27,10 @@ from small_audit import (
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.auditing.context import Subject, variants
 from bmpaudit.auditing.finished import Audit, read_nodes, read_runs, stored_subject
-from bmpaudit.auditing.pipeline import Pipeline, audit
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.estimation.posterior import Posterior
 from bmpaudit.models import MLP
+from bmpaudit.pipeline.pipeline import Pipeline, audit
 from bmpaudit.plan import read_plan
 from bmpaudit.util import build
 from bmpaudit.util.errors import InputError

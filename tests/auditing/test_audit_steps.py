@@ -25,9 +25,9 @@ from small_audit import (
 )
 
 from bmpaudit.attack import Gaussian
-from bmpaudit.auditing import page_data as report_step
 from bmpaudit.auditing.finished import Audit, read_nodes, stored_subject
 from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.report import page_data as report_step
 from bmpaudit.util.errors import DataError
 
 

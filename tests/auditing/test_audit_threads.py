@@ -10,8 +10,8 @@ from small_audit import leaky_graph, small_plan
 
 from bmpaudit import _native
 from bmpaudit.auditing.context import Runtime
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.graph import Graph
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.samplers import Snowball
 
 FUNCTIONS = ("challenge_models", "log_likelihood", "grid_log_likelihood", "leakage_quantiles")

@@ -16,9 +16,9 @@ from compare_fixture import SNOWBALL, UNIFORM, counts_of, made_audit, posterior_
 from bmpaudit.auditing.finished import Audit
 from bmpaudit.comparison.compare import EstimatedComparison, compare
 from bmpaudit.comparison.page import write_comparison
+from bmpaudit.comparison.sides import NAMED_99
 from bmpaudit.estimation.posterior import DifferenceMarginal, DrawsMarginal
 from bmpaudit.models import GAT
-from bmpaudit.report.words import NAMED_99
 from bmpaudit.samplers import Snowball
 from bmpaudit.util.errors import DataError, InputError
 

@@ -13,6 +13,9 @@ from compare_fixture import SNOWBALL, UNIFORM, made_audit, weak
 
 from bmpaudit.comparison.compare import compare, difference_of_shares, verdict
 from bmpaudit.comparison.sides import (
+    AUC,
+    HELD_OUT_ACCURACY,
+    NAMED_99,
     ComparedAudit,
     Mean,
     ModelDifference,
@@ -20,11 +23,11 @@ from bmpaudit.comparison.sides import (
     compared_audits,
     independent_difference,
     model_differences,
+    named_with,
     paired_difference,
     same_samples,
 )
 from bmpaudit.proof.naming import band
-from bmpaudit.report.words import AUC, HELD_OUT_ACCURACY, NAMED_99, named_with
 
 RUNS = 2_000
 
@@ -84,12 +87,13 @@ def test_independent_limits_are_the_farther_of_welch_and_hall() -> None:
 def test_side_by_side_are_the_limits_of_the_exposure() -> None:
     first, _ = audits({}, {"noise_seed": 1})
     for certainty in (0.9, 0.99):
-        found = first.models.mean(named_with(certainty))
+        found, of_models = first.mean(named_with(certainty)), first.models.mean(named_with(certainty))
         assert found is not None
-        k = first.curve.at(certainty)
-        correct = first.curve.correct
-        assert (found.mean, max(found.low, 0.0), found.high) == pytest.approx(
-            (correct.mean[k], correct.low[k], correct.high[k])
+        assert of_models is not None
+        row = first.result.exposure.named(certainty)
+        assert (found.mean, found.low, found.high) == (row.correct, row.correct_low, row.correct_high)
+        assert (of_models.mean, max(of_models.low, 0.0), of_models.high) == pytest.approx(
+            (row.correct, row.correct_low, row.correct_high_so_far)
         )
 
 

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ import pytest
 from payload_module import MODULE, PARTS, Payload
 from small_audit import pipeline, run_audit, small_plan, summary_of, times, tiny_plan
 
+from bmpaudit import gate as gate_module
 from bmpaudit.auditing.context import fingerprint, plan_hash
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.gate import GateResult, check, decide
+from bmpaudit.auditing.result import read_result
+from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.gate import GateResult, check
 from bmpaudit.plan import AuditPlan, ExposureLimit, Gate, format_plan, plan_template, read_plan
 from bmpaudit.proof import AnytimeBound, default_num_fitting, epsilon_bound, models_to_prove_more, mp_bound, provable
 from bmpaudit.proof.guesses import PriorOdds
@@ -39,11 +43,15 @@ def summary(folder: Path) -> dict[str, Any]:
     """A summary to change: nothing proven, 667 models challenged, leakage found, no floor in the way."""
     changed = copy.deepcopy(summary_of(folder))
     changed["is_leakage_found"] = True
-    for bound in changed["releases"]["clean"]["proof"].values():
-        bound |= {"proven": None, "num_challenged": 667, "floor": 0.0}
+    for parameter in PARAMETERS.values():
+        changed["releases"]["clean"]["proof"][parameter] |= {"proven": None, "num_challenged": 667, "floor": 0.0}
     for row in changed["headline"]:
         row |= {"warnings": [], "p5": 2.0, "p50": 3.0, "p95": 4.0}
     return changed
+
+
+def decide(summary: dict[str, Any], gate: Gate) -> GateResult:
+    return gate_module.decide(read_result(summary), gate)
 
 
 def proven(summary: dict[str, Any], side: str, **values: Any) -> None:
@@ -119,7 +127,7 @@ def test_no_number_of_models_proves_everything(summary: dict[str, Any]) -> None:
 
 
 def test_the_prequential_method_has_a_ceiling_of_its_own(summary: dict[str, Any]) -> None:
-    summary["plan"]["proof"]["proof_method"] = "prequential"
+    summary["proof_method"] = "prequential"
     bound = AnytimeBound()
     bound.update_all(np.ones(667))
     assert bound.value is not None
@@ -152,11 +160,10 @@ def test_only_priors_from_draws_cost_confidence(summary: dict[str, Any]) -> None
     """As in the proof itself: `PriorOdds.mp_level`."""
     shift = abs(math.log(_members(summary)))
     exact, drawn = (
-        PriorOdds.of(np.full(4, 0.5), 4, draws, 0.05).mp_level(summary["plan"]["proof"]["proof_level"])
-        for draws in (0, 1_000)
+        PriorOdds.of(np.full(4, 0.5), 4, draws, 0.05).mp_level(summary["proof_level"]) for draws in (0, 1_000)
     )
     between = shift + (provable(667, exact) + provable(667, drawn)) / 2
-    assert summary["priors"] == {"num_draws": 0}
+    assert summary["priors"]["num_draws"] == 0
     assert outcome(summary, max_proven_mp=between) == "passed"
     assert outcome(summary, max_proven_mp=shift + provable(667, exact)) == "undecided"
     summary["priors"]["num_draws"] = 1_000
@@ -178,7 +185,7 @@ def test_nothing_is_proven_with_certainty(summary: dict[str, Any], level: float,
 
 @pytest.mark.parametrize(("name", "curve"), [("max_exposure", "members"), ("max_exposure_non_members", "non_members")])
 def test_exposure_is_decided_by_its_limits(summary: dict[str, Any], name: str, curve: str) -> None:
-    exposed(summary, curve, 0.99, correct=8.0, correct_low=6.0, interval_high=10.0)
+    exposed(summary, curve, 0.99, correct=8.0, correct_low=6.0, correct_high=10.0)
     assert outcome(summary, **{name: "10@0.99"}) == "passed"
     assert outcome(summary, **{name: "5.9@0.99"}) == "exceeded"
     assert outcome(summary, **{name: "6@0.99"}) == "undecided"
@@ -190,7 +197,7 @@ def test_exposure_is_decided_by_its_limits(summary: dict[str, Any], name: str, c
 
 def test_models_needed_narrow_the_limits_until_they_leave_out_the_threshold(summary: dict[str, Any]) -> None:
     # Limits of ±2 with 40 models have to become ±1, which takes 4 times as many.
-    exposed(summary, "members", 0.9, correct=8.0, correct_low=6.0, interval_high=10.0)
+    exposed(summary, "members", 0.9, correct=8.0, correct_low=6.0, correct_high=10.0)
     assert decide(summary, Gate(max_exposure="9@0.9")).models_needed == 160
     assert decide(summary, Gate(max_exposure="7@0.9")).models_needed == 160
     assert decide(summary, Gate(max_exposure="8@0.9")).models_needed is None
@@ -200,7 +207,7 @@ def test_models_needed_narrow_the_limits_until_they_leave_out_the_threshold(summ
 
 def test_every_precision_is_checked(summary: dict[str, Any]) -> None:
     for precision, named in ((0.9, 60.0), (0.99, 8.0)):
-        exposed(summary, "members", precision, correct=named, correct_low=named, interval_high=named)
+        exposed(summary, "members", precision, correct=named, correct_low=named, correct_high=named)
     result = decide(summary, Gate(max_exposure=["50@0.9", "10@0.99"]))
     assert [(each.label, each.outcome) for each in result.thresholds] == [
         ("max_exposure 50@0.9", "exceeded"),
@@ -415,10 +422,18 @@ def test_no_code_of_others_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not payload.was_run()
 
 
-def test_a_summary_that_is_none_is_damaged(
-    folder: Path, summary: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_summary_that_is_none_is_damaged(folder: Path, tmp_path: Path) -> None:
+    copied = Path(shutil.copytree(folder, tmp_path / "copied"))
+    summary = summary_of(copied)
     del summary["releases"]["clean"]["exposure"]
-    monkeypatch.setattr("bmpaudit.gate.read_summary", lambda _: summary)
-    with pytest.raises(DataError, match=r"summary.json: damaged: .*exposure"):
-        check(folder, max_exposure="3@0.9")
+    workspace = Workspace(copied)
+    stamp, others = workspace.stamp("estimate"), [name for name in workspace.files("estimate") if "summary" not in name]
+    files: dict[str, Any] = {name: partial(_copy, folder / name) for name in others}
+    files["summary.json"] = lambda path: path.write_text(json.dumps(summary))
+    workspace.publish("estimate", stamp, files)
+    with pytest.raises(DataError, match=r"summary.json: damaged .*releases.clean.exposure: "):
+        check(copied, max_exposure="3@0.9")
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copyfile(source, target)

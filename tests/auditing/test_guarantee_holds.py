@@ -11,10 +11,10 @@ import scipy.stats
 from small_audit import QUIET, tiny_plan
 
 from bmpaudit.attack import Evidence, Gaussian
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.auditing.stages import Guaranteed, guaranteed
 from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Progress
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.privacy import Guarantee
 from bmpaudit.proof import Proof, prove
 from bmpaudit.releases import FullEdges

@@ -12,20 +12,20 @@ import torch
 from jsonschema import Draft202012Validator
 from small_audit import QUIET, leaky_graph, tiny_plan
 
-from bmpaudit.auditing.answer import summary_schema
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.page_data import page_data
-from bmpaudit.auditing.pipeline import audit
+from bmpaudit.auditing.result import summary_schema
 from bmpaudit.auditing.stages import guaranteed
 from bmpaudit.graph.graph import Graph
 from bmpaudit.models import torch_modules as dp_module
 from bmpaudit.models.private import DPGCN, DPMLP, DPModel, PrivateSGC
 from bmpaudit.models.torch_modules import PrivateModule
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.privacy import Guarantee
 from bmpaudit.releases import Ensemble
-from bmpaudit.report.words import number
+from bmpaudit.report.page_data import page_data
 from bmpaudit.samplers import Bernoulli, Uniform, prior_probabilities
 from bmpaudit.util.errors import InputError
+from bmpaudit.util.words import number
 
 torch.set_num_threads(1)
 

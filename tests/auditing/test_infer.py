@@ -248,7 +248,7 @@ def test_words_json_and_page(folder: Path) -> None:
     graph = leaky_graph(node_names=evil)
     runs = pipeline(folder, PLAN, may_run=("train",)).runs
     from bmpaudit.auditing.context import Subject
-    from bmpaudit.auditing.pipeline import Pipeline
+    from bmpaudit.pipeline.pipeline import Pipeline
 
     steps = Pipeline(Subject(graph, "", PLAN.replace(definitions="mp")), None, QUIET)
     steps.__dict__["runs"] = runs

@@ -16,8 +16,8 @@ from small_audit import QUIET, contents, leaky_graph, run_audit, run_step, tiny_
 import bmpaudit
 from bmpaudit import cli
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.plan import format_plan
 from bmpaudit.report.page import data_of_page
 from bmpaudit.util.progress import progress_bar
@@ -108,7 +108,7 @@ def test_progress_shows_unless_asked_not_to(tmp_path: Path, monkeypatch: pytest.
         shown.append((what, total))
         return progress_bar(what, total, **options)
 
-    monkeypatch.setattr("bmpaudit.auditing.context.progress_bar", bar)
+    monkeypatch.setattr("bmpaudit.util.progress.progress_bar", bar)
     audit(leaky_graph(), tiny_plan(), folder=tmp_path, pictures="none")
     assert [what for what, _ in shown] == [
         *("shadow models", "priors", "permutation test", "attack", "proof and exposure", "posteriors, ‰", "report"),

@@ -25,11 +25,11 @@ from small_audit import (
 
 from bmpaudit.auditing.context import variants
 from bmpaudit.auditing.finished import Audit, stored_subject
-from bmpaudit.auditing.outside_runs import import_runs, read_runs_file
-from bmpaudit.auditing.page_data import page_data
 from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.pipeline.outside_runs import import_runs, read_runs_file
 from bmpaudit.plan import read_plan
 from bmpaudit.registry import ENTRIES
+from bmpaudit.report.page_data import page_data
 from bmpaudit.samplers import draw_memberships
 from bmpaudit.shadow import ProbabilitiesConvertedWarning, ShadowRuns
 from bmpaudit.util.errors import DataError, InputError

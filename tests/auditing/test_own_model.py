@@ -10,9 +10,9 @@ import torch
 from small_audit import QUIET, leaky_graph
 from torch import nn
 
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.graph.conversions import DataIgnoredWarning
 from bmpaudit.models import GCN, TorchModel
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.plan import AuditPlan
 from bmpaudit.util.errors import InputError
 

@@ -5,8 +5,8 @@ import pytest
 from small_audit import leaky_graph, tiny_plan
 
 from bmpaudit.auditing.answer import release_accuracy
-from bmpaudit.auditing.page_data import markdown_table
-from bmpaudit.auditing.pipeline import audit
+from bmpaudit.pipeline.pipeline import audit
+from bmpaudit.report.page_data import markdown_table
 
 
 def test_the_summary_has_the_accuracy_of_each_release() -> None:

@@ -12,9 +12,9 @@ from payload_module import MODULE, PARTS, Payload
 from small_audit import QUIET, leaky_graph, run_audit, run_step, times, tiny_plan
 
 from bmpaudit.auditing.finished import Audit, read_nodes, stored_graph, stored_subject
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.comparison.compare import compare
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.plan import AuditPlan, format_plan, read_plan
 from bmpaudit.registry import UntrustedPart
 from bmpaudit.shadow.train import estimate_cost

@@ -11,15 +11,15 @@ from small_audit import QUIET, leaky_graph, small_plan, summary_of
 
 from bmpaudit.attack import Evidence
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.auditing import until
 from bmpaudit.auditing.context import Subject
-from bmpaudit.auditing.outside_runs import ProofSettings, prove_folder
-from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.stages import proof_attacks
-from bmpaudit.auditing.until import Stopped, audit_until_proven, audit_until_width
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.estimation.estimate import estimate
 from bmpaudit.models import Training
+from bmpaudit.pipeline import until
+from bmpaudit.pipeline.outside_runs import ProofSettings, prove_folder
+from bmpaudit.pipeline.pipeline import Pipeline
+from bmpaudit.pipeline.until import Stopped, audit_until_proven, audit_until_width
 from bmpaudit.plan import AuditPlan, read_plan
 from bmpaudit.proof import prove
 from bmpaudit.util.errors import InputError

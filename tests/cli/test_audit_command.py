@@ -15,8 +15,8 @@ from command_line import FAST, TRAINING, contents, one_line, run_here, run_well,
 from small_graph import small_graph
 
 from bmpaudit import cli, datasets
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.models import Training
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.plan import AuditPlan, read_plan
 from bmpaudit.samplers import RandomWalk, Snowball, Uniform
 from bmpaudit.shadow.engines.native import NativeEngine
@@ -183,7 +183,7 @@ def test_an_audit_of_models_trained_elsewhere_needs_them_first(tmp_path: Path) -
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.import_module("bmpaudit.cli.audit"), "DEMO_SHADOWS", 20)
     # All pictures would take longer than the audit.
-    monkeypatch.setattr("bmpaudit.auditing.plots.AuditPlots.names", lambda _: ["posteriors"])
+    monkeypatch.setattr("bmpaudit.report.plots.AuditPlots.names", lambda _: ["posteriors"])
     monkeypatch.setattr(datasets, "load", {"demo": small_graph()}.__getitem__)
     monkeypatch.chdir(tmp_path)
     printed = run_well("demo", "--quiet")
@@ -390,7 +390,7 @@ def test_failures_have_exit_code_1(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def fill(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bmpaudit.auditing.context.draw_memberships", fill)
+    monkeypatch.setattr("bmpaudit.samplers.draw.draw_memberships", fill)
     message = run_wrong("sample", "demo", "--shadows", 9, "--out", tmp_path / "a", exit_code=1)
     assert message.endswith(
         "memberships.npz: No space left on device: make room and run the same command again, which goes on from here"

@@ -14,8 +14,8 @@ import tomli_w
 from command_line import FAST, one_line, run_here, run_script, run_well, run_wrong
 from small_graph import small_graph
 
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.models import MLP, Training
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.registry import KINDS
 
 # Writes a file when it is imported, and has a part of every kind.

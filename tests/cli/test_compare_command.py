@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from command_line import run_well, run_wrong
 
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.graph.graph import Graph
 from bmpaudit.models import MLP, Training
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.plan import AuditPlan
 
 NUM_NODES = 40

@@ -12,9 +12,9 @@ import pytest
 from command_line import run_well, run_wrong
 
 from bmpaudit.attack import Gaussian
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.graph.graph import Graph
 from bmpaudit.models import MLP, Training
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.plan import AuditPlan
 from bmpaudit.proof import NodeExposure
 from bmpaudit.samplers import Uniform

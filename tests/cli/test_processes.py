@@ -123,7 +123,7 @@ def test_a_stopped_attack_or_estimate_leaves_no_half_of_an_answer(
 
     for step in ("run_attacks", "run_estimates", "report_files"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"bmpaudit.auditing.pipeline.{step}", stop)
+            patch.setattr(f"bmpaudit.pipeline.pipeline.{step}", stop)
             outcome = run_here(*settings)
         assert (outcome.exit_code, outcome.stdout, outcome.stderr.strip()) == (130, "", "bmpaudit: stopped")
         assert run_here("nodes", out).exit_code == (0 if step == "report_files" else 2)

@@ -15,10 +15,10 @@ import pytest
 
 from bmpaudit.auditing.context import Runtime
 from bmpaudit.auditing.finished import Audit, read_nodes, stored_subject
-from bmpaudit.auditing.pipeline import Pipeline, audit
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.comparison.compare import compare
 from bmpaudit.graph.graph import Graph
+from bmpaudit.pipeline.pipeline import Pipeline, audit
 from bmpaudit.plan import AuditPlan
 from bmpaudit.registry import UntrustedPart
 from bmpaudit.report.page import data_of_page

@@ -12,8 +12,8 @@ import pytest
 
 from bmpaudit import datasets
 from bmpaudit.auditing.context import Runtime
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.models import TorchModel
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.releases import Clean, FullEdges
 from bmpaudit.samplers import Uniform, draw_memberships
 from bmpaudit.shadow import ShadowPlan

@@ -22,7 +22,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-IMPORTED = ("bmpaudit.auditing.pipeline", "bmpaudit.cli.audit", "bmpaudit.report.figures", "pyarrow.parquet")
+IMPORTED = ("bmpaudit.pipeline.pipeline", "bmpaudit.cli.audit", "bmpaudit.report.figures", "pyarrow.parquet")
 CHANGES = {"os.rename": 1, "os.remove": 0, "os.mkdir": 0, "os.chmod": 0, "os.truncate": 0}  # which argument is the file
 
 

@@ -21,13 +21,13 @@ from mutations import mutate_file, mutate_folder
 import bmpaudit
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.auditing.finished import Audit, read_nodes
-from bmpaudit.auditing.outside_runs import ProofSettings, prove_file, read_runs_file
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.datasets.catalog import read_content, read_planetoid
 from bmpaudit.estimation import estimate
 from bmpaudit.estimation.posterior import Posterior
 from bmpaudit.graph.graph import Graph
 from bmpaudit.inference.released import declared_prior, known_members
+from bmpaudit.pipeline.outside_runs import ProofSettings, prove_file, read_runs_file
 from bmpaudit.plan import format_plan, read_plan
 from bmpaudit.shadow.released import read_released
 from bmpaudit.util.errors import InputError
@@ -155,13 +155,13 @@ def _print_nodes(folder: Path) -> None:
 
 
 def _use(audit: Audit) -> None:
-    from bmpaudit.auditing.page_data import page_data
-    from bmpaudit.cli.show import print_summary
+    from bmpaudit.cli.show import print_result
+    from bmpaudit.report.page_data import page_data
 
     str(audit)
     audit.nodes.head()
     with contextlib.redirect_stdout(io.StringIO()):
-        print_summary(audit.summary)
+        print_result(audit.result)
     with contextlib.suppress(*REFUSALS):
         audit.runs.statistics["full_clean"][:]
     page_data(audit)

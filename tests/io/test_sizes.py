@@ -21,7 +21,7 @@ from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.graph.graph import Graph
 from bmpaudit.estimation.posterior import Posterior
 from bmpaudit.inference import released as infer_inputs
-from bmpaudit.auditing import outside_runs
+from bmpaudit.pipeline import outside_runs
 from bmpaudit.io.readers import read_archive
 from bmpaudit.io.readers import read_table
 from bmpaudit.io.readers import read_json, read_toml

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import beta
 
-from bmpaudit.auditing.page_data import group_data
+from bmpaudit.report.page_data import group_data
 
 SCRIPT_NAME = "<script>alert(1)</script>"
 QUOTES_NAME = "\"'&</style>"

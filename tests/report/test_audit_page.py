@@ -15,12 +15,14 @@ from page_browser import Browser
 from page_fixture import page_data as made_up_data
 from page_fixture_nodes import HOSTILE_CLASS, HOSTILE_NAMES
 
-from bmpaudit.auditing import Audit, audit, page_data
+from bmpaudit.auditing import Audit
 from bmpaudit.auditing.nodes import ranked_nodes
-from bmpaudit.auditing.page_data import latex_table, markdown_table
 from bmpaudit.graph.graph import Graph
 from bmpaudit.models import MLP, Training
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.plan import AuditPlan
+from bmpaudit.report import page_data
+from bmpaudit.report.page_data import latex_table, markdown_table
 from bmpaudit.samplers import Snowball
 from bmpaudit.util.text import visible
 

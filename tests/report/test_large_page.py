@@ -15,11 +15,11 @@ from page_browser import Browser
 from page_fixture import page_data
 from sample_page import text_of
 
-from bmpaudit.auditing import page_data as page_nodes
 from bmpaudit.auditing.nodes import ranked_nodes
-from bmpaudit.auditing.page_data import finite, margin_histograms, nodes_part, shown_nodes
 from bmpaudit.graph import Graph
+from bmpaudit.report import page_data as page_nodes
 from bmpaudit.report.page import render_page
+from bmpaudit.report.page_data import finite, margin_histograms, nodes_part, shown_nodes
 
 browser = sample_page.browser
 

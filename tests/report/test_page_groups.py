@@ -9,7 +9,7 @@ import pytest
 from made_up_table import made_up_graph, made_up_nodes
 
 from bmpaudit.auditing.nodes import node_accuracy
-from bmpaudit.auditing.page_data import MEASURES, group_data
+from bmpaudit.report.page_data import MEASURES, group_data
 
 NODES = made_up_nodes(made_up_graph(400, 900))
 

@@ -8,9 +8,9 @@ import sample_page
 from page_browser import Browser
 from test_audit_page import PLAN, hostile_graph
 
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.comparison.compare import compare
 from bmpaudit.comparison.page import write_comparison
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.util.text import visible
 
 OVERRIDE = "\u202egnp.exe"  # what follows would be written from right to left

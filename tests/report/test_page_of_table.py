@@ -13,10 +13,10 @@ from page_fixture import page_data
 from sklearn.tree import DecisionTreeClassifier
 
 from bmpaudit.auditing.context import Runtime
-from bmpaudit.auditing.page_data import page_data as data_of_audit
-from bmpaudit.auditing.pipeline import audit
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.report.page import render_page
-from bmpaudit.report.words import TABLE_WORDS
+from bmpaudit.report.page_data import page_data as data_of_audit
+from bmpaudit.util.words import TABLE_WORDS
 
 # Neither commands nor files.
 NODE = re.compile(r"(?<!bmpaudit )\b[Nn]odes?\b(?!\.csv|\.parquet)")

@@ -12,7 +12,7 @@ from page_scripts import call
 from scipy.stats import beta
 
 from bmpaudit.privacy.region import Region
-from bmpaudit.report import words
+from bmpaudit.util import words
 
 RNG = np.random.default_rng(4)
 EPSILONS = [0.0, -1e-4, 1e-4, 2.3, -2.3, 4.7875, 13.8, 13.9, -13.9, 800.0, -800.0, *RNG.normal(0, 6, 200).tolist()]

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from small_graph import small_graph
 
-from bmpaudit.auditing import pipeline as pipeline_module
 from bmpaudit.auditing.context import Runtime, Subject
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.page_data import num_parts, report_files
-from bmpaudit.auditing.pipeline import Pipeline, audit
-from bmpaudit.auditing.plots import AuditPlots
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.models import MLP, Training
+from bmpaudit.pipeline import pipeline as pipeline_module
+from bmpaudit.pipeline.pipeline import Pipeline, audit
 from bmpaudit.plan import AuditPlan
 from bmpaudit.report.drawing import Drawing
+from bmpaudit.report.page_data import num_parts, report_files
+from bmpaudit.report.plots import AuditPlots
 from bmpaudit.samplers import Uniform
 from bmpaudit.util.errors import InputError
 

@@ -16,8 +16,9 @@ from reproduction.experiments import COUNTINGS, VARIANTS, Configuration
 from reproduction.run import AttackCounts, ResultsFile, Run, known_priors, load_counts, load_graph, train_and_attack
 
 from bmpaudit.attack import DecisionSettings, Evidence, node_mia
-from bmpaudit.auditing import Runtime, Workspace, pipeline
+from bmpaudit.auditing import Runtime, Workspace
 from bmpaudit.auditing.finished import read_runs, stored_subject
+from bmpaudit.pipeline import pipeline
 from bmpaudit.shadow import ShadowRuns, train_shadows
 from bmpaudit.util.errors import DataError, InputError
 

@@ -23,10 +23,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from bmpaudit.auditing.context import Runtime
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.pipeline import audit
 from bmpaudit.graph.graph import Graph
 from bmpaudit.inference.infer import infer
 from bmpaudit.models import as_model
+from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.releases import Clean, FullEdges, label_margin
 from bmpaudit.samplers import Bernoulli, RandomWalk, Snowball, Uniform, draw_memberships
 from bmpaudit.shadow import ModelState, ShadowPlan, train_shadows

@@ -19,10 +19,10 @@ from cluster_fixture import GRAPH, free_port, wait_until
 
 from bmpaudit.auditing.context import Runtime, Subject
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.pipeline import Pipeline, audit
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.io.remote_folder import RemoteFolder
 from bmpaudit.models import MLP, Training
+from bmpaudit.pipeline.pipeline import Pipeline, audit
 from bmpaudit.plan import AuditPlan
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import ShadowStore

@@ -9,20 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bmpaudit import datasets
-from bmpaudit.auditing.answer import (
-    FORMAT,
-    Answer,
-    HeadlineRow,
-    headline,
-    is_leakage_found,
-    make_answer,
-    stored_answer,
-    stored_headline,
-    summarise,
-    summary_schema,
-)
+from bmpaudit.auditing.answer import make_result
 from bmpaudit.auditing.context import Runtime, Subject, attack_hash, models_hash, plan_hash, proof_hash
 from bmpaudit.auditing.nodes import NODE_COLUMNS, nodes_table
+from bmpaudit.auditing.result import FORMAT, AnswerResult, AuditResult, EpsilonResult, read_result
 from bmpaudit.auditing.stages import (
     Attacks,
     Estimates,
@@ -37,7 +27,8 @@ from bmpaudit.auditing.stages import (
 )
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.graph import Graph
-from bmpaudit.io.readers import read_table
+from bmpaudit.io.codec import encode
+from bmpaudit.io.readers import read_json, read_table
 from bmpaudit.plan import AuditPlan, PlanFile, read_plan
 from bmpaudit.samplers import Priors
 from bmpaudit.samplers.priors import COLUMNS as PRIOR_COLUMNS
@@ -49,7 +40,7 @@ from bmpaudit.util.values import to_json
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bmpaudit.auditing.plots import AuditPlots
+    from bmpaudit.report.plots import AuditPlots
 
 
 class Audit:
@@ -77,7 +68,7 @@ class Audit:
         graph: Graph | Callable[[], Graph],
         runs: ShadowRuns | Callable[[], ShadowRuns],
         timings: Mapping[str, float] | None = None,
-        summary: dict[str, Any] | None = None,
+        result: AuditResult | None = None,
         nodes: pd.DataFrame | None = None,
     ) -> None:
         self.plan, self.source = plan, source
@@ -85,7 +76,7 @@ class Audit:
         self.timings = dict(timings or {})
         self._graph, self._runs = graph, runs
         # Of an audit that was read, as the folder has them.
-        self._summary, self._nodes = summary, nodes
+        self._result, self._nodes = result, nodes
 
     @classmethod
     def load(cls, folder: str | Path, *, trust_code: bool = False) -> Audit:
@@ -132,11 +123,19 @@ class Audit:
         return self.attacks.notes
 
     @cached_property
-    def headline(self) -> tuple[HeadlineRow, ...]:
+    def result(self) -> AuditResult:
+        """Everything that people are shown of the audit: one tree, of which all that is shown is a view."""
+        return make_result(self) if self._result is None else self._result
+
+    @property
+    def answer(self) -> AnswerResult:
+        """The answer in words, what is certain first."""
+        return self.result.answer
+
+    @property
+    def headline(self) -> list[EpsilonResult]:
         """Every ε of the main variant: estimated with interval and warnings, floor, and what is proven."""
-        if self._summary is not None:
-            return stored_headline(self._summary)
-        return headline(self.priors, self.attacks, self.findings, self.estimates, self.plan.proof_level)
+        return self.result.headline
 
     @property
     def main_findings(self) -> ReleaseFindings:
@@ -146,16 +145,7 @@ class Audit:
     @property
     def is_leakage_found(self) -> bool:
         """Whether the permutation test found leakage, or more is proven than the sampling alone gives away."""
-        return is_leakage_found(self.main_findings, self.attacks.permutation_test)
-
-    @cached_property
-    def answer(self) -> Answer:
-        """The answer in words, what is certain first."""
-        if self._summary is not None:
-            return stored_answer(self._summary)
-        test, method = self.attacks.permutation_test, self.plan.proof_method
-        answer = make_answer(self.main_findings, self.headline, self.priors, test, method, self.guaranteed)
-        return answer.in_words_of(self.graph)
+        return self.result.is_leakage_found
 
     @cached_property
     def guaranteed(self) -> Guaranteed | None:
@@ -165,7 +155,7 @@ class Audit:
     @property
     def verdict(self) -> str:
         """The answer in one sentence."""
-        return self.answer.verdict
+        return self.result.answer.verdict
 
     @cached_property
     def nodes(self) -> pd.DataFrame:
@@ -176,24 +166,26 @@ class Audit:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """The audit as plain values (docs/audit-folder.md)."""
-        return summarise(self) if self._summary is None else self._summary
+        """The result as plain values (docs/audit-folder.md)."""
+        values: dict[str, Any] = encode(self.result)
+        return values
 
     @property
     def plot(self) -> AuditPlots:
         """Pictures, as matplotlib figures."""
-        from bmpaudit.auditing.plots import AuditPlots
+        from bmpaudit.report.plots import AuditPlots
 
         return AuditPlots(self)
 
     def __str__(self) -> str:
-        answer = self.answer
+        answer = self.result.answer
         lines = [f"  {name + ':':<10} {text}" for name, text in answer.lines]
         return "\n".join([self.title, answer.verdict, *lines, *(f"  ! {warning}" for warning in answer.warnings)])
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self.answer.lines)
-        warnings = paragraphs(f"! {warning}" for warning in self.answer.warnings)
+        answer = self.result.answer
+        rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in answer.lines)
+        warnings = paragraphs(f"! {warning}" for warning in answer.warnings)
         return f"<h4>{escape(self.title)}</h4><p>{escape(self.verdict)}</p><table>{rows}</table>{warnings}"
 
 
@@ -312,9 +304,9 @@ def read_audit(
         raise DataError(f"{workspace.path}: its estimates are of other models than its errors: run bmpaudit estimate")
     workspace.stamp("proof", proof_hash(plan))
     priors = read_priors(workspace, plan.sampler)
-    summary = read_summary(workspace)
+    result = stored_result(workspace)
     attacks = read_attacks(workspace)
-    if set(summary["variants"]) != set(attacks.counts) or set(summary["releases"]) != set(attacks.releases):
+    if set(result.variants) != set(attacks.counts) or set(result.releases) != set(attacks.releases):
         raise DataError(f"{workspace.path / 'summary.json'} is not about the variants of attack.json")
 
     def load_graph() -> Graph:
@@ -335,24 +327,27 @@ def read_audit(
         priors=priors,
         attacks=attacks,
         findings=read_proofs(workspace, attacks.releases),
-        estimates=read_estimates(workspace, plan, attacks, summary, runtime),
+        estimates=read_estimates(workspace, plan, attacks, result, runtime),
         graph=graph or load_graph,
         runs=runs or load_runs,
-        timings=summary["timings"],
-        summary=summary,
+        timings=result.timings,
+        result=result,
         nodes=workspace.read("nodes.parquet", _read_nodes),
     )
     return audit
 
 
-def read_summary(workspace: Workspace) -> dict[str, Any]:
-    """The summary of an audit folder whose estimates were checked."""
-    summary = workspace.read_json("summary.json", {"type": "object"})
-    if summary.get("format") != FORMAT:
-        raise DataError(
-            f"{workspace.path / 'summary.json'}: format {summary.get('format')!r}; this version reads {FORMAT}"
-        )
-    return workspace.read_json("summary.json", summary_schema())
+def stored_result(workspace: Workspace) -> AuditResult:
+    """The result of an audit folder whose estimates were checked.
+
+    Raises:
+        DataError: if it is of another format, or damaged.
+    """
+    summary = workspace.read("summary.json", read_json)
+    if not isinstance(summary, dict) or summary.get("format") != FORMAT:
+        there = summary.get("format") if isinstance(summary, dict) else None
+        raise DataError(f"{workspace.path / 'summary.json'}: format {there!r}; this version reads {FORMAT}")
+    return workspace.read("summary.json", lambda _: read_result(summary))
 
 
 def read_nodes(workspace: Workspace) -> pd.DataFrame:

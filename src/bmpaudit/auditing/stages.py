@@ -28,6 +28,7 @@ from bmpaudit.attack import (
 from bmpaudit.attack.challenges import thinned
 from bmpaudit.attack.evidence import SHADOW_FREQUENCY
 from bmpaudit.auditing.context import Runtime, Variant, attack_on, queries_of, variants
+from bmpaudit.auditing.result import AuditResult
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.estimation import Influence, NodeLeakage, Posterior, estimate, node_leakage
 from bmpaudit.estimation.density import PARTS
@@ -41,11 +42,11 @@ from bmpaudit.proof import Proof, ProvenBound, ReleaseExposure, expose, prove
 from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
 from bmpaudit.registry import ATTACK, UntrustedPart
 from bmpaudit.releases import models_of
-from bmpaudit.report.words import confidence, listed, number
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowPlan, ShadowRuns
 from bmpaudit.util.errors import DataError, InputError, UntrustedCodeError
 from bmpaudit.util.values import Floats, to_json
+from bmpaudit.util.words import SYMBOLS, confidence, listed, number
 from bmpaudit.workers import crew_of, dumps
 
 # From shadow models to errors: every variant of the attack, and the permutation test.
@@ -383,7 +384,7 @@ def prove_release(
     Raises:
         InputError: if there are too few models to prove anything.
     """
-    return prove(
+    proof = prove(
         proof_attacks(plan, release),
         Evidence.of_runs(runs, release, queries_of(plan), graph),
         priors.prob,
@@ -394,6 +395,9 @@ def prove_release(
         executor=runtime.executor,
         progress=progress,
     )
+    # One floor for all that is shown: the sharper bound of the audit's own priors.
+    right, left = replace(proof.epsilon_right, floor=priors.floor.right), proof.epsilon_left
+    return replace(proof, epsilon_right=right, epsilon_left=replace(left, floor=priors.floor.left))
 
 
 def proof_files(findings: Findings) -> dict[str, Callable[[Path], None]]:
@@ -642,28 +646,23 @@ def _save(posterior: Posterior, path: Path) -> None:
 
 
 def read_estimates(
-    workspace: Workspace, plan: AuditPlan, attacks: Attacks, summary: Mapping[str, Any], runtime: Runtime
+    workspace: Workspace, plan: AuditPlan, attacks: Attacks, result: AuditResult, runtime: Runtime
 ) -> Estimates:
     """Reads what the step left; the workspace has checked that it is whole."""
     posteriors = {
         variant: {
             definition: workspace.read(posterior_name(variant, definition), Posterior.load)
-            for definition in row["posteriors"]
+            for definition in each.posteriors
         }
-        for variant, row in summary["variants"].items()
+        for variant, each in result.variants.items()
     }
     half_medians = {
-        (row["definition"], row["parameter"]): row["half_median"]
-        for row in summary["headline"]
-        if row["half_median"] is not None
+        (row.definition, row.parameter): row.half_median for row in result.headline if row.half_median is not None
     }
     return Estimates(posteriors, _leakage(plan, attacks, runtime), {}, half_medians)
 
 
 # What the model of an audit guarantees by a proof, beside what the audit proves of it.
-
-
-SYMBOLS = {"epsilon_right": "ε_R", "epsilon_left": "ε_L", "mp": "MP ε"}
 
 
 @dataclass(frozen=True)
@@ -725,10 +724,6 @@ class Guaranteed:
                         f"but {self.guarantee.mechanism} guarantees {number(limit, 2)} at most: the mechanism is "
                         f"broken, or the confidence of {confidence(level)} failed."
                     )
-
-    def to_plain(self) -> dict[str, Any]:
-        """All of it, for the summary."""
-        return asdict(self.guarantee) | self.limits
 
 
 def guaranteed(plan: ShadowPlan, graph: Graph, priors: Priors) -> Guaranteed | None:

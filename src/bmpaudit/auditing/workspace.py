@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from bmpaudit.io.readers import Schema, check_json, damage_in, read_json, record
 from bmpaudit.io.remote_folder import RemoteFolder
-from bmpaudit.report.drawing import PICTURE_FORMATS
 from bmpaudit.util.errors import DataError, InputError
 from bmpaudit.util.files import atomic_write, folder_lock, is_ours, remove_leftovers, sha256_of, write_text
 from bmpaudit.util.text import is_text
@@ -41,7 +40,7 @@ STAGES: Mapping[str, Stage] = {
     "proof": Stage("attack", ("proof/*.npz",)),
     "estimate": Stage("estimate", ("summary.json", "nodes.parquet", "posteriors/*.npz")),
     "report": Stage(
-        "report", ("report.html", "tables.md", "tables.tex", *(f"figures/*.{name}" for name in PICTURE_FORMATS))
+        "report", ("report.html", "tables.md", "tables.tex", "figures/*.png", "figures/*.pdf", "figures/*.svg")
     ),
 }
 """In the order of the pipeline."""

@@ -24,13 +24,13 @@ from bmpaudit.cli.options import (
 )
 from bmpaudit.cli.plan_options import check_trainable, code_in_plan, make_subject, merge_settings, plan_options
 from bmpaudit.cli.root import cli, echo, tell
-from bmpaudit.cli.show import show_summary
+from bmpaudit.cli.show import show_audit
 from bmpaudit.registry import untrusted
 from bmpaudit.util.files import write_text
 from bmpaudit.util.values import to_json
 
 if TYPE_CHECKING:
-    from bmpaudit.auditing.cost import AuditCost
+    from bmpaudit.pipeline.cost import AuditCost
 
 
 DEMO_SHADOWS = 800
@@ -95,9 +95,9 @@ def audit(
     bmpaudit audit cora --sampler snowball --model gat --shadows 1000 --out cora-gat
     bmpaudit audit --out cora-gat --shadows 2000
     """
-    from bmpaudit.auditing.pipeline import Pipeline
-    from bmpaudit.auditing.until import audit_until_proven, audit_until_width
     from bmpaudit.auditing.workspace import Workspace
+    from bmpaudit.pipeline.pipeline import Pipeline
+    from bmpaudit.pipeline.until import audit_until_proven, audit_until_width
 
     if until_width is not None and until_proven is not None:
         raise click.UsageError("--until-width and --until-proven cannot both be given")
@@ -108,7 +108,7 @@ def audit(
         pipeline = Pipeline(subject, workspace, runtime)
         with pipeline.prepared():
             pipeline.report(pictures=pictures)
-        summary = pipeline.audit.summary
+        result = pipeline.audit
     else:
         if until_width is not None:
             stopped = audit_until_width(subject, workspace, until_width, max_shadows, runtime, pictures=pictures)
@@ -116,8 +116,8 @@ def audit(
             assert until_proven is not None  # noqa: S101
             stopped = audit_until_proven(subject, workspace, until_proven, max_shadows, runtime, pictures=pictures)
         tell(stopped.message)
-        summary = stopped.audit.summary
-    show_summary(summary, workspace.report_path, as_json)
+        result = stopped.audit
+    show_audit(result, workspace.report_path, as_json)
 
 
 @cli.command()
@@ -139,11 +139,11 @@ def demo(out: Path, threads: int | None, dask: str | None, quiet: bool, as_json:
     \b
     bmpaudit demo
     """
-    from bmpaudit.auditing.pipeline import audit as run_audit
+    from bmpaudit.pipeline.pipeline import audit as run_audit
 
     runtime = make_runtime(threads, quiet, dask)
     result = run_audit("demo", sampler="snowball", shadows=DEMO_SHADOWS, folder=out, runtime=runtime)
-    show_summary(result.summary, out / "report.html", as_json)
+    show_audit(result, out / "report.html", as_json)
 
 
 # Plans: write one, check one, or estimate its cost.
@@ -227,7 +227,7 @@ def cost(path: Path, trust_code: bool, threads: int | None, quiet: bool, as_json
     """
     from bmpaudit import datasets
     from bmpaudit.auditing.context import Subject
-    from bmpaudit.auditing.cost import audit_cost
+    from bmpaudit.pipeline.cost import audit_cost
     from bmpaudit.plan import read_plan
 
     stored = read_plan(path, trust_code=trust_code)
@@ -243,7 +243,7 @@ def cost(path: Path, trust_code: bool, threads: int | None, quiet: bool, as_json
 
 def _print_cost(price: AuditCost, title: str) -> None:
     from bmpaudit.cli.show import print_table, simple_table
-    from bmpaudit.report.words import duration
+    from bmpaudit.util.words import duration
 
     table = simple_table("step", "about")
     for step, seconds in price.seconds.items():

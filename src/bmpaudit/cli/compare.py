@@ -21,20 +21,9 @@ from bmpaudit.cli.options import (
 )
 from bmpaudit.cli.root import cli, echo, tell
 from bmpaudit.cli.show import console, print_table, simple_table
-from bmpaudit.report.words import (
-    HELD_OUT_ACCURACY,
-    NAMED,
-    NAMED_90,
-    NAMED_99,
-    changes,
-    number,
-    percent,
-    probability,
-    show_mean,
-    side_by_side,
-    signed,
-)
+from bmpaudit.comparison.sides import HELD_OUT_ACCURACY, NAMED, NAMED_90, NAMED_99, changes, show_mean, side_by_side
 from bmpaudit.util.values import to_json
+from bmpaudit.util.words import number, percent, probability, signed
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -243,7 +232,7 @@ def sweep(
     bmpaudit sweep defences.toml --out defences --confirm
     """
     from bmpaudit import datasets
-    from bmpaudit.auditing.pipeline import source_name
+    from bmpaudit.pipeline.pipeline import source_name
     from bmpaudit.sweeps import describe, read_sweep, run_sweep
 
     source, audits = read_sweep(path, trust_code=trust_code)

@@ -134,9 +134,9 @@ def estimate(
 
 def _estimate_folder(folder: Path, trust_code: bool, threads: int | None, as_json: bool, quiet: bool) -> None:
     from bmpaudit.auditing.finished import stored_subject
-    from bmpaudit.auditing.pipeline import Pipeline
     from bmpaudit.auditing.workspace import Workspace
-    from bmpaudit.cli.show import show_summary
+    from bmpaudit.cli.show import show_audit
+    from bmpaudit.pipeline.pipeline import Pipeline
 
     context = click.get_current_context()
     for parameter in context.command.params:
@@ -150,8 +150,8 @@ def _estimate_folder(folder: Path, trust_code: bool, threads: int | None, as_jso
         stored_subject(workspace, trust_code=trust_code), workspace, make_runtime(threads, quiet), may_run=("estimate",)
     )
     with pipeline.prepared():
-        summary = pipeline.audit.summary
-    show_summary(summary, None, as_json)
+        audit = pipeline.audit
+    show_audit(audit, None, as_json)
 
 
 def _estimate(

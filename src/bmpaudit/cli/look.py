@@ -81,7 +81,7 @@ def _print_nodes(shown: pd.DataFrame, side: Side) -> None:
 
     from bmpaudit.auditing.nodes import node_accuracy
     from bmpaudit.cli.show import print_table, simple_table
-    from bmpaudit.report.words import number, percent
+    from bmpaudit.util.words import number, percent
 
     columns = ("node", "class", "degree", "γ", "named", "exposure", "interval", "accuracy", "")
     table = simple_table(*columns, num_left=2)
@@ -158,8 +158,8 @@ def report(folder: Path, pictures: str, trust_code: bool, threads: int | None, q
     bmpaudit report cora-gat
     """
     from bmpaudit.auditing.finished import stored_subject
-    from bmpaudit.auditing.pipeline import Pipeline
     from bmpaudit.auditing.workspace import Workspace
+    from bmpaudit.pipeline.pipeline import Pipeline
 
     workspace = Workspace(folder)
     subject = stored_subject(workspace, trust_code=trust_code)

@@ -16,7 +16,6 @@ from click.core import ParameterSource
 from bmpaudit import datasets, registry
 from bmpaudit.auditing.context import Subject
 from bmpaudit.auditing.finished import OWN_GRAPH, stored_graph
-from bmpaudit.auditing.pipeline import source_name
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.cli.options import (
     ATTACK_OPTIONS,
@@ -30,6 +29,7 @@ from bmpaudit.cli.options import (
 )
 from bmpaudit.io.readers import parse_toml, read_toml
 from bmpaudit.models import Training
+from bmpaudit.pipeline.pipeline import source_name
 from bmpaudit.plan import AuditPlan, PlanKey, parse_plan, plan_keys, read_plan
 from bmpaudit.registry import ENTRIES, SAMPLER
 from bmpaudit.util.errors import InputError

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import rich.box
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -14,9 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from bmpaudit.cli.root import echo
-from bmpaudit.report.words import number, percent
 from bmpaudit.util.text import visible
 from bmpaudit.util.values import to_json
+from bmpaudit.util.words import number, percent
+
+if TYPE_CHECKING:
+    from bmpaudit.auditing.finished import Audit
+    from bmpaudit.auditing.result import AuditResult, ReleaseResult
 
 SHOWN_PRECISIONS = (0.9, 0.99)
 
@@ -46,78 +50,61 @@ def console(width: int | None = None) -> Console:
     return VisibleConsole(highlight=False, width=width)
 
 
-def show_summary(summary: dict[str, Any], report: Path | None, as_json: bool) -> None:
-    """The summary as JSON, or as tables."""
+def show_audit(audit: Audit, report: Path | None, as_json: bool) -> None:
+    """The result as JSON, or as tables."""
     if as_json:
-        echo(to_json(summary))
+        echo(to_json(audit.summary))
     else:
-        print_summary(summary, report)
+        print_result(audit.result, report)
 
 
-def print_summary(summary: dict[str, Any], report: Path | None = None) -> None:
+def print_result(result: AuditResult, report: Path | None = None) -> None:
     """The answer, what is certain first; then each release, what to beware of, and what to do next."""
-    console().print(Text(summary["title"], style="bold"))
-    console().print(Text(summary["verdict"]))
+    console().print(Text(result.title, style="bold"))
+    console().print(Text(result.answer.verdict))
     console().print()
-    answer = summary["answer"]
     lines = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     lines.add_column(no_wrap=True)
     lines.add_column()
-    for name in ("proven", "guaranteed", "exposure", "floor", "estimated"):
-        if answer.get(name):
-            lines.add_row(Text(name, style="bold"), Text(answer[name]))
-    for warning in answer["warnings"]:
+    for name, text in result.answer.lines:
+        lines.add_row(Text(name, style="bold"), Text(text))
+    for warning in result.answer.warnings:
         lines.add_row("", Text(f"! {warning}"))
     console().print(lines)
-    print_table(_releases(summary["releases"]))
-    if not all(row["is_settled"] for row in _shown_rows(summary["releases"])):
+    print_table(_releases(result.releases))
+    exposures = [release.exposure for release in result.releases.values()]
+    if not all(exposure.named(each).is_settled for exposure in exposures for each in SHOWN_PRECISIONS):
         console().print(Text("* too few models to say how many can be named"))
-    for caution in summary["cautions"]:
+    for caution in result.cautions:
         console().print(Text(f"! {caution}"))
-    test = summary["permutation_test"]
-    result = "leakage found" if test["is_leakage_found"] else "no leakage found"
-    smallest = 1 / (len(test["null_statistics"]) + 1)
-    note = " (the smallest that so many shuffles can give)" if test["p_value"] <= smallest else ""
-    console().print(Text(f"permutation test: {result}, p = {test['p_value']:.2f}{note}"))
+    test = result.permutation_test
+    found = "leakage found" if test.is_leakage_found else "no leakage found"
+    smallest = 1 / (len(test.null_statistics) + 1)
+    note = " (the smallest that so many shuffles can give)" if test.p_value <= smallest else ""
+    console().print(Text(f"permutation test: {found}, p = {test.p_value:.2f}{note}"))
     console().print(Text("what to do next", style="bold"))
     steps = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for step in summary["next"]:
+    for step in result.next:
         steps.add_row("•", Text(step))
     console().print(steps)
     if report is not None:
         console().print(Text(f"page: {report}"), soft_wrap=True)
 
 
-def _releases(releases: dict[str, Any]) -> Table:
+def _releases(releases: Mapping[str, ReleaseResult]) -> Table:
+    from bmpaudit.auditing.result import PARAMETERS
+
     table = simple_table("release", "ε_R ≥", "ε_L ≥", "MP ε ≥", "named 90 %", "99 %", "TPR at 1 %", "accuracy")
     for name, release in releases.items():
-        proof = release["proof"] or {}
-        proven = [_beyond_floor(proof.get(each)) for each in ("epsilon_right", "epsilon_left", "mp")]
-        named = {row["precision"]: row for row in release["exposure"]["members"]}
+        named = [release.exposure.named(precision) for precision in SHOWN_PRECISIONS]
         table.add_row(
             Text(name),
-            *map(number, proven),
-            *(_named(named.get(precision)) for precision in SHOWN_PRECISIONS),
-            percent(release["tpr_at_fpr"]["0.01"], 1),
-            percent(release["held_out_accuracy"], 1),
+            *(number(release.shown(parameter)) for parameter in PARAMETERS),
+            *(f"{number(row.correct, 1)}{'' if row.is_settled else ' *'}" for row in named),
+            percent(release.tpr_at_fpr["0.01"], 1),
+            percent(release.held_out_accuracy, 1),
         )
     return table
-
-
-def _shown_rows(releases: dict[str, Any]) -> list[dict[str, Any]]:
-    members = [row for release in releases.values() for row in release["exposure"]["members"]]
-    return [row for row in members if row["precision"] in SHOWN_PRECISIONS]
-
-
-def _named(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return number(None)
-    return number(row["correct"], 1) if row["is_settled"] else f"{number(row['correct'], 1)} *"
-
-
-def _beyond_floor(bound: dict[str, Any] | None) -> float | None:
-    """What is proven, where that is more than the sampling alone gives away."""
-    return bound["proven"] if bound is not None and bound["is_beyond_floor"] else None
 
 
 def simple_table(*columns: str, num_left: int = 1, no_wrap: bool = True) -> Table:

@@ -39,12 +39,12 @@ from bmpaudit.cli.root import cli, echo
 from bmpaudit.cli.show import console, print_table, simple_table
 from bmpaudit.graph import Graph
 from bmpaudit.registry import ATTACK, ENTRIES, SAMPLER
-from bmpaudit.report.words import number
 from bmpaudit.samplers import Priors, prior_probabilities
 from bmpaudit.util.files import atomic_write
 from bmpaudit.util.progress import progress_bar
 from bmpaudit.util.tables import model_blocks
 from bmpaudit.util.values import Flags, to_json
+from bmpaudit.util.words import number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,8 +76,8 @@ def sample(
     \b
     bmpaudit sample cora --sampler snowball --shadows 1000 --out cora-own
     """
-    from bmpaudit.auditing.pipeline import Pipeline
     from bmpaudit.auditing.workspace import Workspace
+    from bmpaudit.pipeline.pipeline import Pipeline
     from bmpaudit.util.values import to_json
 
     pipeline = Pipeline(make_subject(graph, plan_path, settings, out), Workspace(out), make_runtime(threads, quiet))
@@ -160,8 +160,8 @@ def train(
     bmpaudit train --out cora-gat --dask tcp://scheduler:8786
     bmpaudit train --out cora-gat --range 0:256
     """
-    from bmpaudit.auditing.pipeline import Pipeline
     from bmpaudit.auditing.workspace import Workspace
+    from bmpaudit.pipeline.pipeline import Pipeline
     from bmpaudit.shadow import estimate_cost
 
     subject = make_subject(graph, plan_path, settings, out)
@@ -285,9 +285,9 @@ def attack(
     bmpaudit attack cora-own --runs runs.npz
     """
     from bmpaudit.auditing.finished import stored_subject
-    from bmpaudit.auditing.outside_runs import import_runs
-    from bmpaudit.auditing.pipeline import Pipeline
     from bmpaudit.auditing.workspace import Workspace
+    from bmpaudit.pipeline.outside_runs import import_runs
+    from bmpaudit.pipeline.pipeline import Pipeline
     from bmpaudit.util.values import to_json
 
     workspace, runtime = Workspace(folder), make_runtime(threads, quiet, dask)
@@ -365,8 +365,8 @@ def prove(
     bmpaudit prove cora-gat
     bmpaudit prove --runs models.npz --json
     """
-    from bmpaudit.auditing.outside_runs import ProofSettings, prove_file, prove_folder
     from bmpaudit.auditing.stages import CANDIDATES
+    from bmpaudit.pipeline.outside_runs import ProofSettings, prove_file, prove_folder
 
     settings = ProofSettings(attacks or CANDIDATES, release, level, method, num_fitting)  # type: ignore[arg-type]
     runtime = make_runtime(threads, quiet)

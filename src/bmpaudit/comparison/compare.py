@@ -14,37 +14,33 @@ import scipy.special
 
 from bmpaudit import registry
 from bmpaudit.auditing.context import Variant
+from bmpaudit.auditing.result import PARAMETERS, Parameter
 from bmpaudit.comparison.sides import (
+    AUC,
+    HELD_OUT_ACCURACY,
     LEVEL,
+    NAMED,
+    NAMED_99,
+    QUANTITIES,
     AnyAudit,
     ComparedAudit,
     DifferingSetting,
     Mean,
     ModelDifference,
+    Quantity,
     compared_audits,
     differing_settings,
     model_differences,
+    named_with,
     same_samples,
+    show_change,
 )
 from bmpaudit.estimation import Posterior
 from bmpaudit.estimation.posterior import DifferenceMarginal
-from bmpaudit.proof.guesses import SYMBOLS, ProvenBound
 from bmpaudit.registry import DEFINITION
-from bmpaudit.report.words import (
-    AUC,
-    HELD_OUT_ACCURACY,
-    NAMED,
-    NAMED_99,
-    QUANTITIES,
-    Quantity,
-    count,
-    named_with,
-    probability,
-    show_change,
-    signed,
-)
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Floats, Ints, plain
+from bmpaudit.util.words import SYMBOLS, count, probability, signed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -263,10 +259,11 @@ def _epsilon(audit: ComparedAudit, definition: str, side: str | None) -> Estimat
             f"{definition} was not estimated for {audit.variant.name} in {audit.label}; it has {', '.join(row)}"
         )
     parameter = parameter_of(row[name], name, side)
-    # From the summary: a definition of somebody's own cannot be asked without its code.
-    floor = audit.audit.summary["variants"][audit.variant.name]["posteriors"][name]["floors"][parameter]
+    # From the result: a definition of somebody's own cannot be asked without its code.
+    figures = audit.audit.result.variants[audit.variant.name].posteriors[name].parameters[parameter]
+    assert figures.floor is not None  # noqa: S101 - it is a parameter of the definition
     return EstimatedEpsilon(
-        audit.label, audit.variant, row[name], parameter, float(floor), bool(audit.is_leakage_found)
+        audit.label, audit.variant, row[name], parameter, figures.floor, bool(audit.is_leakage_found)
     )
 
 
@@ -428,9 +425,6 @@ def _has_names(names: pd.Series) -> bool:
 # What a comparison says in plain words: does it help, and what does it cost?
 
 
-SURELY = 0.99
-
-
 def verdict(first: ComparedAudit, other: ComparedAudit, differences: Sequence[ModelDifference]) -> str:
     """One or a few sentences on one audit against the first."""
     changes = {each.quantity: each.change for each in differences}
@@ -442,7 +436,7 @@ def verdict(first: ComparedAudit, other: ComparedAudit, differences: Sequence[Mo
         unfound = (audit.label for audit in (first, other) if audit.is_leakage_found is False)
         sentences += [f"No leakage was found in {label}." for label in unfound]
     sentences += [_not_tested(audit) for audit in (first, other) if audit.is_leakage_found is None]
-    sentences += _not_settled([audit for audit in (first, other) if not audit.curve.is_settled[_place(audit)]])
+    sentences += _not_settled([audit for audit in (first, other) if not audit.named_surely.is_settled])
     reasons = [audit.why_no_accuracy for audit in (first, other) if audit.why_no_accuracy]
     if reasons:
         sentences.append(f"What it costs in held-out accuracy is not known: {'; '.join(reasons)}.")
@@ -458,7 +452,7 @@ def _exposure(first: ComparedAudit, other: ComparedAudit, changes: Mapping[Quant
             f"({ends.low} to {ends.high} {ends.word}; named with 99 % certainty)"
         )
     if change.low == change.high:
-        if not changes[NAMED_99].mean and not first.curve.correct.mean[_place(first)]:
+        if not changes[NAMED_99].mean and not first.named_surely.correct:
             said = f"No model of {first.label} or of {other.label} exposes {nodes} with 99 % certainty"
         else:
             said = f"Each model of {other.label} exposes as many {nodes} as that of {first.label}"
@@ -506,16 +500,12 @@ def _ends(change: Mean, factor: float, less: str, more: str, digits: int | None 
     return _Ends(change, factor, less, more, digits)
 
 
-def _place(audit: ComparedAudit) -> int:
-    return audit.curve.at(SURELY)
-
-
 def _not_settled(audits: Sequence[ComparedAudit]) -> list[str]:
     if not audits:
         return []
     needed = (
-        f"{audit.label} has {count(audit.curve.num_models, 'model')}, about "
-        f"{audit.curve.models_needed[_place(audit)]:,} would do"
+        f"{audit.label} has {count(audit.result.exposure.num_models, 'model')}, about "
+        f"{audit.named_surely.models_needed:,} would do"
         for audit in audits
     )
     return [f"How many can be named is not settled: {'; '.join(needed)}."]
@@ -742,34 +732,27 @@ def compare(
 def _difference(first: ComparedAudit, other: ComparedAudit) -> Difference:
     pairs = same_samples(first, other)
     models = model_differences(first.models, other.models, pairs)
-    named = [named_with(precision) for precision in first.curve.precision]
+    named = [named_with(row.precision) for row in first.named]
     return Difference(
         label=other.label,
         verdict=verdict(first, other, models),
         models=models,
         curve=model_differences(first.models, other.models, pairs, named),
-        more_proven={parameter: _more_proven(first, other, parameter) for parameter in SYMBOLS},
+        more_proven={parameter: _more_proven(first, other, parameter) for parameter in PARAMETERS},
         nodes=compare_nodes(first, other),
     )
 
 
-def _more_proven(first: ComparedAudit, other: ComparedAudit, parameter: str) -> str:
-    bounds = [_proven(audit, parameter) for audit in (first, other)]
+def _more_proven(first: ComparedAudit, other: ComparedAudit, parameter: Parameter) -> str:
+    bounds = [audit.result.shown(parameter) for audit in (first, other)]
     one, two = (-math.inf if bound is None else bound for bound in bounds)
     return "" if one == two else first.label if one > two else other.label
-
-
-def _proven(audit: ComparedAudit, parameter: str) -> float | None:
-    """What is proven beyond the floor."""
-    proof = audit.findings.proof
-    bound: ProvenBound | None = None if proof is None else getattr(proof, parameter)
-    return bound.proven if bound is not None and bound.is_beyond_floor else None
 
 
 def audit_row(audit: ComparedAudit) -> dict[str, Any]:
     """What stands side by side of one audit, by name."""
     floor = audit.audit.priors.floor
-    means = {quantity.name: audit.models.mean(quantity) for quantity in QUANTITIES}
+    means = {quantity.name: audit.mean(quantity) for quantity in QUANTITIES}
     return {
         "label": audit.label,
         "folder": audit.path,
@@ -778,12 +761,12 @@ def audit_row(audit: ComparedAudit) -> dict[str, Any]:
         "graph": audit.graph_hash,
         "release": audit.release,
         "is_leakage_found": audit.is_leakage_found,
-        "is_exposure_settled": bool(audit.curve.is_settled[audit.curve.at(0.99)]),
+        "is_exposure_settled": audit.named_surely.is_settled,
         "num_models": len(audit.models.index),
-        "num_nameable": audit.curve.total,
+        "num_nameable": audit.num_nameable,
         "figures": {name: None if mean is None else vars(mean) for name, mean in means.items()},
         "why_no_accuracy": audit.why_no_accuracy or None,
-        "proven": {name: _proven(audit, name) for name in SYMBOLS},
+        "proven": {name: audit.result.shown(name) for name in PARAMETERS},
         "proof_level": audit.audit.plan.proof_level,
         "floor": {"epsilon_right": floor.right, "epsilon_left": floor.left, "is_exact": floor.is_exact},
     }

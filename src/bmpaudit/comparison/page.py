@@ -18,17 +18,15 @@ from matplotlib.figure import Figure
 
 from bmpaudit.comparison.compare import Comparison
 from bmpaudit.comparison.sides import (
-    Mean,
-)
-from bmpaudit.report import words
-from bmpaudit.report.figures.comparisons import NumberNamed, compared_posteriors, comparison
-from bmpaudit.report.figures.style import Width, render, save_figure
-from bmpaudit.report.words import (
     NAMED,
+    Mean,
     changes,
     named_with,
     side_by_side,
 )
+from bmpaudit.report.figures.comparisons import NumberNamed, compared_posteriors, comparison
+from bmpaudit.report.figures.style import Width, render, save_figure
+from bmpaudit.util import words
 from bmpaudit.util.files import atomic_write, write_text
 from bmpaudit.util.text import visible
 from bmpaudit.util.values import to_json
@@ -264,10 +262,10 @@ def write_comparison(result: Comparison, folder: str | Path) -> Path:
 def draw(result: Comparison, width: Width = "two") -> Figure:
     """Exposure curves and their differences as a matplotlib figure."""
     first = result.audits[0]
-    named = [named_with(precision) for precision in first.curve.precision]
+    named = [named_with(row.precision) for row in first.named]
     return comparison(
-        first.curve.precision,
-        {audit.label: _band([audit.models.mean(each) for each in named]) for audit in result.audits},
+        np.array([row.precision for row in first.named]),
+        {audit.label: _band([audit.mean(each) for each in named]) for audit in result.audits},
         {each.label: _band([part.change for part in each.curve]) for each in result.differences},
         nodes=NAMED[first.side],
         width=width,

@@ -16,17 +16,10 @@ import scipy.special
 from bmpaudit.auditing.answer import release_accuracy
 from bmpaudit.auditing.context import Variant
 from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.result import NamedResult, ReleaseResult
 from bmpaudit.auditing.stages import ReleaseFindings
-from bmpaudit.proof import ExposureCurve, NodeExposure
+from bmpaudit.proof import NodeExposure
 from bmpaudit.proof.naming import untransformed
-from bmpaudit.report.words import (
-    AUC,
-    HELD_OUT_ACCURACY,
-    QUANTITIES,
-    TRUE_POSITIVE_RATE,
-    Quantity,
-    named_with,
-)
 from bmpaudit.shadow import ShadowRuns
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.tables import model_blocks, take_rows
@@ -34,6 +27,100 @@ from bmpaudit.util.values import Floats, Ints
 
 if TYPE_CHECKING:
     pass
+from typing import NamedTuple
+
+from bmpaudit.util.words import SYMBOLS, number, percent, signed
+
+NAMED = {"right": "training nodes", "left": "nodes outside the training graph"}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What is compared of each model.
+
+    Attributes:
+        name: As in files.
+        label: As readers see it.
+        digits: Number of decimals.
+        is_share: Whether it is shown in per cent, and differences in points.
+    """
+
+    name: str
+    label: str
+    digits: int
+    is_share: bool = False
+
+
+def named_with(certainty: float) -> Quantity:
+    """Number of nodes that are named correctly with this certainty."""
+    return Quantity(f"named_{100 * certainty:g}", f"named with {100 * certainty:g} % certainty", 1)
+
+
+NAMED_90, NAMED_99 = named_with(0.9), named_with(0.99)
+AUC = Quantity("auc", "AUC within a model", 3)
+TRUE_POSITIVE_RATE = Quantity("tpr", "TPR at FPR 1 % within a model", 1, is_share=True)
+HELD_OUT_ACCURACY = Quantity("held_out_accuracy", "held-out accuracy", 1, is_share=True)
+QUANTITIES = (NAMED_90, NAMED_99, AUC, TRUE_POSITIVE_RATE, HELD_OUT_ACCURACY)
+
+
+class ShownChange(NamedTuple):
+    """A difference and its interval in words."""
+
+    mean: str
+    interval: str
+
+
+def show_mean(quantity: Quantity, mean: Mapping[str, float] | None) -> str:
+    """A mean with its limits.
+
+    >>> show_mean(NAMED_99, {"mean": 12.34, "low": 11.5, "high": 13.2})
+    '12.3 (11.5 to 13.2)'
+    >>> show_mean(HELD_OUT_ACCURACY, {"mean": 0.995, "low": 0.985, "high": 1.005})
+    '99.5 % (98.5 to 100.0)'
+    """
+    if mean is None:
+        return "not known"
+    factor = 100 if quantity.is_share else 1
+    # Limits of Student's t know no bounds.
+    ends = [max(mean["low"], 0.0), min(mean["high"], 1.0) if quantity.is_share else mean["high"]]
+    low, high = (number(factor * end, quantity.digits) for end in ends)
+    middle = (percent if quantity.is_share else number)(mean["mean"], quantity.digits)
+    return f"{middle} ({low} to {high})"
+
+
+def show_change(quantity: Quantity, change: Mapping[str, float]) -> ShownChange:
+    """A difference with its limits, of shares in points.
+
+    >>> show_change(HELD_OUT_ACCURACY, {"mean": -0.004, "low": -0.006, "high": -0.002})
+    ShownChange(mean='−0.4 points', interval='−0.6 to −0.2')
+    """
+    factor = 100 if quantity.is_share else 1
+    mean, low, high = (signed(factor * change[end], quantity.digits) for end in ("mean", "low", "high"))
+    return ShownChange(f"{mean}{' points' if quantity.is_share else ''}", f"{low} to {high}")
+
+
+def side_by_side(audits: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
+    """Rows of a table with a column for each audit, from what `Comparison.to_dict` has of them."""
+    table = [("shadow models", [f"{audit['num_models']:,}" for audit in audits])]
+    table += [
+        (quantity.label, [show_mean(quantity, audit["figures"][quantity.name]) for audit in audits])
+        for quantity in QUANTITIES
+    ]
+    for name, symbol in SYMBOLS.items():
+        bounds = [audit["proven"][name] for audit in audits]
+        table.append((f"proven {symbol}", ["nothing" if bound is None else f"≥ {number(bound)}" for bound in bounds]))
+    for name in ("epsilon_right", "epsilon_left"):
+        floors = [audit["floor"] for audit in audits]
+        table.append(
+            (f"floor of {SYMBOLS[name]}", [("" if each["is_exact"] else "≥ ") + number(each[name]) for each in floors])
+        )
+    return table
+
+
+def changes(figures: Sequence[Mapping[str, Any]]) -> list[tuple[str, ShownChange]]:
+    """Rows of a table of differences, from what `Comparison.to_dict` has of them."""
+    quantities = {quantity.name: quantity for quantity in QUANTITIES}
+    return [(quantities[each["quantity"]].label, show_change(quantities[each["quantity"]], each)) for each in figures]
 
 
 LEVEL = 0.95
@@ -251,28 +338,50 @@ class ComparedAudit:
     @property
     def fingerprint(self) -> str:
         """Tells it from audits whose answers may differ."""
-        return str(self.audit.summary["fingerprint"])
+        return self.audit.result.fingerprint
 
     @property
     def graph_hash(self) -> str:
         """Hash of the graph's content."""
-        return str(self.audit.summary["graph"]["content_hash"])
+        return self.audit.result.graph.content_hash
 
     @property
     def settings(self) -> dict[str, Any]:
         """The plan by dotted keys, such as `sampler.name`."""
-        return _flat(self.audit.summary["plan"])
+        return _flat(self.audit.result.plan)
+
+    @property
+    def result(self) -> ReleaseResult:
+        """What the audit says of the release."""
+        return self.audit.result.releases[self.release]
+
+    @property
+    def named(self) -> list[NamedResult]:
+        """How many nodes of this side are named, by certainty."""
+        return self.result.exposure.members if self.side == "right" else self.result.exposure.non_members
+
+    @property
+    def named_surely(self) -> NamedResult:
+        """How many nodes of this side are named with 99 % certainty."""
+        return self.result.exposure.named(0.99, "members" if self.side == "right" else "non_members")
+
+    @property
+    def num_nameable(self) -> float:
+        """Nodes of this side per model."""
+        exposure = self.result.exposure
+        return exposure.total_members if self.side == "right" else exposure.total_non_members
+
+    def mean(self, quantity: Quantity) -> Mean | None:
+        """The mean of a quantity over models, with the limits that the audit itself shows; None if it is not known."""
+        for row in self.named:
+            if quantity == named_with(row.precision):
+                return Mean(row.correct, row.correct_low, row.correct_high)
+        return self.models.mean(quantity)
 
     @property
     def findings(self) -> ReleaseFindings:
         """What the release proves and exposes."""
         return self.audit.findings[self.release]
-
-    @property
-    def curve(self) -> ExposureCurve:
-        """Nodes of this side that are named."""
-        exposure = self.findings.exposure.exposure
-        return exposure.members if self.side == "right" else exposure.non_members
 
     @property
     def exposed_nodes(self) -> NodeExposure:
@@ -285,8 +394,7 @@ class ComparedAudit:
         """Whether leakage was found; None for a release that was not tested and of which nothing is proven."""
         if self.release == self.audit.attacks.releases[0]:
             return self.audit.is_leakage_found
-        proof = self.findings.proof
-        return True if proof is not None and proof.is_leakage_proven else None
+        return True if self.result.is_leakage_proven else None
 
     @cached_property
     def runs(self) -> ShadowRuns | str:

@@ -19,7 +19,6 @@ from bmpaudit.attack.rules import log_prior_odds
 from bmpaudit.auditing.context import Runtime, Subject, attack_on
 from bmpaudit.auditing.finished import Audit, read_priors, read_runs, stored_subject
 from bmpaudit.auditing.nodes import class_names
-from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.graph import Graph
 from bmpaudit.inference.released import (
@@ -38,16 +37,17 @@ from bmpaudit.inference.released import (
     known_members,
     score_inference,
 )
+from bmpaudit.pipeline.pipeline import Pipeline
 from bmpaudit.plan import AuditPlan
 from bmpaudit.proof import Recalibration
 from bmpaudit.registry import ATTACK, RELEASE, UntrustedPart
-from bmpaudit.report.words import count, odds, percent
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
 from bmpaudit.shadow.released import read_released
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.text import html_table, paragraphs
 from bmpaudit.util.values import Flags, Floats, plain
+from bmpaudit.util.words import count, odds, percent
 
 if TYPE_CHECKING:
     import pandas as pd

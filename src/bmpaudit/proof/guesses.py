@@ -24,6 +24,7 @@ from bmpaudit.util.errors import InputError, thread_count
 from bmpaudit.util.tables import FlagTable
 from bmpaudit.util.text import html_table, paragraphs
 from bmpaudit.util.values import Flags, Floats, Ints, as_bytes, plain
+from bmpaudit.util.words import SYMBOLS
 
 SHARE_FOR_PRIORS = 0.1
 """Part of the failure probability of a bound on MP that is spent on estimated priors."""
@@ -457,7 +458,6 @@ def make_guesses(claims: Claims, threshold: float, memberships: FlagTable, indic
 # What was proven, and from what.
 
 
-SYMBOLS: dict[str, str] = {"epsilon_right": "ε_R", "epsilon_left": "ε_L", "mp": "MP ε"}
 ONE_GUESS, PREQUENTIAL = "one guess per model", "prequential"
 SURE = 0.99
 

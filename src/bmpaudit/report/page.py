@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from bmpaudit.report.words import in_other_words
 from bmpaudit.util.errors import DataError
+from bmpaudit.util.words import in_other_words
 
 IMPORT = re.compile(r"^import \{([^{}]*)\} from '\./([a-z][a-z0-9_]*)\.js';$", re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:const|class|(?:async )?function) ([A-Za-z_$][\w$]*))", re.MULTILINE)
@@ -143,7 +143,7 @@ def render_page(data: Mapping[str, Any]) -> str:
     parts = {
         "policy": html.escape(policy, quote=False),
         "title": html.escape(str(data["title"])),
-        "verdict": html.escape(str(data["verdict"])),
+        "verdict": html.escape(str(data["answer"]["verdict"])),
         "style": _part("page.css"),
         # In ASCII, and without NaN, which is no JSON.
         "data": _packed(zlib.compress(json.dumps(data, allow_nan=False, separators=(",", ":")).encode())),

@@ -26,9 +26,9 @@ from bmpaudit.report.figures.style import (
     plain,
     styled,
 )
-from bmpaudit.report.words import probability
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Floats
+from bmpaudit.util.words import probability
 
 POINTS = 401
 DIFFERENCE_POINTS = 161

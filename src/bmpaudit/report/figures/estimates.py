@@ -43,9 +43,9 @@ from bmpaudit.report.figures.style import (
     styled,
     vector,
 )
-from bmpaudit.report.words import count, interval, number, signed
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Floats
+from bmpaudit.util.words import count, interval, number, signed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -35,9 +35,9 @@ from bmpaudit.report.figures.style import (
     styled,
     vector,
 )
-from bmpaudit.report.words import confidence, count, number
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.values import Flags, Floats, Ints
+from bmpaudit.util.words import confidence, count, number
 
 if TYPE_CHECKING:
     from bmpaudit.proof import ExposureCurve, Reliability

@@ -18,10 +18,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from bmpaudit.report.words import count
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.files import atomic_write
 from bmpaudit.util.values import Floats
+from bmpaudit.util.words import count
 
 if TYPE_CHECKING:
     from bmpaudit.estimation.posterior import Posterior

@@ -9,44 +9,47 @@ const LOG_FROM = 30; // ratio of the largest to the smallest number from which o
 
 export const logit = (share) => Math.log(share / (1 - share));
 
-function hoverOf(release, curve, place) {
+const column = (curve, name) => curve.map((row) => row[name]);
+
+function hoverOf(release, total, row) {
   return [
-    `<b>${forPlotly(release.name)}</b>, ${formatPercent(curve.precision[place], 1)} certainty`,
-    `${formatFixed(curve.correct[place], 1)} named correctly (${formatInterval(curve.correct_low[place], curve.correct_high[place], 1)})`,
-    `of ${formatCount(curve.total)}; ${formatPercent(curve.share_correct[place], 1)} of the names are right`,
-    ...(curve.is_settled[place] ? [] : [`too few models; about ${formatCount(curve.models_needed[place])} would do`]),
+    `<b>${forPlotly(release.name)}</b>, ${formatPercent(row.precision, 1)} certainty`,
+    `${formatFixed(row.correct, 1)} named correctly (${formatInterval(row.correct_low, row.correct_high, 1)})`,
+    `of ${formatCount(total)}; ${formatPercent(row.share_correct, 1)} of the names are right`,
+    ...(row.is_settled ? [] : [`too few models; about ${formatCount(row.models_needed)} would do`]),
   ].join('<br>');
 }
 
 function tracesOf(release, side, index, isLog) {
   const curve = release.exposure[side];
   const colour = OKABE_ITO[index % OKABE_ITO.length];
-  const x = curve.precision.map(logit);
+  const total = release.exposure[`total_${side}`];
+  const x = column(curve, 'precision').map(logit);
   // A logarithmic axis has no place for 0.
   const drawable = (value) => (isLog && !(value > 0) ? null : value);
-  const least = isLog ? smallest(curve.correct.filter((value) => value > 0)) / 10 : 0;
+  const least = isLog ? smallest(column(curve, 'correct').filter((value) => value > 0)) / 10 : 0;
   const edge = {mode: 'lines', line: {width: 0}, showlegend: false, hoverinfo: 'skip'};
   return [
-    {...edge, x, y: curve.correct_low.map((value) => (isLog ? Math.max(value, least) : value))},
+    {...edge, x, y: column(curve, 'correct_low').map((value) => (isLog ? Math.max(value, least) : value))},
     {
       ...edge,
       x,
-      y: curve.correct_high.map((value) => (isLog ? Math.max(value, least) : value)),
+      y: column(curve, 'correct_high').map((value) => (isLog ? Math.max(value, least) : value)),
       fill: 'tonexty',
       fillcolor: `${colour}33`,
     },
     {
       x,
-      y: curve.correct.map(drawable),
+      y: column(curve, 'correct').map(drawable),
       name: forPlotly(release.name),
       mode: 'lines+markers',
       line: {color: colour, width: index ? 2 : 2.5},
       marker: {
         size: 8,
-        color: curve.is_settled.map((isSettled) => (isSettled ? colour : '#fff')),
+        color: column(curve, 'is_settled').map((isSettled) => (isSettled ? colour : '#fff')),
         line: {color: colour, width: 1.5},
       },
-      text: curve.precision.map((_, place) => hoverOf(release, curve, place)),
+      text: curve.map((row) => hoverOf(release, total, row)),
       hoverinfo: 'text',
     },
   ];
@@ -57,7 +60,7 @@ export function show() {
   const curvesOf = (side) => data.releases.map((release) => release.exposure[side]);
   const helpsLog = (side) => {
     const positive = curvesOf(side)
-      .flatMap((curve) => curve.correct)
+      .flatMap((curve) => column(curve, 'correct'))
       .filter((value) => value > 0);
     return positive.length > 0 && largest(positive) > LOG_FROM * smallest(positive);
   };
@@ -65,14 +68,15 @@ export function show() {
     const side = sideSelect.value;
     const curves = curvesOf(side);
     if (!curves.length) return {empty: 'No release in this audit.'};
-    const named = curves.flatMap((curve) => curve.correct);
+    const named = curves.flatMap((curve) => column(curve, 'correct'));
     const noun = side === 'members' ? 'members' : 'non-members';
     if (!(largest(named) > 0)) return {empty: `No ${noun} can be named, not even with 50 % certainty.`};
     const isLog = scaleSelect.value === 'log';
     const [first] = curves;
+    const [certainties, byPrior] = [column(first, 'precision'), column(first, 'by_prior')];
     const reference = {
-      x: first.precision.map(logit),
-      y: first.without_model.map((value) => (isLog && !(value > 0) ? null : value)),
+      x: certainties.map(logit),
+      y: byPrior.map((value) => (isLog && !(value > 0) ? null : value)),
       name: 'sampling alone, no model',
       mode: 'lines+markers',
       line: {color: '#56606b', width: 1.5, dash: 'dot'},
@@ -83,17 +87,17 @@ export function show() {
     return {
       traces: [
         ...data.releases.flatMap((release, index) => tracesOf(release, side, index, isLog)),
-        ...(largest(first.without_model) > 0 ? [reference] : []),
+        ...(largest(byPrior) > 0 ? [reference] : []),
       ],
       layout: layoutOf({
         showlegend: true,
         legend: {orientation: 'h', y: 1.02, yanchor: 'bottom', x: 0, traceorder: 'normal'},
         uirevision: `${side}/${scaleSelect.value}`,
         xaxis: axis('certainty of each name [%], on a scale of log-odds', {
-          tickvals: first.precision.map(logit),
-          ticktext: first.precision.map((share) => String(Number((100 * share).toFixed(2)))),
+          tickvals: certainties.map(logit),
+          ticktext: certainties.map((share) => String(Number((100 * share).toFixed(2)))),
           tickangle: 0,
-          range: [logit(first.precision[0]) - 0.3, logit(first.precision.at(-1)) + 0.4],
+          range: [logit(certainties[0]) - 0.3, logit(certainties.at(-1)) + 0.4],
         }),
         yaxis: axis(
           `${noun} named per model`,

@@ -127,7 +127,7 @@ export function show() {
   const notes = [];
   if (!nodes.member_named.some((named) => named > 0)) {
     notes.push(
-      `Nobody is ever named as a member with ${formatPercent(data.at_risk)} certainty, so ${inWords('nodes')} are ranked by the attack’s accuracy (0.5 is guessing). `,
+      `Nobody is ever named as a member with ${formatPercent(data.releases[0].exposure.at_risk)} certainty, so ${inWords('nodes')} are ranked by the attack’s accuracy (0.5 is guessing). `,
     );
   }
   if (numShown < data.graph.num_nodes) {

@@ -4,29 +4,30 @@ import {formatFactor, formatFixed, formatInterval, formatOdds, formatPercent, is
 import {data, inWords} from './state.js';
 
 const CERTAINTIES = [0.9, 0.95, 0.99];
-const SYMBOLS = ['ε_R', 'ε_L', 'MP ε'];
+const SYMBOLS = {epsilon_right: 'ε_R', epsilon_left: 'ε_L', mp: 'MP ε'};
 
 const small = (text) => element('span', {class: 'odds'}, text);
 
 // What is proven, if it is more than the sampling alone gives away.
-function provenCell(bound) {
+function provenCell(bound, parameter) {
   if (!bound || !isNumber(bound.proven)) return numberCell('nothing');
-  if (!bound.is_beyond_floor) return numberCell('nothing', small('beyond the sampling'));
-  const asOdds = bound.symbol === 'MP ε' ? formatFactor : formatOdds;
+  if (!bound.is_shown) return numberCell('nothing', small('beyond the sampling'));
+  const asOdds = parameter === 'mp' ? formatFactor : formatOdds;
   return numberCell(
     `≥ ${formatFixed(bound.proven)}`,
     small(asOdds(bound.proven)),
     small(`${bound.num_hits} of ${bound.num_guesses} right`),
+    small(`by ${bound.source}`),
   );
 }
 
 function namedCell(curve, certainty) {
-  const place = curve.precision.indexOf(certainty);
-  if (place < 0) return numberCell(MISSING);
+  const row = curve.find((each) => each.precision === certainty);
+  if (!row) return numberCell(MISSING);
   return numberCell(
-    formatFixed(curve.correct[place], 1),
-    small(formatInterval(curve.correct_low[place], curve.correct_high[place], 1)),
-    ...(curve.is_settled[place] ? [] : [small('too few models')]),
+    formatFixed(row.correct, 1),
+    small(formatInterval(row.correct_low, row.correct_high, 1)),
+    ...(row.is_settled ? [] : [small('too few models')]),
   );
 }
 
@@ -51,19 +52,19 @@ export function show() {
         small(`${release.attack} attack, ${release.queries.join(' and ')}`),
         release.not_proven ? small(`nothing proven: ${release.not_proven}`) : '',
       ),
-      ...SYMBOLS.map((symbol) => provenCell(release.proof.find((bound) => bound.symbol === symbol))),
+      ...Object.keys(SYMBOLS).map((parameter) => provenCell(release.proof?.[parameter], parameter)),
       ...CERTAINTIES.map((certainty) => namedCell(release.exposure.members, certainty)),
       numberCell(formatFixed(release.auc, 3)),
       numberCell(formatPercent(release.tpr_at_fpr['0.01'], 1)),
       accuracyCell(release),
-      numberCell(formatFixed(release.reliability.expected_calibration_error, 4)),
+      numberCell(formatFixed(release.exposure.reliability.expected_calibration_error, 4)),
     ),
   );
   const named = CERTAINTIES.map((certainty) => `Members named at ${formatPercent(certainty)}`);
   byId('release-table').replaceChildren(
     headings([
       'Release',
-      ...SYMBOLS.map((symbol) => `Proven ${symbol}`),
+      ...Object.values(SYMBOLS).map((symbol) => `Proven ${symbol}`),
       ...named,
       'AUC',
       'TPR at FPR 1 %',

@@ -14,13 +14,20 @@ export function observedLogOdds(observed, number) {
   return logit(observed > 0 && observed < 1 ? observed : (observed * number + 0.5) / (number + 1));
 }
 
+// The bins that hold a challenge.
+function filledBins(release) {
+  const {stated, observed, num_challenges: number} = release.exposure.reliability;
+  const filled = (values) => values.filter((_, place) => number[place] > 0);
+  return {release, stated: filled(stated), observed: filled(observed), number: filled(number)};
+}
+
 export function show() {
   addChart('chart-reliability', 'Stated and observed probabilities of membership', () => {
-    const filled = data.releases.filter((release) => release.reliability.stated.length);
-    if (!filled.length) return {empty: 'No calibration in this audit.'};
-    const most = Math.log(Math.max(2, largest(filled.flatMap((release) => release.reliability.num_challenges))));
-    const traces = filled.map((release, index) => {
-      const {stated, observed, num_challenges: number, expected_calibration_error: error} = release.reliability;
+    const releases = data.releases.map((release) => filledBins(release)).filter((each) => each.stated.length);
+    if (!releases.length) return {empty: 'No calibration in this audit.'};
+    const most = Math.log(Math.max(2, largest(releases.flatMap((each) => each.number))));
+    const traces = releases.map(({release, stated, observed, number}, index) => {
+      const error = release.exposure.reliability.expected_calibration_error;
       const colour = OKABE_ITO[index % OKABE_ITO.length];
       return {
         x: stated.map((share) => logit(Math.min(Math.max(share, 1 - HIGHEST), HIGHEST))),

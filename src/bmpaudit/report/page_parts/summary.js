@@ -25,7 +25,7 @@ function showAnswer() {
   );
   byId('exposure-brackets').hidden = !answer.exposure.includes('(');
   byId('proven-odds').hidden = !data.is_leakage_found;
-  byId('answer-models').textContent = formatCounted(data.releases[0]?.num_models, 'shadow model');
+  byId('answer-models').textContent = formatCounted(data.releases[0]?.exposure.num_models, 'shadow model');
 }
 
 export function show() {
@@ -36,11 +36,11 @@ export function show() {
     formatCounted(graph.num_edges, 'edge'),
     formatCounted(graph.num_features, 'feature'),
     formatCounted(graph.num_classes, 'class', 'classes'),
-    `bmpaudit ${data.version}`,
+    `bmpaudit ${data.bmpaudit}`,
     String(data.created).replace('T', ' ').replace('Z', ' UTC'),
   ];
   byId('subtitle').textContent = parts.join(' · ');
-  fillText(document.querySelector('.verdict'), data.verdict);
+  fillText(document.querySelector('.verdict'), data.answer.verdict);
   showAnswer();
   fillList(byId('next'), data.next, 'Nothing in particular.');
   fillList(byId('cautions'), data.cautions, 'Nothing was flagged.');
@@ -48,6 +48,6 @@ export function show() {
   fillEvery('.level', formatPercent(data.leakage_level));
   fillEvery('.exposure-level', formatPercent(data.exposure_level));
   fillEvery('.sampled', sampleInWords());
-  fillEvery('.at-risk', formatPercent(data.at_risk));
-  fillEvery('.proof-level', formatPercent(data.releases.flatMap((release) => release.proof)[0]?.level));
+  fillEvery('.at-risk', formatPercent(data.releases[0]?.exposure.at_risk));
+  fillEvery('.proof-level', formatPercent(data.proof_level));
 }

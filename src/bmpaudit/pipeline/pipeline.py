@@ -24,8 +24,6 @@ from bmpaudit.auditing.context import (
     write_samples,
 )
 from bmpaudit.auditing.finished import OWN_GRAPH, Audit, audit_files, priors_files, read_audit, read_priors, read_runs
-from bmpaudit.auditing.page_data import num_parts, report_files
-from bmpaudit.auditing.plots import pictures_of_attacks, pictures_of_findings
 from bmpaudit.auditing.stages import (
     Attacks,
     Findings,
@@ -44,6 +42,8 @@ from bmpaudit.models import NativeModel, as_model
 from bmpaudit.plan import AuditPlan, format_plan, read_plan
 from bmpaudit.registry import UntrustedPart, title, untrusted
 from bmpaudit.report.drawing import DEFAULT_PICTURES, Drawing, picture_formats
+from bmpaudit.report.page_data import num_parts, report_files
+from bmpaudit.report.plots import pictures_of_attacks, pictures_of_findings
 from bmpaudit.samplers import Priors, check_memberships, prior_probabilities
 from bmpaudit.shadow import ShadowRuns, ShadowStore, train_shadows
 from bmpaudit.shadow.adding import check_plan

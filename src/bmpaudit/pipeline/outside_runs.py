@@ -13,12 +13,12 @@ from bmpaudit import registry, shadow
 from bmpaudit.attack import Evidence
 from bmpaudit.auditing.context import Runtime, Subject, queries_of
 from bmpaudit.auditing.finished import OWN_GRAPH, read_priors, read_runs, stored_subject
-from bmpaudit.auditing.pipeline import PRIOR_SECONDS, Pipeline
 from bmpaudit.auditing.stages import CANDIDATES
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.graph import Graph
 from bmpaudit.io.readers import read_archive
 from bmpaudit.models import TrainedElsewhere
+from bmpaudit.pipeline.pipeline import PRIOR_SECONDS, Pipeline
 from bmpaudit.plan import AuditPlan, format_plan
 from bmpaudit.proof import Proof, prove
 from bmpaudit.proof.prove import Method

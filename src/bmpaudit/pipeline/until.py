@@ -14,15 +14,15 @@ import numpy as np
 from bmpaudit.attack import ErrorCounts
 from bmpaudit.auditing.context import Runtime, Subject, variants
 from bmpaudit.auditing.finished import Audit, stored_plan
-from bmpaudit.auditing.pipeline import Pipeline
 from bmpaudit.auditing.stages import estimate_one, prove_release
 from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.pipeline.pipeline import Pipeline
 from bmpaudit.plan import FEWEST_SHADOWS, AuditPlan
 from bmpaudit.proof.guesses import SaysNothingError
 from bmpaudit.proof.prove import FIRST_FIT
 from bmpaudit.report.drawing import DEFAULT_PICTURES
-from bmpaudit.report.words import number
 from bmpaudit.util.errors import InputError, check_at_least_one
+from bmpaudit.util.words import number
 
 LEVEL = 0.9
 ENDLESS = 10_000  # this many times the present models: their errors then hardly vary

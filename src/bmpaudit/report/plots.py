@@ -110,7 +110,7 @@ class AuditPlots:
             "posteriors": {f"{row.name} ({row.definition})": self._main_posteriors()[row.definition]},
             "parameter": row.parameter,
             "floor": row.floor if np.isfinite(row.floor) else None,
-            "lower_bound": row.proven if row.proven is not None and row.proven > row.floor else None,
+            "lower_bound": row.proven,
             "width": width,
         }
         return Picture("posteriors", values)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import platform
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -18,32 +17,20 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from bmpaudit import registry
-from bmpaudit.auditing.answer import (
-    IS_NOT,
-    HeadlineRow,
-    graph_sizes,
-    in_words_of,
-    known_mean,
-    release_accuracy,
-    words_of,
-)
-from bmpaudit.auditing.context import attack_on
+from bmpaudit.auditing.answer import in_words_of, words_of
 from bmpaudit.auditing.finished import Audit
 from bmpaudit.auditing.nodes import node_accuracy, ranked_nodes
+from bmpaudit.auditing.result import PARAMETERS, AuditResult, NamedResult, ParameterResult, PosteriorResult
 from bmpaudit.estimation import Posterior
 from bmpaudit.estimation.definitions import Parameter
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Progress
 from bmpaudit.plan import format_plan
-from bmpaudit.proof import ExposureCurve, Proof
-from bmpaudit.proof.guesses import SYMBOLS
-from bmpaudit.registry import ATTACK
 from bmpaudit.report.drawing import Drawing
 from bmpaudit.report.page import library_version, render_page
-from bmpaudit.report.words import confidence, interval, number, percent, signed
 from bmpaudit.util.build import build_id
 from bmpaudit.util.values import Flags, Floats, Ints, plain
+from bmpaudit.util.words import confidence, interval, listed, number, percent, signed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,43 +73,39 @@ JOINT_DRAWS = 1_000
 
 def estimates_part(audit: Audit) -> dict[str, Any]:
     """Variants of the attack, their posteriors, and draws from joint ones."""
+    variants = audit.result.variants
     return {
-        "variants": [_variant(audit, variant.name, variant.label) for variant in audit.attacks.variants],
+        "variants": [
+            {
+                "id": name,
+                **{key: getattr(variant, key) for key in ("label", "auc", "accuracy", "tpr_at_fpr")},
+                "roc": {"fpr": roc.false_positive_rate, "tpr": roc.true_positive_rate},
+            }
+            for name, variant in variants.items()
+            for roc in (audit.attacks.performance[name].roc,)
+        ],
         "posteriors": [
-            _posterior_curve(audit, variant, definition, posterior, parameter)
-            for variant, row in audit.estimates.posteriors.items()
-            for definition, posterior in row.items()
-            for parameter in posterior.definition.parameters
+            _posterior_curve(variant, definition, audit.estimates.posteriors[variant][definition], parameter, figures)
+            for variant, each in variants.items()
+            for definition, posterior in each.posteriors.items()
+            for parameter, figures in posterior.parameters.items()
+            if figures.floor is not None  # a parameter of the definition
         ],
         "joint": _joint(audit),
     }
 
 
-def _variant(audit: Audit, name: str, label: str) -> dict[str, Any]:
-    figures = audit.attacks.performance[name]
-    return {
-        "id": name,
-        "label": label,
-        "auc": figures.auc,
-        "accuracy": figures.accuracy,
-        "tpr_at_fpr": {f"{rate:g}": value for rate, value in figures.tpr_at_fpr.items()},
-        "roc": {"fpr": figures.roc.false_positive_rate, "tpr": figures.roc.true_positive_rate},
-    }
-
-
 def _posterior_curve(
-    audit: Audit, variant: str, definition: str, posterior: Posterior, of: Parameter
+    variant: str, definition: str, posterior: Posterior, parameter: str, figures: ParameterResult
 ) -> dict[str, Any]:
-    parameter = of.name
-    summarised = audit.summary["variants"][variant]["posteriors"][definition][parameter]
     low, high = posterior.quantile([0.0005, 0.9995], parameter)
     x = np.linspace(max(low - 0.05 * (high - low), posterior.support_low(parameter)), high, CURVE_POINTS)
     return {
         "variant": variant,
         "definition": definition,
         "parameter": parameter,
-        "symbol": f"{of.symbol} ({definition})",
-        **{name: summarised[name] for name in ("p5", "p50", "p95", "mean")},
+        "symbol": f"{figures.symbol} ({definition})",
+        **{name: getattr(figures, name) for name in ("p5", "p50", "p95", "mean")},
         "x": np.round(x, 5),
         "density": np.round(posterior.marginal(parameter).pdf(x), 6),
         "prior_density": np.round(np.exp(posterior.prior(x)), 6),
@@ -320,77 +303,6 @@ def _thresholds(nodes: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-# What the page shows of each release: proven, exposed, calibrated (docs/report-page.md).
-
-
-def release_data(audit: Audit, release: str) -> dict[str, Any]:
-    """One release, as the page has it."""
-    findings, variant = audit.findings[release], audit.attacks.strongest(release)
-    figures, exposure = audit.attacks.performance[variant.name], findings.exposure.exposure
-    reliability = findings.exposure.reliability
-    accuracy = release_accuracy(audit.plan, audit.runs, release)
-    is_filled = reliability.num_challenges > 0
-    return {
-        "name": release,
-        "attack": registry.label(ATTACK, attack_on(audit.plan, release)),
-        "queries": findings.queries,
-        "auc": figures.auc,
-        "tpr_at_fpr": {f"{rate:g}": value for rate, value in figures.tpr_at_fpr.items()},
-        "train_accuracy": known_mean(accuracy.train),
-        "held_out_accuracy": known_mean(accuracy.held_out),
-        "proof": _bounds(findings.proof),
-        "not_proven": findings.not_proven,
-        "num_models": exposure.members.num_models,
-        "exposure": {
-            "members": _exposure_curve(exposure.members),
-            "non_members": _exposure_curve(exposure.non_members),
-        },
-        "reliability": {
-            "num_challenges": reliability.num_challenges[is_filled],
-            "stated": np.round(reliability.stated[is_filled], 7),
-            "observed": np.round(reliability.observed[is_filled], 7),
-            "expected_calibration_error": reliability.expected_calibration_error,
-        },
-    }
-
-
-def _bounds(proof: Proof | None) -> list[dict[str, Any]]:
-    if proof is None:
-        return []
-    return [
-        {
-            "symbol": SYMBOLS[bound.parameter],
-            "proven": bound.proven,
-            "is_beyond_floor": bound.is_beyond_floor and proof.is_leakage_proven,
-            "floor": bound.floor,
-            "level": bound.level,
-            "num_hits": bound.num_hits,
-            "num_guesses": bound.num_guesses,
-        }
-        for bound in proof.bounds
-    ]
-
-
-def _exposure_curve(curve: ExposureCurve) -> dict[str, Any]:
-    named, correct = (
-        {
-            f"{name}{ending}": np.round(values, 4)
-            for ending, values in (("", band.mean), ("_low", band.low), ("_high", band.high))
-        }
-        for name, band in (("named", curve.named), ("correct", curve.reach))
-    )
-    return {
-        "precision": curve.precision,
-        **named,
-        **correct,
-        "share_correct": np.round(curve.share_correct.mean, 6),
-        "without_model": np.round(curve.by_prior, 4),
-        "is_settled": curve.is_settled,
-        "models_needed": curve.models_needed,
-        "total": curve.total,
-    }
-
-
 # The data of the page (docs/report-page.md).
 
 
@@ -407,40 +319,19 @@ def page_data(audit: Audit, advance: Callable[[], None] = lambda: None) -> dict[
 
 
 def _answer_part(audit: Audit) -> dict[str, Any]:
-    exposure, test = audit.main_findings.exposure.exposure, audit.attacks.permutation_test
+    """The result as it is; of the nodes and the variants, the page has more than the result."""
+    result: dict[str, Any] = dict(audit.summary)
+    for name in ("nodes", "variants", "timings", "plan"):
+        del result[name]
     return {
-        "title": audit.title,
-        "version": version("bmpaudit"),
+        **result,
+        "releases": [{"name": name, **release} for name, release in result["releases"].items()],
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "graph": {"name": audit.graph_name, **graph_sizes(audit.graph)},
         "words": words_of(audit.graph),
-        "verdict": audit.verdict,
-        "is_leakage_found": audit.is_leakage_found,
-        "answer": dataclasses.asdict(audit.answer),
         "guarantee": _guarantee(audit),
-        "next": audit.summary["next"],
-        "releases": [release_data(audit, release) for release in audit.attacks.releases],
-        "headline": [_headline_row(row, audit.graph) for row in audit.headline],
-        "cautions": audit.summary["cautions"],
-        "permutation_test": {
-            "is_leakage_found": test.is_leakage_found,
-            "p_value": test.p_value,
-            "statistic": test.statistic,
-            "null_statistics": test.null_statistics,
-        },
-        "is_not": [in_words_of(audit.graph, sentence) for sentence in IS_NOT],
-        "at_risk": exposure.at_risk,
-        "exposure_level": exposure.member_nodes.level,
-        "leakage_level": audit.estimates.leakage.level,
+        "exposure_level": audit.main_findings.exposure.exposure.member_nodes.level,
+        "leakage_level": audit.result.nodes.level,
     }
-
-
-def _headline_row(row: HeadlineRow, graph: Graph) -> dict[str, Any]:
-    texts = {
-        "meaning": in_words_of(graph, row.meaning),
-        "warnings": [in_words_of(graph, each) for each in row.warnings],
-    }
-    return dataclasses.asdict(row) | texts
 
 
 def _guarantee(audit: Audit) -> dict[str, Any] | None:
@@ -465,7 +356,7 @@ def _methods_part(audit: Audit) -> dict[str, Any]:
     return {
         "provenance": _provenance(audit),
         "diagnostics": [[in_words_of(audit.graph, text) for text in row] for row in _diagnostics(audit)],
-        "timings": [(name, f"{seconds:.1f} s") for name, seconds in audit.timings.items()],
+        "timings": [(name, f"{seconds:.1f} s") for name, seconds in audit.result.timings.items()],
         "plan_toml": format_plan(audit.plan.without_gate, audit.source),
         "citation": CITATION,
     }
@@ -508,36 +399,32 @@ def _provenance(audit: Audit) -> list[tuple[str, str]]:
     ]
 
 
-def _proof_row(release: str, proof: Proof | None) -> tuple[str, str]:
-    if proof is None:
-        return f"proof, {release}", "none"
-    bound = proof.epsilon_right
-    return (
-        f"proof, {release}",
-        f"{bound.method}, fitted on {bound.num_fitting:,} models, {bound.num_challenged:,} challenged, by "
-        f"{bound.choice.source}",
-    )
-
-
 def _diagnostics(audit: Audit) -> list[tuple[str, str]]:
-    counts, priors = audit.attacks.main_counts, audit.priors
+    result = audit.result
+    draws, models = result.priors.num_draws, result.shadow_models
     rows = [
-        ("models", f"{audit.runs.num_models:,}, {len(audit.runs.failed):,} failed"),
-        ("nodes audited", f"{counts.num_nodes:,} of {audit.graph.num_nodes:,}"),
-        ("nodes with a constant decision", f"{int(counts.is_constant.sum()):,}"),
-        ("priors", "from a formula" if priors.is_exact else f"from {priors.num_draws:,} draws"),
-        ("permutation test", f"p = {audit.attacks.permutation_test.p_value:.2f}"),
-        *(_proof_row(release, findings.proof) for release, findings in audit.findings.items()),
+        ("models", f"{models.trained:,}, {len(models.failed):,} failed"),
+        ("nodes audited", f"{result.nodes.audited:,} of {result.graph.num_nodes:,}"),
+        ("nodes with a constant decision", f"{result.nodes.constant_decision:,}"),
+        ("priors", f"from {draws:,} draws" if draws else "from a formula"),
+        ("permutation test", f"p = {result.permutation_test.p_value:.2f}"),
     ]
-    main = audit.estimates.posteriors[audit.attacks.main]
+    for release, each in result.releases.items():
+        text = "none"
+        if each.proof is not None:
+            bound = each.proof.epsilon_right
+            fitted = f"fitted on {bound.num_fitting:,} models, {bound.num_challenged:,} challenged"
+            sources = listed(list(dict.fromkeys(every.source for every in each.proof.bounds.values())))
+            text = f"{bound.method}, {fitted}, by {sources}"
+        rows.append((f"proof, {release}", text))
+    main = result.variants[result.main_variant].posteriors
     rows += [(f"status of {definition}", posterior.status) for definition, posterior in main.items()]
-    for row in audit.headline:
-        drivers = audit.summary["drivers"].get(f"{row.definition} {row.parameter}", [])[:3]
-        nodes = ", ".join(
-            f"node {node['node']} ({signed(node['shift'])}{', constant' if node['is_constant'] else ''})"
-            for node in drivers
-        )
-        rows.append((f"nodes that move {row.name} ({row.definition}) most", nodes))
+    for row in result.headline:
+        nodes = [
+            f"node {node.node} ({signed(node.shift)}{', constant' if node.is_constant else ''})"
+            for node in result.drivers.get(f"{row.definition} {row.parameter}", [])[:3]
+        ]
+        rows.append((f"nodes that move {row.name} ({row.definition}) most", ", ".join(nodes)))
     return rows
 
 
@@ -562,16 +449,16 @@ def markdown_table(audit: Audit) -> str:
     """The releases, then a row per variant and a column per parameter: p5/p50/p95."""
     columns = _columns(audit)
     head = ["attack", *(f"{definition} {parameter.symbol}" for definition, parameter in columns)]
-    releases = _markdown([_release_head(audit, PLAIN_SYMBOLS), *_release_rows(audit)])
-    return f"{releases}\n{_markdown([head, *_rows(audit, columns)])}"
+    releases = _markdown([_release_head(audit.result, PLAIN_SYMBOLS), *_release_rows(audit.result)])
+    return f"{releases}\n{_markdown([head, *_rows(audit.result, columns)])}"
 
 
 def latex_table(audit: Audit) -> str:
     """The same as two LaTeX `tabular`s."""
     columns = _columns(audit)
     head = ["attack", *(f"{escape_latex(definition)} ${parameter.latex}$" for definition, parameter in columns)]
-    releases = _latex(_release_head(audit, LATEX_SYMBOLS, escape_latex), _release_rows(audit))
-    return f"{releases}\n{_latex(head, _rows(audit, columns))}"
+    releases = _latex(_release_head(audit.result, LATEX_SYMBOLS, escape_latex), _release_rows(audit.result))
+    return f"{releases}\n{_latex(head, _rows(audit.result, columns))}"
 
 
 def escape_latex(text: str) -> str:
@@ -595,8 +482,10 @@ def _latex(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
 
 
-def _release_head(audit: Audit, symbols: tuple[str, ...], write: Callable[[str], str] = lambda text: text) -> list[str]:
-    level = confidence(audit.plan.proof_level)
+def _release_head(
+    result: AuditResult, symbols: tuple[str, ...], write: Callable[[str], str] = lambda text: text
+) -> list[str]:
+    level = confidence(result.proof_level)
     return [
         "release",
         *(f"{symbol} {write(f'proven ({level})')}" for symbol in symbols),
@@ -605,59 +494,47 @@ def _release_head(audit: Audit, symbols: tuple[str, ...], write: Callable[[str],
     ]
 
 
-def _release_rows(audit: Audit) -> list[list[str]]:
+def _release_rows(result: AuditResult) -> list[list[str]]:
     rows = []
-    for release, findings in audit.findings.items():
-        figures = audit.attacks.performance[audit.attacks.strongest(release).name]
-        members = findings.exposure.exposure.members
-        held_out = known_mean(release_accuracy(audit.plan, audit.runs, release).held_out)
+    for name, release in result.releases.items():
+        proven = [release.shown(parameter) for parameter in PARAMETERS]
         rows.append(
             [
-                release,
-                *_proven(findings.proof),
-                *(_named(members, precision) for precision in SURE),
-                number(figures.auc, 3),
-                percent(figures.tpr_at_fpr[0.01], 1),
-                percent(held_out, 1),
-                number(findings.exposure.reliability.expected_calibration_error, 4),
+                name,
+                *("nothing" if each is None else f"≥ {number(each)}" for each in proven),
+                *(_named(release.exposure.named(precision)) for precision in SURE),
+                number(release.auc, 3),
+                percent(release.tpr_at_fpr["0.01"], 1),
+                percent(release.held_out_accuracy, 1),
+                number(release.exposure.reliability.expected_calibration_error, 4),
             ]
         )
     return rows
 
 
-def _proven(proof: Proof | None) -> list[str]:
-    if proof is None or not proof.is_leakage_proven:
-        return ["nothing"] * len(PLAIN_SYMBOLS)
-    return [f"≥ {number(bound.proven)}" if bound.is_beyond_floor else "nothing" for bound in proof.bounds]
-
-
-def _named(curve: ExposureCurve, precision: float) -> str:
-    k, band = curve.at(precision), curve.reach
-    text = f"{number(band.mean[k], 1)} ({interval(band.low[k], band.high[k], 1)})"
-    return text if curve.is_settled[k] else f"{text}, too few models"
+def _named(row: NamedResult) -> str:
+    text = f"{number(row.correct, 1)} ({interval(row.correct_low, row.correct_high, 1)})"
+    return text if row.is_settled else f"{text}, too few models"
 
 
 def _columns(audit: Audit) -> list[tuple[str, Parameter]]:
-    main = audit.estimates.posteriors[audit.attacks.main]
+    main = audit.estimates.posteriors[audit.result.main_variant]
     return [(name, parameter) for name, posterior in main.items() for parameter in posterior.definition.parameters]
 
 
-def _rows(audit: Audit, columns: list[tuple[str, Parameter]]) -> list[list[str]]:
-    variants = audit.summary["variants"]
+def _rows(result: AuditResult, columns: list[tuple[str, Parameter]]) -> list[list[str]]:
     return [
-        [
-            variant.label,
-            *(_cell(variants[variant.name]["posteriors"].get(name), parameter.name) for name, parameter in columns),
-        ]
-        for variant in audit.attacks.variants
+        [variant.label, *(_cell(variant.posteriors.get(name), parameter.name) for name, parameter in columns)]
+        for variant in result.variants.values()
     ]
 
 
-def _cell(posterior: Mapping[str, Any] | None, parameter: str) -> str:
-    """Percentiles of a posterior, as the summary has them."""
+def _cell(posterior: PosteriorResult | None, parameter: str) -> str:
+    """Percentiles of a posterior."""
     if posterior is None:
         return ""
-    return "/".join(number(posterior[parameter][name], 1) for name in ("p5", "p50", "p95"))
+    figures = posterior.parameters[parameter]
+    return "/".join(number(value, 1) for value in (figures.p5, figures.p50, figures.p95))
 
 
 # From an audit to what people read: the page, the tables, the pictures.

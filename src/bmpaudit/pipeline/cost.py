@@ -14,10 +14,10 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from bmpaudit.attack.student import num_learnt_from
 from bmpaudit.auditing.context import Runtime, Subject
-from bmpaudit.auditing.pipeline import PRIOR_SECONDS, Pipeline
 from bmpaudit.auditing.stages import MOST_PERMUTED
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.graph import Graph
+from bmpaudit.pipeline.pipeline import PRIOR_SECONDS, Pipeline
 from bmpaudit.samplers import Priors, prior_probabilities
 from bmpaudit.shadow import ShadowRuns, estimate_cost
 from bmpaudit.util.values import Floats, Ints

@@ -1,0 +1,98 @@
+"""Results as JSON and back: a tree of dataclasses is written as it is, and checked against its own types when read."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing
+from collections.abc import Hashable
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
+
+from bmpaudit.registry import field_help
+from bmpaudit.util.values import plain
+
+if TYPE_CHECKING:
+    from pydantic.json_schema import JsonSchemaValue
+
+Tree = TypeVar("Tree")
+
+
+def _number(value: Any) -> Any:
+    """JSON has no infinity: it is a text there, as `plain` writes it."""
+    return float(value) if value in ("inf", "-inf") else value
+
+
+Number = Annotated[
+    float,
+    BeforeValidator(_number),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}]}),
+]
+"""A number that may be infinite."""
+
+
+class Record:
+    """A base for dataclasses of a tree: whoever reads one refuses unknown keys, and takes no text for a number."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+
+
+def encode(tree: Any) -> Any:
+    """Nested values as JSON can hold them; what is not a number becomes None."""
+    return plain(dataclasses.asdict(tree))
+
+
+def decode(kind: type[Tree], values: Any) -> Tree:
+    """The tree of nested values.
+
+    Raises:
+        ValueError: naming the first place that does not fit, and why.
+    """
+    try:
+        return _adapter(cast(Hashable, kind)).validate_json(json.dumps(values))
+    except ValidationError as wrong:
+        first = wrong.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ValueError(f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+
+
+def normal(tree: Tree) -> Tree:
+    """The tree as it is after it was written and read: plain numbers, and None for what is not a number."""
+    return decode(type(tree), encode(tree))
+
+
+def json_schema(kind: type[Any], title: str, description: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a tree, with what the docstrings say of each key."""
+    schema: JsonSchemaValue = _adapter(cast(Hashable, kind)).json_schema()
+    documented = {part.__name__: part for part in _records(kind)}
+    for name, part in {kind.__name__: schema, **schema.get("$defs", {})}.items():
+        for key, about in field_help(documented[name]).items():
+            if key in part["properties"]:
+                part["properties"][key]["description"] = f"{about}."
+        part["description"] = part["description"].partition("\n")[0]
+        part.pop("title", None)
+        for each in part["properties"].values():
+            each.pop("title", None)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, "description": description}
+    return {**head, **{key: value for key, value in schema.items() if key != "description"}}
+
+
+@cache
+def _adapter(kind: Hashable) -> TypeAdapter[Any]:
+    return TypeAdapter(cast(Any, kind))
+
+
+def _records(kind: type[Any]) -> list[type[Any]]:
+    """A dataclass and all that it is made of."""
+    found, left = list[type[Any]](), [kind]
+    while left:
+        each = left.pop()
+        if isinstance(each, type) and dataclasses.is_dataclass(each):
+            if each not in found:
+                found.append(each)
+                left += typing.get_type_hints(each).values()
+        else:
+            left += typing.get_args(each)
+    return found

@@ -1,0 +1,5 @@
+"""The pipeline from graph to report: at once, step by step, until enough is known, or on models trained elsewhere."""
+
+from bmpaudit.pipeline.pipeline import Pipeline, audit
+
+__all__ = ["Pipeline", "audit"]

@@ -1,0 +1,212 @@
+"""Everything that people see of an audit shows the same numbers: page, terminal, tables, gate, comparison, sweep."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_audit import QUIET, leaky_graph, page_texts, run_audit, small_plan, summary_of
+
+from bmpaudit.auditing.finished import Audit
+from bmpaudit.auditing.result import PARAMETERS, NamedResult, read_result
+from bmpaudit.cli.show import print_result
+from bmpaudit.comparison import compare
+from bmpaudit.gate import check
+from bmpaudit.io.codec import encode
+from bmpaudit.models import GCN, Training
+from bmpaudit.plan import AuditPlan, Gate, plan_keys
+from bmpaudit.samplers import Snowball
+from bmpaudit.sweeps import sweep
+from bmpaudit.util.words import SYMBOLS, interval, number, percent
+
+PLAN = small_plan(
+    sampler=Snowball(0.4),
+    prior_draws=2_000,
+    shadows=120,
+    releases=("clean", "noisy"),
+    definitions=("bmp", "bmp-r", "mp"),
+    permutations=19,
+)
+SHOWN = (0.9, 0.95, 0.99)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("views") / "audit"
+    run_audit(path, PLAN)
+    return path
+
+
+@pytest.fixture(scope="module")
+def audit(folder: Path) -> Audit:
+    return Audit.load(folder)
+
+
+def limits(row: NamedResult) -> tuple[float, float, float]:
+    return row.correct, row.correct_low, row.correct_high
+
+
+def test_the_summary_is_the_result(folder: Path, audit: Audit) -> None:
+    assert summary_of(folder) == encode(audit.result) == audit.summary
+    assert read_result(audit.summary) == audit.result
+    assert audit.result.is_leakage_found
+    assert audit.result.main.proof is not None
+
+
+def test_the_page_shows_the_result(folder: Path, audit: Audit) -> None:
+    data = json.loads(page_texts(folder))
+    summary = json.loads(json.dumps(audit.summary))
+    for name in ("answer", "headline", "cautions", "next", "permutation_test", "graph", "priors", "proof_level"):
+        assert data[name] == finite(summary[name]), name
+    for release in data["releases"]:
+        assert release == finite({"name": release["name"], **summary["releases"][release["name"]]})
+    variants = {row["id"]: row for row in data["variants"]}
+    assert {name: row["auc"] for name, row in variants.items()} == {
+        name: each.auc for name, each in audit.result.variants.items()
+    }
+    for row in data["posteriors"]:
+        figures = audit.result.variants[row["variant"]].posteriors[row["definition"]].parameters[row["parameter"]]
+        assert [row[name] for name in ("p5", "p50", "p95")] == [figures.p5, figures.p50, figures.p95]
+
+
+def finite(value: Any) -> Any:
+    """The page knows no infinity."""
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [finite(part) for part in value]
+    return None if value in ("inf", "-inf") else value
+
+
+def test_terminal_and_tables_show_the_result(
+    folder: Path, audit: Audit, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    print_result(audit.result)
+    terminal = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    tables = {
+        line.split("|")[1].strip(): line for line in (folder / "tables.md").read_text().splitlines() if "|" in line
+    }
+    for name, release in audit.result.releases.items():
+        for row in map(release.exposure.named, SHOWN):
+            assert f"{number(row.correct, 1)} ({interval(row.correct_low, row.correct_high, 1)})" in tables[name]
+        assert number(release.exposure.named(0.99).correct, 1) in terminal[name]
+        for parameter in PARAMETERS:
+            shown = release.shown(parameter)
+            assert (shown is None) or (f"≥ {number(shown)}" in tables[name] and number(shown) in terminal[name])
+        hidden = sum(release.shown(parameter) is None for parameter in PARAMETERS)
+        assert tables[name].count("nothing") == hidden
+        assert percent(release.tpr_at_fpr["0.01"], 1) in terminal[name]
+
+
+def test_the_gate_holds_the_result_against_its_thresholds(audit: Audit) -> None:
+    row, release = audit.result.main.exposure.named(0.99), audit.result.main
+    found = check(audit, max_exposure="3@0.99", max_proven_right=1.0).thresholds
+    by_name = {each.name: each for each in found}
+    assert (by_name["max_exposure"].low, by_name["max_exposure"].high) == (row.correct_low, row.correct_high)
+    assert release.proof is not None
+    assert by_name["max_proven_right"].low == release.proof.epsilon_right.proven
+
+
+def test_a_comparison_shows_the_result(audit: Audit) -> None:
+    rows = compare([(audit, "clean"), (audit, "noisy")]).to_dict()["audits"]
+    for row in rows:
+        release = audit.result.releases[row["release"]]
+        for certainty in (0.9, 0.99):
+            shown = row["figures"][f"named_{100 * certainty:g}"]
+            assert (shown["mean"], shown["low"], shown["high"]) == limits(release.exposure.named(certainty))
+        assert row["proven"] == {parameter: release.shown(parameter) for parameter in PARAMETERS}
+        priors = audit.result.priors
+        assert (row["floor"]["epsilon_right"], row["floor"]["epsilon_left"]) == (priors.floor_right, priors.floor_left)
+
+
+def test_a_sweep_shows_the_result(tmp_path: Path) -> None:
+    found = sweep(
+        leaky_graph(), PLAN.replace(shadows=40), grid={"training.epochs": [15]}, folder=tmp_path, runtime=QUIET
+    )
+    for point in found.points:
+        release = Audit.load(point.folder).result.releases[point.release]
+        for mean, certainty in ((point.named_90, 0.9), (point.named_99, 0.99)):
+            assert mean is not None
+            assert (mean.mean, mean.low, mean.high) == limits(release.exposure.named(certainty))
+        assert (point.proven_right, point.proven_left) == (
+            release.shown("epsilon_right"),
+            release.shown("epsilon_left"),
+        )
+        assert point.auc == release.auc
+
+
+def test_the_text_of_the_findings_shows_the_result(audit: Audit) -> None:
+    """What a notebook shows of the objects behind the result."""
+    for name, findings in audit.findings.items():
+        release = audit.result.releases[name]
+        text = str(findings.exposure.exposure)
+        row = release.exposure.named(0.99)
+        assert f"{row.correct:.1f} ({row.correct_low:.1f} to {row.correct_high:.1f})" in " ".join(text.split())
+        assert findings.proof is not None
+        assert release.proof is not None
+        for bound in findings.proof.bounds:
+            assert bound.floor == release.proof.bounds[bound.parameter].floor
+            assert SYMBOLS[bound.parameter] in str(bound)
+    priors = audit.result.priors
+    assert audit.result.main.proof is not None
+    floors = [audit.result.main.proof.bounds[parameter].floor for parameter in ("epsilon_right", "epsilon_left")]
+    assert floors == [priors.floor_right, priors.floor_left]
+    assert {row.parameter: row.floor for row in audit.headline if row.definition == "bmp-r"} == {
+        "epsilon_right": priors.floor_right
+    }
+
+
+EVERYTHING: dict[str, Any] = {
+    "shadows": 14,
+    "seed": 5,
+    "keep_weights": True,
+    "permutations": 24,
+    "sampler": Snowball(0.5, fan_out=2, any_order=True),
+    "model": GCN(hidden=6, layers=3, dropout=0.1),
+    "releases": ("noisy", "rounded"),
+    "queries": ("none",),
+    "attack": "gaussian",
+    "rules": ("weak",),
+    "cost_false_positive": 2.0,
+    "cost_false_negative": 3.0,
+    "unfittable": "non-member",
+    "prior_source": "shadow-frequency",
+    "prior_draws": 500,
+    "definitions": ("bmp-l", "bmp-s"),
+    "prior_mean": 1.0,
+    "prior_variance": 50.0,
+    "strength": 0.7,
+    "level": 0.8,
+    "proof_level": 0.9,
+    "proof_method": "prequential",
+    "gate": Gate(max_proven_right=3, max_exposure="10@0.99"),
+}
+TRAINING: dict[str, Any] = {
+    "epochs": 3,
+    "learning_rate": 0.02,
+    "weight_decay": 1e-3,
+    "optimizer": "sgd",
+    "schedule": "cosine",
+    "label_smoothing": 0.05,
+    "drop_edge": 0.1,
+    "validation_share": 0.2,
+    "patience": 2,
+}
+BATCHES: dict[str, Any] = {"epochs": 3, "schedule": "step", "batch_size": 8, "neighbors": (2, 2, 2)}
+
+
+@pytest.mark.parametrize("training", [TRAINING, BATCHES], ids=["whole", "batches"])
+def test_an_audit_with_every_key_changed_is_read_back(training: dict[str, Any], tmp_path: Path) -> None:
+    plan, usual = AuditPlan(**EVERYTHING, training=Training(**training)), AuditPlan()
+    same = {name for name in plan_keys() if getattr(plan, name) == getattr(usual, name)}
+    assert same == {"engine", "statistic"}  # there is one statistic, and the engine follows from the model
+    assert {*TRAINING, *BATCHES} == {each.name for each in fields(Training)}
+    made = run_audit(tmp_path, plan)
+    assert Audit.load(tmp_path).result == made.result
+    assert run_audit(tmp_path, plan).result == made.result
+    assert check(tmp_path).outcome in ("passed", "exceeded", "undecided")
+    assert compare([(made, "noisy"), (made, "rounded")]).audits[0].fingerprint == made.result.fingerprint
