@@ -150,7 +150,7 @@ def test_memory_is_that_of_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         pytest.skip("memory is measured on Linux")
     benchmarks = Path(__file__).parents[2] / "benchmarks"
     monkeypatch.syspath_prepend(benchmarks)
-    monkeypatch.setattr("bmpaudit.util.tables.NODES_PER_CHUNK", 2**11)
+    monkeypatch.setattr("bmpaudit.shadow.store.NODES_PER_CHUNK", 2**11)
     import scale
 
     num_nodes, num_models = 40_000, 400

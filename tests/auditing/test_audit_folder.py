@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from small_audit import (
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.auditing.context import Subject, variants
 from bmpaudit.auditing.finished import Audit, read_nodes, read_runs, stored_subject
+from bmpaudit.auditing.result import FORMAT, AuditResult
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.estimation.posterior import Posterior
 from bmpaudit.models import MLP
@@ -35,31 +37,6 @@ from bmpaudit.plan import read_plan
 from bmpaudit.util import build
 from bmpaudit.util.errors import InputError
 
-SUMMARY_KEYS = {
-    "format": int,
-    "bmpaudit": str,
-    "fingerprint": str,
-    "title": str,
-    "verdict": str,
-    "is_leakage_found": bool,
-    "answer": dict,
-    "next": list,
-    "releases": dict,
-    "headline": list,
-    "cautions": list,
-    "is_not": list,
-    "guarantee": type(None),
-    "graph": dict,
-    "plan": dict,
-    "shadow_models": dict,
-    "priors": dict,
-    "nodes": dict,
-    "permutation_test": dict,
-    "variants": dict,
-    "drivers": dict,
-    "notes": list,
-    "timings": dict,
-}
 NAMES = [f"{view}_{rule}" for view in ("full_clean", "none_clean") for rule in ("strong", "weak")]
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "audit-folder.md"
 
@@ -85,15 +62,16 @@ def test_all_documented_files_are_there_and_no_other(finished: Path) -> None:
 
 def test_summary_is_json_with_all_documented_keys(finished: Path) -> None:
     summary = summary_of(finished)
-    assert {name: type(part) for name, part in summary.items()} == SUMMARY_KEYS
-    assert summary["format"] == 3
-    assert {name: len(part) for name, part in summary["variants"].items()} == dict.fromkeys(NAMES, 5)
+    assert list(summary) == [each.name for each in fields(AuditResult)]
+    assert summary["format"] == FORMAT
+    assert list(summary["variants"]) == NAMES
     page = DOCUMENTED.read_text()
-    inner = ("answer", "graph", "shadow_models", "nodes", "permutation_test")
-    variant = summary["variants"]["full_clean_strong"]
+    inner = ("answer", "graph", "shadow_models", "nodes", "permutation_test", "priors")
+    variant, release = summary["variants"]["full_clean_strong"], summary["releases"]["clean"]
     for key in (
         *(*summary, *(key for name in inner for key in summary[name]), *summary["headline"][0]),
-        *(*variant, *variant["errors"], *summary["releases"]["clean"]),
+        *(*variant, *variant["errors"], *release, *release["proof"], *release["proof"]["mp"]),
+        *(*release["exposure"]["members"][0], *variant["posteriors"]["mp"]["parameters"]["epsilon"]),
     ):
         assert f"`{key}`" in page, f"docs/audit-folder.md says nothing of {key}"
 
@@ -132,7 +110,7 @@ def test_posteriors_and_counts_load(finished: Path) -> None:
         assert row["errors"]["false_positives"] == counts.false_positives.sum()
         assert row["errors"]["num_in"] == counts.num_in.sum()
         posterior = Posterior.load(finished / "posteriors" / f"{name}_mp.npz")
-        assert posterior.summary()["epsilon"]["p50"] == row["posteriors"]["mp"]["epsilon"]["p50"]
+        assert posterior.summary()["epsilon"]["p50"] == row["posteriors"]["mp"]["parameters"]["epsilon"]["p50"]
 
 
 def test_plan_and_graph_come_back(finished: Path) -> None:
@@ -157,8 +135,8 @@ def test_again_is_a_no_op(finished: Path) -> None:
 
 def test_another_build_computes_everything_again(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = times(copied)
-    for module in ("pipeline", "page_data"):
-        monkeypatch.setattr(import_module(f"bmpaudit.auditing.{module}"), "build_id", lambda: "another")
+    for module in ("pipeline.pipeline", "report.page_data"):
+        monkeypatch.setattr(import_module(f"bmpaudit.{module}"), "build_id", lambda: "another")
     run_audit(copied)
     after = times(copied)
     for name in ("attack.json", "priors.parquet", "summary.json", "nodes.parquet", "report.html"):

@@ -58,13 +58,14 @@ def stop(*_: object, **__: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "function"), [("pipeline", "run_attacks"), ("pipeline", "run_estimates"), ("page_data", "render_page")]
+    ("module", "function"),
+    [("pipeline.pipeline", "run_attacks"), ("pipeline.pipeline", "run_estimates"), ("report.page_data", "render_page")],
 )
 def test_a_stopped_audit_resumes(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, function: str
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(import_module(f"bmpaudit.auditing.{module}"), function, stop)
+        patch.setattr(import_module(f"bmpaudit.{module}"), function, stop)
         with pytest.raises(KeyboardInterrupt):
             run_audit(tmp_path)
     assert not (tmp_path / "report.html").exists()

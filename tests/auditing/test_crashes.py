@@ -143,15 +143,15 @@ def test_a_reader_notices_that_the_folder_changes_under_its_hands(
 ) -> None:
     """Another process replaces the audit after the checksums were verified and before the files are read."""
     run_audit(tmp_path, FIRST)
-    read = Workspace.read_json
+    read = Workspace.read
 
-    def replaced_meanwhile(workspace: Workspace, name: str, schema: Any) -> Any:
+    def replaced_meanwhile(workspace: Workspace, name: str, reader: Any) -> Any:
         if name == "summary.json":
-            monkeypatch.setattr(Workspace, "read_json", read)
+            monkeypatch.setattr(Workspace, "read", read)
             run_audit(tmp_path, OTHERS["other estimates"])
-        return read(workspace, name, schema)
+        return read(workspace, name, reader)
 
-    monkeypatch.setattr(Workspace, "read_json", replaced_meanwhile)
+    monkeypatch.setattr(Workspace, "read", replaced_meanwhile)
     with pytest.raises(DataError, match="changed while it was read"):
         Audit.load(tmp_path)
     assert Audit.load(tmp_path).plan == OTHERS["other estimates"]

@@ -108,7 +108,7 @@ def test_progress_shows_unless_asked_not_to(tmp_path: Path, monkeypatch: pytest.
         shown.append((what, total))
         return progress_bar(what, total, **options)
 
-    monkeypatch.setattr("bmpaudit.util.progress.progress_bar", bar)
+    monkeypatch.setattr("bmpaudit.auditing.context.progress_bar", bar)
     audit(leaky_graph(), tiny_plan(), folder=tmp_path, pictures="none")
     assert [what for what, _ in shown] == [
         *("shadow models", "priors", "permutation test", "attack", "proof and exposure", "posteriors, ‰", "report"),

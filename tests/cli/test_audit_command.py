@@ -390,7 +390,7 @@ def test_failures_have_exit_code_1(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def fill(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bmpaudit.samplers.draw.draw_memberships", fill)
+    monkeypatch.setattr("bmpaudit.auditing.context.draw_memberships", fill)
     message = run_wrong("sample", "demo", "--shadows", 9, "--out", tmp_path / "a", exit_code=1)
     assert message.endswith(
         "memberships.npz: No space left on device: make room and run the same command again, which goes on from here"

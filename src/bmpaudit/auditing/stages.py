@@ -35,7 +35,8 @@ from bmpaudit.estimation.density import PARTS
 from bmpaudit.estimation.likelihood import likelihood_of
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Attack, Progress
-from bmpaudit.io.readers import Schema, read_archive, record
+from bmpaudit.io.codec import Record, read_record
+from bmpaudit.io.readers import read_archive
 from bmpaudit.plan import AuditPlan
 from bmpaudit.privacy import Guarantee
 from bmpaudit.proof import Proof, ProvenBound, ReleaseExposure, expose, prove
@@ -56,38 +57,6 @@ FEWEST_MODELS = 4
 HALF = "half"
 MOST_SCORES = 20_000_000  # challenges whose scores are kept for AUC and ROC; beyond that, nodes are thinned evenly
 MOST_PERMUTED = 300_000  # challenges of each attack of the permutation test; likewise
-
-_TEXT, _NUMBER, _WHOLE = {"type": "string"}, {"type": "number"}, {"type": "integer", "minimum": 0}
-_TEXTS, _NUMBERS = {"type": "array", "items": _TEXT}, {"type": "array", "items": _NUMBER, "minItems": 1}
-SCHEMA: Schema = record(
-    variants={
-        "type": "array",
-        "minItems": 1,
-        "items": record(release=_TEXT, queries=_TEXTS, rule=_TEXT),
-    },
-    notes=_TEXTS,
-    not_auditable={
-        "type": "array",
-        "items": record(node=_WHOLE, reason=_TEXT, name={"type": ["string", "null"]}),
-    },
-    permutation_test=record(statistic=_NUMBER, null_statistics=_NUMBERS),
-    performance={
-        "type": "object",
-        "additionalProperties": record(
-            num_out=_WHOLE,
-            num_in=_WHOLE,
-            accuracy=_NUMBER,
-            auc=_NUMBER,
-            tpr_at_fpr={
-                "type": "object",
-                "patternProperties": {"^[0-9]+([.][0-9]+)?(e-[0-9]+)?$": _NUMBER},
-                "additionalProperties": False,
-            },
-            roc=record(false_positive_rate=_NUMBERS, true_positive_rate=_NUMBERS),
-        ),
-    },
-)
-"""Of `attack.json`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,12 +201,46 @@ def _half_counts(
     return challenges.error_counts(main.rule) if challenges.is_counted.any() else None
 
 
+@dataclass(frozen=True)
+class _Roc(Record):
+    false_positive_rate: list[float]
+    true_positive_rate: list[float]
+
+
+@dataclass(frozen=True)
+class _Performance(Record):
+    num_out: int
+    num_in: int
+    accuracy: float
+    auc: float
+    tpr_at_fpr: dict[str, float]
+    roc: _Roc
+
+
+@dataclass(frozen=True)
+class _Test(Record):
+    statistic: float
+    null_statistics: list[float]
+
+
+@dataclass(frozen=True)
+class _AttackFile(Record):
+    """What `attack.json` holds; the errors of each node are in Parquet files."""
+
+    variants: list[Variant]
+    notes: list[str]
+    not_auditable: list[NotAuditable]
+    permutation_test: _Test
+    performance: dict[str, _Performance]
+
+
 def attack_files(attacks: Attacks) -> dict[str, Callable[[Path], None]]:
     """What writes each file of the step."""
+    counts = {**attacks.counts, **({} if attacks.half_counts is None else {HALF: attacks.half_counts})}
+    files: dict[str, Callable[[Path], None]] = {
+        f"counts/{name}.parquet": each.to_table for name, each in counts.items()
+    }
     test = attacks.permutation_test
-    tables = {f"{name}.parquet": counts for name, counts in attacks.counts.items()}
-    if attacks.half_counts is not None:
-        tables[f"{HALF}.parquet"] = attacks.half_counts
     summary = {
         "variants": [asdict(variant) for variant in attacks.variants],
         "notes": attacks.notes,
@@ -245,15 +248,7 @@ def attack_files(attacks: Attacks) -> dict[str, Callable[[Path], None]]:
         "permutation_test": {"statistic": test.statistic, "null_statistics": test.null_statistics},
         "performance": {name: asdict(figures) for name, figures in attacks.performance.items()},
     }
-    files: dict[str, Callable[[Path], None]] = {
-        f"counts/{name}": partial(_write_counts, counts) for name, counts in tables.items()
-    }
-    files["attack.json"] = lambda path: _write_json(path, summary)
-    return files
-
-
-def _write_counts(counts: ErrorCounts, path: Path) -> None:
-    counts.to_table(path)
+    return files | {"attack.json": lambda path: _write_json(path, summary)}
 
 
 def _write_json(path: Path, value: Any) -> None:
@@ -266,32 +261,30 @@ def read_attacks(workspace: Workspace) -> Attacks:
     Raises:
         DataError: if it cannot be read.
     """
-    content = workspace.read_json("attack.json", SCHEMA)
-    not_auditable = tuple(NotAuditable(**row) for row in content["not_auditable"])
-    all_variants = tuple(Variant(row["release"], tuple(row["queries"]), row["rule"]) for row in content["variants"])
-    names = [variant.name for variant in all_variants]
-    if set(names) != set(content["performance"]):
+    content = workspace.read("attack.json", lambda path: read_record(path, _AttackFile))
+    names = [variant.name for variant in content.variants]
+    if not names or set(names) != set(content.performance):
         raise DataError(f"{workspace.path / 'attack.json'}: performance must be that of {', '.join(names)}")
 
     def read(name: str) -> ErrorCounts:
         counts = workspace.read(f"counts/{name}.parquet", ErrorCounts.from_table)
-        return replace(counts, not_auditable=not_auditable)
+        return replace(counts, not_auditable=tuple(content.not_auditable))
 
-    test = content["permutation_test"]
+    test = content.permutation_test
     return Attacks(
-        variants=all_variants,
+        variants=tuple(content.variants),
         counts={name: read(name) for name in names},
-        performance={name: _performance(content["performance"][name]) for name in names},
+        performance={name: _performance(content.performance[name]) for name in names},
         half_counts=read(HALF) if f"counts/{HALF}.parquet" in workspace.files("attack") else None,
-        permutation_test=PermutationTest(test["statistic"], np.array(test["null_statistics"])),
-        notes=tuple(content["notes"]),
+        permutation_test=PermutationTest(test.statistic, np.array(test.null_statistics)),
+        notes=tuple(content.notes),
     )
 
 
-def _performance(row: dict[str, Any]) -> AttackPerformance:
-    roc = RocCurve(**{name: np.array(values) for name, values in row["roc"].items()})
-    rates = {float(rate): value for rate, value in row["tpr_at_fpr"].items()}
-    return AttackPerformance(**{**row, "tpr_at_fpr": rates, "roc": roc})
+def _performance(row: _Performance) -> AttackPerformance:
+    roc = RocCurve(np.array(row.roc.false_positive_rate), np.array(row.roc.true_positive_rate))
+    rates = {float(rate): value for rate, value in row.tpr_at_fpr.items()}
+    return AttackPerformance(**{**vars(row), "tpr_at_fpr": rates, "roc": roc})
 
 
 # From shadow models to what is certain: what each release proves, and what one released model exposes.

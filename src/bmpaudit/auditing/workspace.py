@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from bmpaudit.io.readers import Schema, check_json, damage_in, read_json, record
+from bmpaudit.io.codec import Record, decode, encode, read_record
+from bmpaudit.io.readers import damage_in, read_json
 from bmpaudit.io.remote_folder import RemoteFolder
 from bmpaudit.util.errors import DataError, InputError
 from bmpaudit.util.files import atomic_write, folder_lock, is_ours, remove_leftovers, sha256_of, write_text
@@ -51,22 +52,8 @@ FIRST_WITH_MANIFEST = 2  # format of summary.json
 FOLDERS = ("counts", "proof", "posteriors", "figures")
 
 
-_TEXT = {"type": "string"}
-_TEXTS = {"type": "object", "additionalProperties": _TEXT}
-_STAMP = record(
-    **dict.fromkeys(("plan", "graph", "models", "build"), _TEXT), code={**_TEXTS, "type": ["object", "null"]}
-)
-MANIFEST_SCHEMA = record(
-    format={"const": FORMAT},
-    stages={
-        "type": "object",
-        "additionalProperties": record(stamp={"anyOf": [{"type": "null"}, _STAMP]}, files=_TEXTS),
-    },
-)
-
-
 @dataclass(frozen=True)
-class Stamp:
+class Stamp(Record):
     """What a stage was made from.
 
     Attributes:
@@ -81,15 +68,30 @@ class Stamp:
     graph: str
     models: str = ""
     build: str = ""
-    code: Mapping[str, str] | None = None
+    code: dict[str, str] | None = None
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _Entry(Record):
     """A stage in the manifest: without a stamp it is being replaced, and only its files are known."""
 
     stamp: Stamp | None
-    files: Mapping[str, str]
+    files: dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Store(Record):
+    """Where the shadow models are, if not in the folder."""
+
+    shadows: str
+
+
+@dataclass(frozen=True)
+class _Manifest(Record):
+    """What vouches for every file of the folder."""
+
+    format: int
+    stages: dict[str, _Entry]
 
 
 class Workspace:
@@ -129,8 +131,7 @@ class Workspace:
         """
         if not (self.path / STORE).exists():
             return self.path
-        address: str = read_json(self.path / STORE, record(shadows={"type": "string"}))["shadows"]
-        return RemoteFolder(address)
+        return RemoteFolder(read_record(self.path / STORE, _Store).shadows)
 
     @property
     def has_shadows(self) -> bool:
@@ -240,11 +241,6 @@ class Workspace:
         with damage_in(path, "a file of an audit"):
             return reader(path)
 
-    def read_json(self, name: str, schema: Schema) -> dict[str, Any]:
-        """Reads a JSON object of a stage that was checked."""
-        value: dict[str, Any] = self.read(name, lambda path: read_json(path, schema))
-        return value
-
     # Writing
 
     def write_plan(self, text: str) -> None:
@@ -309,25 +305,20 @@ class Workspace:
                 raise DataError(f"{self.path} was made by an earlier version of bmpaudit: use a new folder")
             return {}
         remedy = "; remove it to have everything made again"
-        content = read_json(path, {"type": "object", "required": ["format"]}, remedy=remedy)
-        if content["format"] != FORMAT:
-            raise DataError(f"{path}: format {content['format']!r}; this version of bmpaudit reads {FORMAT}")
+        content = read_json(path, remedy=remedy)
         with damage_in(path, "a manifest", remedy):
-            check_json(content, MANIFEST_SCHEMA)
-        return {
-            stage: _Entry(
-                None if entry["stamp"] is None else Stamp(**entry["stamp"]),
-                {_checked_name(stage, name): checksum for name, checksum in entry["files"].items()},
-            )
-            for stage, entry in content["stages"].items()
-        }
+            there = content["format"]
+            if there == FORMAT:
+                stages = decode(_Manifest, content).stages
+        if there != FORMAT:
+            raise DataError(f"{path}: format {there!r}; this version of bmpaudit reads {FORMAT}")
+        for stage, entry in stages.items():
+            for name in entry.files:
+                _check_name(stage, name)
+        return stages
 
     def _write_manifest(self, entries: Mapping[str, _Entry]) -> None:
-        stages = {
-            stage: {"stamp": None if entry.stamp is None else asdict(entry.stamp), "files": entry.files}
-            for stage, entry in entries.items()
-        }
-        write_text(self._own(MANIFEST), to_json({"format": FORMAT, "stages": stages}) + "\n")
+        write_text(self._own(MANIFEST), to_json(encode(_Manifest(FORMAT, dict(entries)))) + "\n")
 
     def _damage(self, entry: _Entry) -> str | None:
         """The first file of a stage that is not as it was written, or None."""
@@ -340,18 +331,16 @@ class Workspace:
 
 def _had_no_manifest(summary: Path) -> bool:
     """Whether a summary is of a version that wrote no manifest."""
-    with suppress(DataError):
-        schema = {"type": "object", "required": ["format"], "properties": {"format": {"type": "integer"}}}
-        return bool(read_json(summary, schema)["format"] < FIRST_WITH_MANIFEST)
+    with suppress(DataError, KeyError, TypeError):
+        return bool(read_json(summary)["format"] < FIRST_WITH_MANIFEST)
     return False
 
 
-def _checked_name(stage: str, name: str) -> str:
-    """A path from a manifest, which somebody else may have written: nothing but what the stage may own."""
+def _check_name(stage: str, name: str) -> None:
+    """Raises `DataError` unless a path from a manifest, which anybody may have written, is one the stage may own."""
     path = PurePosixPath(name)
     if stage not in STAGES or path.is_absolute() or ".." in path.parts or not _is_owned(stage, name):
         raise DataError(f"{MANIFEST}: {name!r} is not a file of an audit's {stage} step")
-    return name
 
 
 def _is_owned(stage: str, name: str) -> bool:

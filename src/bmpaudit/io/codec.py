@@ -7,10 +7,12 @@ import json
 import typing
 from collections.abc import Hashable
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
 
+from bmpaudit.io.readers import damage_in, read_json
 from bmpaudit.registry import field_help
 from bmpaudit.util.values import plain
 
@@ -56,6 +58,22 @@ def decode(kind: type[Tree], values: Any) -> Tree:
         first = wrong.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise ValueError(f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+
+
+def read_record(path: Path, kind: type[Tree], *, remedy: str = "") -> Tree:
+    """The tree in a JSON file.
+
+    Args:
+        path: The file.
+        kind: What it holds.
+        remedy: What to do if it is damaged, such as "; remove it to have it made again".
+
+    Raises:
+        DataError: if the file is missing, too large, damaged, or holds something else.
+    """
+    values = read_json(path, remedy=remedy)
+    with damage_in(path, "a JSON file", remedy):
+        return decode(kind, values)
 
 
 def normal(tree: Tree) -> Tree:
