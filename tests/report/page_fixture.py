@@ -16,6 +16,16 @@ from page_fixture_nodes import (
 )
 from scipy.spatial import cKDTree
 
+from bmpaudit.auditing.result import (
+    BoundResult,
+    ExposureResult,
+    NamedResult,
+    ProofResult,
+    ReleaseResult,
+    ReliabilityResult,
+)
+from bmpaudit.io.codec import encode
+
 VARIANTS = (
     ("full_clean_strong", "full edges, clean, strong"),
     ("full_clean_weak", "full edges, clean, weak"),
@@ -52,16 +62,17 @@ def page_data(
     num_left_out = sum(low is None for low in nodes["right_low"])
     return {
         "title": f"cora {SCRIPT_NAME}, snowball 25 %, GCN",
-        "version": "0.1.0",
+        "bmpaudit": "0.1.0",
         "created": "2026-11-16T01:02:03Z",
         "graph": {
             "name": "cora",
+            "source": "cora",
+            "content_hash": "3f9a" * 16,
             "num_nodes": num_nodes,
             "num_edges": num_edges,
             "num_features": 1433,
             "num_classes": num_classes,
         },
-        "verdict": VERDICT,
         "is_leakage_found": True,
         "guarantee": {
             "mechanism": "PrivateSGC",
@@ -183,7 +194,7 @@ def page_data(
             for name, _ in VARIANTS[:2]
         ],
         "nodes": nodes,
-        "at_risk": 0.99,
+        "proof_level": 0.95,
         "exposure_level": 0.95,
         "leakage_level": 0.9,
         "num_most_exposed": num_nodes,
@@ -204,57 +215,81 @@ def page_data(
 
 
 def _release(name: str, strength: float) -> dict[str, Any]:
-    precision = np.array([0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999])
+    bounds = {"epsilon_right": (2.1, 0.94), "epsilon_left": (3.1, 3.9), "mp": (1.1, 0.0)}
+    made = ReleaseResult(
+        attack="student",
+        queries=["full", "none"],
+        variant="full+none_clean_strong",
+        auc=0.5 + 0.4 * strength,
+        tpr_at_fpr={"0.001": 0.01, "0.01": 0.1, "0.1": 0.5},
+        train_accuracy=0.95,
+        held_out_accuracy=0.8,
+        proof=ProofResult(
+            is_leakage_proven=True,
+            **{
+                parameter: BoundResult(
+                    proven,
+                    proven > floor,
+                    floor,
+                    0.95,
+                    "one guess per model",
+                    200,
+                    80,
+                    72,
+                    70,
+                    f"student {SCRIPT_NAME}",
+                )
+                for parameter, (proven, floor) in bounds.items()
+            },
+        ),
+        not_proven="",
+        exposure=ExposureResult(
+            at_risk=0.99,
+            num_models=400,
+            num_fitting=399,
+            num_nodes=300,
+            num_left_out=0,
+            level=0.95,
+            total_members=78.0,
+            total_non_members=222.0,
+            members=_curve(78.0 * strength),
+            non_members=_curve(222.0 * strength),
+            mean_auc=0.9,
+            reliability=ReliabilityResult(
+                edges=[0.0, 0.001, 0.1, 0.5, 0.7, 0.9, 0.99, 1.0],
+                num_challenges=[4000, 30000, 40000, 0, 20000, 5000, 40],
+                stated=[0.0004, 0.02, 0.3, None, 0.8, 0.97, 0.9996],
+                observed=[0.0005, 0.021, 0.29, None, 0.81, 0.96, 1.0],
+                expected_calibration_error=0.0061,
+            ),
+            statement="",
+        ),
+    )
+    return {"name": name, **encode(made)}
 
-    def curve(total: float) -> dict[str, Any]:
-        correct = total * strength * np.array([0.8, 0.6, 0.4, 0.3, 0.15, 0.1, 0.0])
-        band = {
-            f"{kind}{end}": rounded(scale * factor * correct)
-            for kind, scale in (("correct", 1.0), ("named", 1.01))
-            for end, factor in (("", 1.0), ("_low", 0.9), ("_high", 1.1))
-        }
-        return {
-            "precision": precision.tolist(),
-            **band,
-            "share_correct": [0.7, 0.85, 0.93, 0.96, 0.992, 0.996, None],
-            "without_model": [5.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
-            "is_settled": [True] * 6 + [False],
-            "models_needed": [64] * 6 + [900],
-            "total": total,
-        }
 
-    stated = np.array([0.0004, 0.02, 0.3, 0.8, 0.97, 0.9996])
-    names = (("ε_R", 2.1, 0.94), ("ε_L", 3.1, 3.9), ("MP ε", 1.1, 0.0))
-    return {
-        "name": name,
-        "attack": "student",
-        "queries": ["full", "none"],
-        "auc": 0.5 + 0.4 * strength,
-        "tpr_at_fpr": {"0.001": 0.01, "0.01": 0.1, "0.1": 0.5},
-        "proof": [
-            {
-                "symbol": symbol,
-                "proven": proven,
-                "is_beyond_floor": proven > floor,
-                "floor": floor,
-                "level": 0.95,
-                "num_hits": 70,
-                "num_guesses": 72,
-            }
-            for symbol, proven, floor in names
-        ],
-        "not_proven": "",
-        "train_accuracy": 0.95,
-        "held_out_accuracy": 0.8,
-        "num_models": 400,
-        "exposure": {"members": curve(78.0), "non_members": curve(222.0)},
-        "reliability": {
-            "num_challenges": [4000, 30000, 40000, 20000, 5000, 40],
-            "stated": stated.tolist(),
-            "observed": [0.0005, 0.021, 0.29, 0.81, 0.96, 1.0],
-            "expected_calibration_error": 0.0061,
-        },
-    }
+def _curve(total: float) -> list[NamedResult]:
+    shares = {0.5: 0.8, 0.75: 0.6, 0.9: 0.4, 0.95: 0.3, 0.99: 0.15, 0.995: 0.1, 0.999: 0.0}
+    right = [0.7, 0.85, 0.93, 0.96, 0.992, 0.996, None]
+    return [
+        NamedResult(
+            precision=precision,
+            correct=round(total * share, 4),
+            correct_low=round(0.9 * total * share, 4),
+            correct_high=round(1.1 * total * share, 4),
+            correct_high_so_far=round(1.05 * total * share, 4),
+            named=round(1.01 * total * share, 4),
+            named_low=round(0.91 * total * share, 4),
+            named_high=round(1.06 * total * share, 4),
+            named_high_with_more=round(1.11 * total * share, 4),
+            share_correct=right[place],
+            still_to_come=0.0,
+            by_prior=[5.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0][place],
+            is_settled=place < 6,
+            models_needed=64 if place < 6 else 900,
+        )
+        for place, (precision, share) in enumerate(shares.items())
+    ]
 
 
 def _variant(name: str, label: str, strength: float) -> dict[str, Any]:

@@ -20,7 +20,7 @@ def test_the_answer_comes_first_and_in_order(browser: Browser, page: Path) -> No
     browser.open(page, needs_charts=False)
     top = text_of(browser, "#summary")
     answer = DATA["answer"]
-    texts = [DATA["verdict"], *(answer[name] for name in ("proven", "guaranteed", "exposure", "floor", "estimated"))]
+    texts = [answer["verdict"], *(answer[name] for name in ("proven", "guaranteed", "exposure", "floor", "estimated"))]
     texts += [*answer["warnings"], "What to do next", DATA["next"][0], "What this does not prove", DATA["is_not"][0]]
     places = [top.find(text.replace("_", "")) for text in texts]
     assert -1 not in places

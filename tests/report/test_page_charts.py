@@ -23,15 +23,15 @@ def test_exposure_curve_of_either_side(browser: Browser, page: Path) -> None:
     (first, members), _, (reference, priors) = browser.run(lines)
     curve = DATA["releases"][0]["exposure"]["members"]
     assert (first, reference) == ("clean", "sampling alone, no model")
-    assert members == curve["correct"]
-    assert priors == curve["without_model"]
+    assert members == [row["correct"] for row in curve]
+    assert priors == [row["by_prior"] for row in curve]
     assert browser.find("#exposure-scale").get_property("value") == "linear"
     browser.find("#exposure-scale option[value=log]").click()
     (_, members), *_ = browser.run(lines)
-    assert members == [*curve["correct"][:-1], None]  # a logarithmic axis has no place for 0
+    assert members == [*(row["correct"] for row in curve[:-1]), None]  # a logarithmic axis has no place for 0
     browser.find("#exposure-side option[value=non_members]").click()
     (_, others), *_ = browser.run(lines)
-    assert others == DATA["releases"][0]["exposure"]["non_members"]["correct"]
+    assert others == [row["correct"] for row in DATA["releases"][0]["exposure"]["non_members"]]
     assert browser.console() == []
 
 
@@ -41,9 +41,10 @@ def test_reliability_is_in_log_odds(browser: Browser, page: Path) -> None:
         const [trace] = document.getElementById('chart-reliability').data;
         return [trace.x, trace.y, trace.marker.color];
     """)
-    diagram = DATA["releases"][0]["reliability"]
-    np.testing.assert_allclose(stated, logit(diagram["stated"]))
-    np.testing.assert_allclose(observed[:-1], logit(diagram["observed"][:-1]))
+    diagram = DATA["releases"][0]["exposure"]["reliability"]
+    filled = {name: [value for value in diagram[name] if value is not None] for name in ("stated", "observed")}
+    np.testing.assert_allclose(stated, logit(filled["stated"]))
+    np.testing.assert_allclose(observed[:-1], logit(filled["observed"][:-1]))
     # All 40 of the surest were members: an open point at 40.5/41.
     assert observed[-1] == pytest.approx(logit(40.5 / 41))
     assert [colour == "#fff" for colour in colours] == [False] * 5 + [True]

@@ -34,7 +34,7 @@ def test_nodes_are_rows(browser: Browser, tmp_path: Path) -> None:
     data["nodes"]["class"] = ["a graph"] * 30
     # Sentences about the audit are put into these words where they are made.
     data |= {"next": [], "is_not": [], "cautions": [], "provenance": [], "diagnostics": [], "headline": []}
-    data |= {"verdict": "", "title": "", "plan_toml": "", "citation": "", "words": TABLE_WORDS}
+    data |= {"title": "", "plan_toml": "", "citation": "", "words": TABLE_WORDS}
     data["answer"] = {name: [] if name == "warnings" else "" for name in data["answer"]}
     path = tmp_path / "report.html"
     path.write_text(render_page(data), encoding="utf-8")
@@ -50,6 +50,6 @@ def test_sentences_about_the_audit_of_a_table_too() -> None:
     table = (rng.normal(size=(40, 3)), rng.integers(2, size=40))
     done = audit(table, model=DecisionTreeClassifier(), shadows=16, definitions="mp", runtime=Runtime(quiet=True))
     data = data_of_audit(done)
-    for part in ("verdict", "answer", "next", "headline", "is_not", "diagnostics"):
+    for part in ("answer", "next", "headline", "is_not", "diagnostics"):
         assert not NODE.search(json.dumps(data[part], ensure_ascii=False))
     assert "rows audited" in dict(data["diagnostics"])

@@ -45,11 +45,12 @@ def _with_nobody_named() -> dict[str, Any]:
     data["nodes"]["member_named"] = data["nodes"]["non_member_named"] = [0] * 40
     data["nodes"]["member_exposure_low"] = [0.0] * 40
     for release in data["releases"]:
-        release |= {"proof": [], "not_proven": f"there must be at least 4 models {SCRIPT_NAME}"}
-        for curve in release["exposure"].values():
-            curve |= {name: [0.0] * 7 for name in ("correct", "correct_low", "correct_high", "without_model")}
-            curve["share_correct"] = [None] * 7
-        release["reliability"] |= {"num_challenges": [3], "stated": [0.0], "observed": [0.0]}
+        release |= {"proof": None, "not_proven": f"there must be at least 4 models {SCRIPT_NAME}"}
+        for side in ("members", "non_members"):
+            for row in release["exposure"][side]:
+                row |= dict.fromkeys(("correct", "correct_low", "correct_high", "by_prior"), 0.0)
+                row["share_correct"] = None
+        release["exposure"]["reliability"] |= {"num_challenges": [3], "stated": [0.0], "observed": [0.0]}
     return data
 
 

@@ -309,6 +309,13 @@ def _thresholds(nodes: pd.DataFrame) -> dict[str, Any]:
 CITATION = "Bayesian Membership Privacy for Graph Neural Networks. Audited with bmpaudit; cite both, see CITATION.cff."
 
 
+SHOWN_AS_IT_IS = (
+    *("title", "bmpaudit", "is_leakage_found", "answer", "next", "cautions", "is_not", "headline", "graph"),
+    *("proof_level", "permutation_test"),
+)
+"""Keys of the result."""
+
+
 def page_data(audit: Audit, advance: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """Everything that the page shows, as plain values; `advance` is called after each of `PARTS`."""
     data: dict[str, Any] = {}
@@ -319,13 +326,10 @@ def page_data(audit: Audit, advance: Callable[[], None] = lambda: None) -> dict[
 
 
 def _answer_part(audit: Audit) -> dict[str, Any]:
-    """The result as it is; of the nodes and the variants, the page has more than the result."""
-    result: dict[str, Any] = dict(audit.summary)
-    for name in ("nodes", "variants", "timings", "plan"):
-        del result[name]
+    """What the page shows of the result as it is."""
     return {
-        **result,
-        "releases": [{"name": name, **release} for name, release in result["releases"].items()],
+        **{name: audit.summary[name] for name in SHOWN_AS_IT_IS},
+        "releases": [{"name": name, **release} for name, release in audit.summary["releases"].items()],
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "words": words_of(audit.graph),
         "guarantee": _guarantee(audit),
