@@ -83,8 +83,6 @@ def test_data_keep_the_contract_of_the_page(data: dict[str, Any]) -> None:
         *data,
         *data["nodes"],
         *data["margins"],
-        *data["permutation_test"],
-        *data["answer"],
         *data["posteriors"][0],
         *data["groups"],
         *data["groups"]["class"],

@@ -62,9 +62,9 @@ def test_releases_say_what_is_proven_and_how_many_are_named(browser: Browser, pa
     """)
     assert rows[0] == [
         "clean student attack, full and none",
-        "≥ 2.10 8.2 : 1 70 of 72 right",
+        "≥ 2.10 8.2 : 1 70 of 72 right by student, full",
         "nothing beyond the sampling",  # 3.1 where the sampling gives 3.9
-        "≥ 1.10 ×3 70 of 72 right",
+        "≥ 1.10 ×3 70 of 72 right by student, full",
         "31.2 28.1 to 34.3",
         "23.4 21.1 to 25.7",
         "11.7 10.5 to 12.9",
