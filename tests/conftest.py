@@ -1,24 +1,101 @@
-"""Settings for all tests, and the audits that many of them look at."""
+"""Settings for all tests, which of them are slow, and the audit that many of them look at."""
 
+import multiprocessing.util
+import os
 import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 # No test depends on how fast the machine is, and every run tries the same examples.
 settings.register_profile("bmpaudit", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("bmpaudit")
 
+TESTS = Path(__file__).parent
+# `make quick` leaves out doctests, and these folders, files and tests: they use torch, start processes or run audits.
+SLOW = (
+    "auditing",
+    "cli",
+    "datasets/test_planetoid.py",
+    "docs",
+    "examples",
+    "faults",
+    "fuzz",
+    "graph/test_pyg.py",
+    "packaging",
+    "report",
+    "reproduction",
+    "shadow",
+    "test_tiers.py::test_a_quick_test_starts_no_process_and_imports_no_torch",
+    "workers",
+)
+# Python's audit events for new processes.
+STARTS = ("subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system")
+
+
+def is_slow(path: Path, test: str = "") -> bool:
+    """Whether the quick tier leaves out a folder, a file, or a test of it."""
+    if not path.is_relative_to(TESTS):
+        return True
+    inner = path.relative_to(TESTS)
+    names = {place.as_posix() for place in (inner, *inner.parents)} | {f"{inner.as_posix()}::{test}"}
+    return not names.isdisjoint(SLOW)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test is either quick or slow."""
+    for item in items:
+        item.add_marker("slow" if is_slow(item.path, item.name.partition("[")[0]) else "quick")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files of the other tier are not even imported."""
+    if config.option.markexpr == "quick" and is_slow(collection_path):
+        return True
+    if config.option.markexpr == "slow" and collection_path.is_file() and collection_path.is_relative_to(TESTS):
+        has_slow_tests = any(name.startswith(f"{collection_path.relative_to(TESTS).as_posix()}::") for name in SLOW)
+        return True if not has_slow_tests and not is_slow(collection_path) else None
+    return None
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """With `-m quick`, the process that runs the tests starts no other from here on, and imports no torch."""
+    options = session.config.option
+    runs_tests = hasattr(session.config, "workerinput") or not getattr(options, "numprocesses", None)
+    if options.markexpr == "quick" and runs_tests:
+        sys.addaudithook(_refuse)
+        # What it spawns comes with no event.
+        multiprocessing.util.spawnv_passfds = lambda *_: _refuse("subprocess.Popen", ())  # type: ignore[assignment]
+
+
+def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in STARTS:
+        raise RuntimeError(f"a quick test must not start a process ({event}): see SLOW in tests/conftest.py")
+    if event == "import" and arguments[0] == "torch":
+        raise RuntimeError("a quick test must not import torch: see SLOW in tests/conftest.py")
+
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished audit on disk, to look at or to copy."""
-    from small_audit import run_audit
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A finished audit on disk, to look at: all processes of a run share it, and `copied` is there to be changed."""
+    from small_audit import run_audit, times
 
-    path = tmp_path_factory.mktemp("audits") / "finished"
-    run_audit(path, pictures=True)
-    return path
+    own = tmp_path_factory.getbasetemp()
+    path = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "audits" / "finished"
+    is_built = path.with_name("is_built")
+    path.parent.mkdir(exist_ok=True)
+    with FileLock(path.with_name("lock")):
+        if not is_built.exists():
+            run_audit(path, pictures=True)
+            is_built.touch()
+    before = times(path)
+    yield path
+    assert times(path) == before, "a test has changed the audit that others look at"
 
 
 @pytest.fixture

@@ -122,15 +122,15 @@ def test_plan_and_graph_come_back(finished: Path) -> None:
 # Again, more, and others
 
 
-def test_again_is_a_no_op(finished: Path) -> None:
-    before = times(finished)
+def test_again_is_a_no_op(copied: Path) -> None:
+    before = times(copied)
     for pictures in (True, False):
-        assert run_audit(finished, pictures=pictures).summary == summary_of(finished)
-        run_step(finished, "report", pictures=pictures)
+        assert run_audit(copied, pictures=pictures).summary == summary_of(copied)
+        run_step(copied, "report", pictures=pictures)
     for step in ("train", "attack", "estimate"):
-        run_step(finished, step)
-    Audit.load(finished)
-    assert times(finished) == before
+        run_step(copied, step)
+    Audit.load(copied)
+    assert times(copied) == before
 
 
 def test_another_build_computes_everything_again(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,11 +182,11 @@ def test_extending_gives_what_all_at_once_gives(copied: Path, tmp_path: Path) ->
     assert without_timings(extended) == without_timings(at_once)
 
 
-def test_fewer_shadows_are_refused_and_nothing_is_lost(finished: Path) -> None:
-    before = times(finished)
+def test_fewer_shadows_are_refused_and_nothing_is_lost(copied: Path) -> None:
+    before = times(copied)
     with pytest.raises(InputError, match="holds results of 40 shadow models; 12 would replace them by fewer"):
-        run_audit(finished, small_plan(shadows=12))
-    assert times(finished) == before
+        run_audit(copied, small_plan(shadows=12))
+    assert times(copied) == before
 
 
 def test_other_estimates_of_the_same_models_leave_nothing_behind(copied: Path) -> None:
@@ -207,23 +207,23 @@ def test_other_estimates_of_the_same_models_leave_nothing_behind(copied: Path) -
     ],
 )
 def test_another_plan_is_refused_and_nothing_changes(
-    finished: Path, step: str, settings: dict[str, Any], message: str
+    copied: Path, step: str, settings: dict[str, Any], message: str
 ) -> None:
-    before = times(finished), contents(finished)
+    before = times(copied), contents(copied)
     with pytest.raises(InputError, match=f"holds shadow models {message}"):
-        start(step, finished, small_plan(**settings))
-    assert (times(finished), contents(finished)) == before
+        start(step, copied, small_plan(**settings))
+    assert (times(copied), contents(copied)) == before
 
 
-def test_another_graph_is_refused(finished: Path) -> None:
-    before = times(finished)
-    other = Pipeline(Subject(leaky_graph(47), "", small_plan()), Workspace(finished), QUIET)
+def test_another_graph_is_refused(copied: Path) -> None:
+    before = times(copied)
+    other = Pipeline(Subject(leaky_graph(47), "", small_plan()), Workspace(copied), QUIET)
     with (
         pytest.raises(InputError, match=r"holds shadow models of a graph with 48 nodes, .*; this one has 47 nodes"),
         other.prepared(),
     ):
         other.report()
-    assert times(finished) == before
+    assert times(copied) == before
 
 
 @pytest.mark.parametrize("step", ["audit", "train", "sample"])
