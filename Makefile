@@ -8,26 +8,28 @@ SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find src native -type
 PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo quick test style types page-lint metadata wheel-demo docs reproduce wheel wheel-check test-native bench \
+.PHONY: demo quick test style data types page-lint metadata wheel-demo docs reproduce wheel wheel-check test-native bench \
 	reliability fuzz sanitize clean
 
 demo: $(VENV)/installed
 	@$(BIN)/bmpaudit demo --out $(DEMO)
 
 # Tests that use no torch, start no processes and run no audits (tests/conftest.py).
-quick: style
+quick: style data
 	$(PYTEST) -m quick tests
 
 # First what fails soonest; what is not a test runs two at a time.
 test: quick wheel
 	$(MAKE) --jobs 2 --output-sync types page-lint metadata wheel-demo
 	bash scripts/install_browser.sh
-	$(BIN)/bmpaudit data get cora citeseer pubmed
 	$(PYTEST) -m slow bmpaudit tests
 
 style: $(VENV)/test-tools $(VENV)/installed
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+
+data: $(VENV)/installed
+	$(BIN)/bmpaudit data get cora citeseer pubmed
 
 types:
 	$(BIN)/mypy

@@ -19,19 +19,29 @@ settings.load_profile("bmpaudit")
 TESTS = Path(__file__).parent
 # `make quick` leaves out doctests, and these folders, files and tests: they use torch, start processes or run audits.
 SLOW = (
+    "attack/test_attack_inputs.py::test_import_is_light",
+    "attack/test_large_graphs.py",
     "auditing",
     "cli",
-    "datasets/test_planetoid.py",
+    "datasets",
     "docs",
     "examples",
     "faults",
     "fuzz",
     "graph/test_pyg.py",
+    "io/test_sizes.py",
+    "native/test_bindings.py::test_wrong_calls_raise",
+    "native/test_instruction_sets.py",
+    "native/test_interrupts.py",
     "packaging",
     "report",
     "reproduction",
     "shadow",
+    "test_architecture.py::test_import_is_light",
+    "test_model_tables.py::test_a_temporary_file_is_shared_by_its_path",
     "test_tiers.py::test_a_quick_test_starts_no_process_and_imports_no_torch",
+    "util/test_files.py",
+    "util/test_progress.py::test_importing_the_module_loads_neither_rich_nor_ipython",
     "workers",
 )
 # Python's audit events for new processes.
