@@ -46,13 +46,24 @@ def field(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="module")
+def made() -> dict[str, tuple[Path, Audit]]:
+    """Audits of earlier tests, by field."""
+    return {}
+
+
 @pytest.fixture
-def theirs(payload: Payload, field: str, tmp_path: Path) -> tuple[Path, Audit]:
+def theirs(
+    payload: Payload, field: str, tmp_path_factory: pytest.TempPathFactory, made: dict[str, tuple[Path, Audit]]
+) -> tuple[Path, Audit]:
     """An audit whose plan names code of somebody else, in their folder, and nothing of it imported yet."""
-    result = run_audit(tmp_path / "theirs", plan_with(field))
-    assert payload.was_run()
-    payload.forget()
-    return tmp_path / "theirs", result
+    if field not in made:
+        path = tmp_path_factory.mktemp("made") / "theirs"
+        made[field] = path, run_audit(path, plan_with(field))
+        assert payload.was_run()
+        payload.forget()
+    path, result = made[field]
+    return Path(shutil.copytree(path, tmp_path_factory.mktemp("copied") / "theirs")), result
 
 
 def test_reading_runs_nothing(theirs: tuple[Path, Audit], payload: Payload, field: str, tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ def serve() -> None:
     """Until stdin is closed."""
     for name in IMPORTED:
         import_module(name)
+    os.fsync = lambda _: None  # type: ignore[assignment]  # processes are killed here, not the machine
 
     warnings.simplefilter("error")
     for line in sys.stdin:
