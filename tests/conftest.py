@@ -46,6 +46,21 @@ SLOW = (
     "util/test_progress.py::test_importing_the_module_loads_neither_rich_nor_ipython",
     "workers",
 )
+# The longest files are begun first, so that no process waits long for another at the end.
+LONGEST = (
+    "auditing/test_audit_damage.py",
+    "auditing/test_trust.py",
+    "cli/test_audit_command.py",
+    "cli/test_cli_trust.py",
+    "cli/test_processes.py",
+    "examples/test_extending.py",
+    "faults/test_faults.py",
+    "fuzz/test_fuzz.py",
+    "shadow/test_native_against_pytorch.py",
+    "shadow/test_store_damage.py",
+    "shadow/test_torch_processes.py",
+    "workers/test_dask.py",
+)
 # Python's audit events for new processes.
 STARTS = ("subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system")
 
@@ -63,6 +78,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every test is either quick or slow."""
     for item in items:
         item.add_marker("slow" if is_slow(item.path, item.name.partition("[")[0]) else "quick")
+    longest = {TESTS / name for name in LONGEST}
+    items.sort(key=lambda item: item.path not in longest)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: many tests wait, for a process or a browser."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

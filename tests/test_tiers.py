@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import SLOW, TESTS
+from conftest import LONGEST, SLOW, TESTS
 
 ROOT = TESTS.parent
 QUICK_TESTS = """
@@ -45,7 +45,7 @@ def test_allowed():
 """
 
 
-@pytest.mark.parametrize("name", SLOW)
+@pytest.mark.parametrize("name", [*SLOW, *LONGEST])
 def test_what_is_slow_exists(name: str) -> None:
     place, _, test = name.partition("::")
     assert (TESTS / place).exists()
