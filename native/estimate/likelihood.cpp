@@ -1,0 +1,501 @@
+#include "estimate/likelihood.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/threads.hpp"
+#include "estimate/beta_law.hpp"
+#include "estimate/chebyshev.hpp"
+#include "estimate/node_rates.hpp"
+
+namespace bmpaudit {
+
+namespace {
+
+// Sums of logarithms over nodes, with bounds in the place of what is not known exactly.
+
+// Sums over nodes of logarithms of factors, one for each of many points.
+class LogProducts {
+  public:
+    explicit LogProducts(int64_t num_points) : sum_(num_points, 0.0), product_(num_points, 1.0) {}
+
+    void multiply(int64_t point, double factor, double times) {
+        if (times == 1) product_[point] *= factor;
+        else sum_[point] += times * std::log(factor);
+    }
+    double *products() { return product_.data(); }
+    void add(int64_t point, double logarithm) { sum_[point] += logarithm; }
+    void end_node() {
+        if (++pending_ == kBlock) settle();
+    }
+    std::vector<double> finished() {
+        settle();
+        return std::move(sum_);
+    }
+
+  private:
+    static constexpr int kBlock = 8;  // factors multiplied before a logarithm is taken: none is beyond e^{±80}
+
+    void settle() {
+        if (pending_ == 0) return;
+        for (size_t point = 0; point < sum_.size(); ++point) {
+            if (product_[point] == 1) continue;
+            sum_[point] += std::log(product_[point]);
+            product_[point] = 1;
+        }
+        pending_ = 0;
+    }
+
+    std::vector<double> sum_, product_;
+    int pending_ = 0;
+};
+
+// A node whose probability is too small to be known by tables at some point, and the bound that stands for it there.
+struct Doubtful {
+    int32_t node;
+    float log_bound;
+};
+
+// What some of the nodes add to the log-likelihood at each point.
+struct PartialSums {
+    std::vector<double> sum;
+    std::vector<std::vector<Doubtful>> doubtful;
+};
+
+// Sums over nodes of what each adds to the log-likelihood, on several threads, the same on any number of them.
+
+inline constexpr int64_t kMostParts = 64;
+inline constexpr int64_t kPointsAtOnce = 64;  // between two looks at whether to stop
+
+// One of the nodes, with its odds for either side.
+struct Node {
+    NodeCounts counts;
+    double log_odds, odds, times;
+
+    explicit Node(const CountsTable &table, int64_t k, double times = 1)
+        : counts(table.nodes[k]), log_odds(table.log_prior_odds[k]), odds(std::exp(log_odds)), times(times) {}
+
+    Sides region(const EpsilonSide &left, int64_t i, const EpsilonSide &right, int64_t j) const {
+        return {left.of_node(i, log_odds, 1 / odds), right.of_node(j, -log_odds, odds)};
+    }
+};
+
+// log Pr(R) - log |R|, or of the ring, slowly and far into the tails.
+inline double log_exact_factor(const Node &node, double epsilon_left, double epsilon_right, double strength) {
+    const ErrorRateLaw law(node.counts);
+    const double log_a = shifted(node.log_odds, epsilon_left), log_b = -shifted(-node.log_odds, epsilon_right);
+    if (strength == 0) return law.log_inside(log_a, log_b) - log_region_area(log_a, log_b);
+    return law.log_inside_ring(log_a, log_b, strength) - log_ring_area(log_a, log_b, strength);
+}
+
+// A node's factor, or NaN if it has none or is not sure.
+inline double sure_factor(const NodeRates &rates, const Sides &region) {
+    if (!region.has_area()) return std::numeric_limits<double>::quiet_NaN();
+    const Factor factor = rates.factor(region, 0);
+    return factor.is_sure ? factor.value() : std::numeric_limits<double>::quiet_NaN();
+}
+
+// Collects the nodes of one part.
+class Collector {
+  public:
+    explicit Collector(int64_t num_points) : factors_(num_points), doubtful_(num_points) {}
+
+    void add(int32_t node, int64_t point, const Factor &factor, double times) {
+        if (factor.is_sure) {
+            factors_.multiply(point, factor.value(), times);
+        } else {
+            const auto log_bound = static_cast<float>(std::log(factor.value()));
+            factors_.add(point, times * log_bound);
+            doubtful_[point].push_back({node, log_bound});
+        }
+    }
+    void add_impossible(int64_t point) { factors_.add(point, -kInfinity); }
+    LogProducts &factors() { return factors_; }
+    Curve::Sums &on_curve() { return on_curve_; }
+    Surface::Sums &on_surface() { return on_surface_; }
+    std::vector<Rays::Sums> &on_rays() { return on_rays_; }
+    Rays::Sums &on_ray(int64_t direction, int64_t num_directions) {
+        on_rays_.resize(num_directions);
+        return on_rays_[direction];
+    }
+    PartialSums finished() { return {factors_.finished(), std::move(doubtful_)}; }
+
+  private:
+    LogProducts factors_;
+    Curve::Sums on_curve_{};
+    Surface::Sums on_surface_;
+    std::vector<Rays::Sums> on_rays_;  // empty, or of each direction
+    std::vector<std::vector<Doubtful>> doubtful_;
+};
+
+// The sums over nodes at each point, part by part, and the values they come to.
+class SumsOfParts {
+  public:
+    SumsOfParts(const WeightedCounts &counts, double strength)
+        : counts_(counts), strength_(strength), parts_(std::min(kMostParts, counts.table.num_nodes)),
+          on_curve_(parts_.size()), on_surface_(parts_.size()), on_rays_(parts_.size()) {}
+
+    // Calls add(k, node, rates, collector, worker) for each node k; false if the work was stopped.
+    template <typename Add> bool collect(int64_t num_points, int num_threads, const Poll &poll, Add add) {
+        const auto num_parts = static_cast<int64_t>(parts_.size()), num_nodes = counts_.table.num_nodes;
+        BorrowedLaws laws(num_workers(num_parts, num_threads));
+        return run_tasks(num_parts, num_threads, poll, [&](int64_t number, Worker &worker) {
+            LawStores &stores = laws.of(worker.number());
+            Collector collector(num_points);
+            for (int64_t k = num_nodes * number / num_parts; k < num_nodes * (number + 1) / num_parts; ++k) {
+                const Node node(counts_.table, k, counts_.times[k]);
+                add(static_cast<int32_t>(k), node, NodeRates(node.counts, stores), collector, worker);
+                collector.factors().end_node();
+                worker.report(1);
+            }
+            on_curve_[number] = collector.on_curve();
+            on_surface_[number] = std::move(collector.on_surface());
+            on_rays_[number] = std::move(collector.on_rays());
+            parts_[number] = collector.finished();
+        });
+    }
+
+    // Puts in what polynomials along a curve stand for.
+    void add_curve(const Curve &curve, const double *epsilon_left, const double *epsilon_right, int64_t num_points) {
+        Curve::Sums sums{};
+        for (const Curve::Sums &part : on_curve_) add_to(sums, part);
+        resolved_.assign(num_points, 0.0);
+        curve.interpolate(sums, epsilon_left, epsilon_right, num_points, resolved_.data());
+    }
+
+    // The same for a grid.
+    void add_surface(const Surface &surface, const double *epsilon_left, int64_t num_left, const double *epsilon_right,
+                     int64_t num_right) {
+        Surface::Sums sums;
+        for (const Surface::Sums &part : on_surface_) sums.add(part);
+        resolved_.assign(num_left * num_right, 0.0);
+        surface.interpolate(sums, epsilon_left, num_left, epsilon_right, num_right, resolved_.data());
+    }
+
+    // And for rays: point i · num_directions + j is that of distance i and direction j.
+    void add_rays(const Rays &rays, const double *distances, int64_t num_distances, int64_t num_directions) {
+        resolved_.assign(num_distances * num_directions, 0.0);
+        for (int64_t j = 0; j < num_directions; ++j) {
+            Rays::Sums sums{};
+            for (const std::vector<Rays::Sums> &part : on_rays_)
+                if (!part.empty()) add_to(sums, part[j]);
+            rays.interpolate(sums, distances, num_distances,
+                             [&](int64_t i, double value) { resolved_[i * num_directions + j] += value; });
+        }
+    }
+
+    double upper_bound(int64_t point) const {
+        double bound = resolved_.empty() ? 0 : resolved_[point];
+        for (const PartialSums &part : parts_) bound += part.sum[point];
+        return bound;
+    }
+
+    // Puts exact values in the place of bounds, until it is plain that the sum stays below the cutoff: then -∞.
+    double value(int64_t point, double epsilon_left, double epsilon_right, double cutoff, Worker &worker) const {
+        double bound = upper_bound(point);
+        for (const PartialSums &part : parts_)
+            for (const Doubtful &doubtful : part.doubtful[point]) {
+                if (!(bound >= cutoff)) return -kInfinity;
+                worker.checkpoint();
+                const Node node(counts_.table, doubtful.node, counts_.times[doubtful.node]);
+                bound += node.times * (log_exact_factor(node, epsilon_left, epsilon_right, strength_) - doubtful.log_bound);
+            }
+        return bound >= cutoff ? bound : -kInfinity;
+    }
+
+  private:
+    static void add_to(ChebyshevAxis::Sums &sums, const ChebyshevAxis::Sums &part) {
+        for (size_t level = 0; level < sums.size(); ++level)
+            for (size_t k = 0; k < sums[level].size(); ++k) sums[level][k] += part[level][k];
+    }
+
+    const WeightedCounts counts_;
+    const double strength_;
+    std::vector<PartialSums> parts_;
+    std::vector<Curve::Sums> on_curve_;  // of each part
+    std::vector<Surface::Sums> on_surface_;
+    std::vector<std::vector<Rays::Sums>> on_rays_;
+    std::vector<double> resolved_;
+};
+
+// Calls set(point, worker) for each point.
+template <typename Set> void for_each_point(int64_t num_points, int num_threads, const Poll &poll, Set set) {
+    run_tasks((num_points + kPointsAtOnce - 1) / kPointsAtOnce, num_threads, poll, [&](int64_t block, Worker &worker) {
+        const int64_t end = std::min(num_points, (block + 1) * kPointsAtOnce);
+        for (int64_t point = block * kPointsAtOnce; point < end; ++point) set(point, worker);
+    });
+}
+
+}  // namespace
+
+int64_t likelihood_bytes_each_point(int64_t num_nodes) {
+    return std::min(kMostParts, num_nodes) * static_cast<int64_t>(3 * sizeof(double) + sizeof(std::vector<Doubtful>));
+}
+
+void log_likelihood(const WeightedCounts &counts, const double *epsilon_left, const double *epsilon_right,
+                    int64_t num_points, const double *cutoff, double strength, int num_threads, const Poll &poll,
+                    double *result) {
+    const EpsilonSide left(epsilon_left, num_points), right(epsilon_right, num_points);
+    const Curve curve(epsilon_left, epsilon_right, num_points, counts.num_counted());
+    const EpsilonSide curve_left(curve.left(), Curve::kMostNodes), curve_right(curve.right(), Curve::kMostNodes);
+    const bool has_curve = strength == 0 && curve.is_worthwhile();
+    SumsOfParts sums(counts, strength);
+    const auto add = [&](int32_t k, const Node &node, const NodeRates &rates, Collector &collector, Worker &worker) {
+        const auto on_curve = [&](int64_t i) { return sure_factor(rates, node.region(curve_left, i, curve_right, i)); };
+        if (has_curve && curve.add(on_curve, node.times, collector.on_curve())) return;
+        for (int64_t point = 0; point < num_points; ++point) {
+            if (point % kPointsAtOnce == 0) worker.checkpoint();
+            const Sides region = node.region(left, point, right, point);
+            if (region.has_area()) collector.add(k, point, rates.factor(region, strength), node.times);
+            else collector.add_impossible(point);
+        }
+    };
+    if (!sums.collect(num_points, num_threads, poll, add)) return;
+    if (has_curve) sums.add_curve(curve, epsilon_left, epsilon_right, num_points);
+    const Poll done = [&](int64_t) { return poll(counts.table.num_nodes); };
+    for_each_point(num_points, num_threads, done, [&](int64_t point, Worker &worker) {
+        result[point] = sums.value(point, epsilon_left[point], epsilon_right[point], cutoff[point], worker);
+    });
+}
+
+void node_log_likelihood(const CountsTable &counts, const double *epsilon_left, const double *epsilon_right,
+                         int64_t num_points, double strength, int num_threads, const Poll &poll, double *result) {
+    const EpsilonSide left(epsilon_left, num_points), right(epsilon_right, num_points);
+    const int64_t num_nodes = counts.num_nodes, num_parts = std::min(kMostParts, num_nodes);
+    BorrowedLaws laws(num_workers(num_parts, num_threads));
+    run_tasks(num_parts, num_threads, poll, [&](int64_t number, Worker &worker) {
+        LawStores &stores = laws.of(worker.number());
+        for (int64_t k = num_nodes * number / num_parts; k < num_nodes * (number + 1) / num_parts; ++k) {
+            const Node node(counts, k);
+            const NodeRates rates(node.counts, stores);
+            for (int64_t point = 0; point < num_points; ++point) {
+                worker.checkpoint();
+                const Sides region = node.region(left, point, right, point);
+                double &value = result[k * num_points + point] = -kInfinity;
+                if (!region.has_area()) continue;
+                const Factor factor = rates.factor(region, strength);
+                value = factor.is_sure ? std::log(factor.value())
+                                       : log_exact_factor(node, epsilon_left[point], epsilon_right[point], strength);
+            }
+            worker.report(1);
+        }
+    });
+}
+
+namespace {
+
+constexpr double kNothing = 1e-15;  // of a probability next to 1
+constexpr double kNotSmall = 0.05;  // a probability that is a sum of others and above this has lost no digits
+
+// The points of a surface, on either side.
+struct SurfaceSides {
+    std::vector<double> epsilon_left, epsilon_right;
+    EpsilonSide left, right;
+
+    explicit SurfaceSides(const Surface &surface)
+        : epsilon_left(values(surface.left())), epsilon_right(values(surface.right())),
+          left(epsilon_left.data(), Surface::kMostNodes), right(epsilon_right.data(), Surface::kMostNodes) {}
+
+  private:
+    static std::vector<double> values(const EpsilonAxis &axis) {
+        std::vector<double> epsilon(Surface::kMostNodes);
+        for (int k = 0; k < Surface::kMostNodes; ++k) epsilon[k] = axis.epsilon(k);
+        return epsilon;
+    }
+};
+
+// One node on the values of one axis: what that side alone leaves inside, and how much its two corners hold.
+struct AxisOfNode {
+    std::vector<RatePair> side;
+    std::vector<bool> is_all_inside;
+    std::vector<double> inside, lower_corner, upper_corner;
+    int64_t num_in_question = 0;  // values up to the last that leaves anything outside
+
+    explicit AxisOfNode(int64_t size) : side(size), is_all_inside(size), inside(size), lower_corner(size), upper_corner(size) {}
+
+    template <typename Side, typename IsAll, typename Inside, typename Corner>
+    void fill(Side side_of, IsAll is_all, Inside inside_of, Corner corner_of) {
+        num_in_question = 0;
+        for (size_t i = 0; i < side.size(); ++i) {
+            side[i] = side_of(i);
+            is_all_inside[i] = is_all(side[i]);
+            if (is_all_inside[i]) continue;
+            num_in_question = static_cast<int64_t>(i) + 1;
+            if (!(side[i].rest > 0)) continue;
+            inside[i] = inside_of(side[i]);
+            std::tie(lower_corner[i], upper_corner[i]) = corner_of(side[i]);
+        }
+    }
+};
+
+// One node on a whole grid: the two sides are integrated once for each of their values, and together only where both leave
+// something outside that is not simply the sum of the two.
+class NodeGrid {
+  public:
+    NodeGrid(int64_t num_left, int64_t num_right) : left_(num_left), right_(num_right) {}
+
+    void fill(const Node &node, const NodeRates &rates, const EpsilonSide &left, const EpsilonSide &right) {
+        left_.fill([&](int64_t i) { return left.of_node(i, node.log_odds, 1 / node.odds); },
+                   [&](const RatePair &a_inverse) { return rates.is_all_inside_left(a_inverse); },
+                   [&](const RatePair &a_inverse) { return rates.inside({a_inverse, kZero}); },
+                   [&](const RatePair &a_inverse) { return rates.corner_left(a_inverse); });
+        right_.fill([&](int64_t j) { return right.of_node(j, -node.log_odds, node.odds); },
+                    [&](const RatePair &b) { return rates.is_all_inside_right(b); },
+                    [&](const RatePair &b) { return rates.inside({kZero, b}); },
+                    [&](const RatePair &b) { return rates.corner_right(b); });
+    }
+    const AxisOfNode &left() const { return left_; }
+    const AxisOfNode &right() const { return right_; }
+    Sides region(int64_t i, int64_t j) const { return {left_.side[i], right_.side[j]}; }
+    double inside(int64_t i, int64_t j, const NodeRates &rates) const {
+        if (left_.is_all_inside[i]) return right_.is_all_inside[j] ? 1 : right_.inside[j];
+        if (right_.is_all_inside[j]) return left_.inside[i];
+        return is_apart(i, j) ? apart(i, j) : rates.inside(region(i, j));
+    }
+    // How many pairs have to be integrated together.
+    int64_t num_integrals() const {
+        int64_t number = 0;
+        for (int64_t i = 0; i < left_.num_in_question; ++i)
+            for (int64_t j = 0; j < right_.num_in_question && !left_.is_all_inside[i]; ++j)
+                number += !right_.is_all_inside[j] && !is_apart(i, j);
+        return number;
+    }
+
+  private:
+    double apart(int64_t i, int64_t j) const { return left_.inside[i] + right_.inside[j] - 1; }
+    bool is_apart(int64_t i, int64_t j) const {
+        const double most_in_both = left_.lower_corner[i] * right_.lower_corner[j] + left_.upper_corner[i] * right_.upper_corner[j];
+        return apart(i, j) > kNotSmall && most_in_both < kNothing;
+    }
+
+    AxisOfNode left_, right_;
+};
+
+}  // namespace
+
+void grid_log_likelihood(const WeightedCounts &counts, const double *epsilon_left, int64_t num_left,
+                         const double *epsilon_right, int64_t num_right, double depth, double strength, int num_threads,
+                         const Poll &poll, double *result) {
+    const EpsilonSide left(epsilon_left, num_left), right(epsilon_right, num_right);
+    const int64_t size = num_left * num_right;
+    const Surface surface(epsilon_left, num_left, epsilon_right, num_right, counts.num_counted());
+    const bool has_surface = strength == 0 && surface.is_worthwhile() && Surface::is_worth(size);
+    const SurfaceSides surface_sides(surface);
+    SumsOfParts sums(counts, strength);
+    const auto add = [&](int32_t k, const Node &node, const NodeRates &rates, Collector &collector, Worker &worker) {
+        NodeGrid grid(num_left, num_right);
+        if (strength == 0) grid.fill(node, rates, left, right);
+        if (has_surface) {
+            const auto factor = [&](int64_t i, int64_t j) {
+                return sure_factor(rates, node.region(surface_sides.left, i, surface_sides.right, j));
+            };
+            worker.checkpoint();
+            if (surface.add(factor, grid.num_integrals(), node.times, collector.on_surface())) return;
+        }
+        for (int64_t i = 0; i < num_left; ++i) {
+            worker.checkpoint();
+            for (int64_t j = 0; j < num_right; ++j) {
+                const int64_t point = i * num_right + j;
+                const Sides region = strength > 0 ? node.region(left, i, right, j) : grid.region(i, j);
+                if (!region.has_area()) collector.add_impossible(point);
+                else if (strength > 0) collector.add(k, point, rates.factor(region, strength), node.times);
+                else collector.add(k, point, rates.checked(grid.inside(i, j, rates), region), node.times);
+            }
+        }
+    };
+    if (!sums.collect(size, num_threads, poll, add)) return;
+    if (has_surface) sums.add_surface(surface, epsilon_left, num_left, epsilon_right, num_right);
+    const Poll done = [&](int64_t) { return poll(counts.table.num_nodes); };
+    const auto value = [&](int64_t point, double cutoff, Worker &worker) {
+        return sums.value(point, epsilon_left[point / num_right], epsilon_right[point % num_right], cutoff, worker);
+    };
+    // One high value that is known tells what is too low to matter.
+    double cutoff = -kInfinity;
+    if (depth < kInfinity && size > 0) {
+        int64_t highest = 0;
+        for (int64_t point = 1; point < size; ++point)
+            if (sums.upper_bound(point) > sums.upper_bound(highest)) highest = point;
+        const auto find_cutoff = [&](int64_t, Worker &worker) { cutoff = value(highest, -kInfinity, worker) - depth; };
+        if (!run_tasks(1, 1, done, find_cutoff)) return;
+    }
+    for_each_point(size, num_threads, done,
+                   [&](int64_t point, Worker &worker) { result[point] = value(point, cutoff, worker); });
+}
+
+namespace {
+
+// ε of one side on all rays: at(i, j) is that of the i-th distance in the j-th direction.
+class RaySide {
+  public:
+    RaySide(double low, const double *distances, int64_t num_distances, const double *directions, int64_t num_directions)
+        : num_directions_(num_directions), epsilon_(values(low, distances, num_distances, directions, num_directions)),
+          side_(epsilon_.data(), static_cast<int64_t>(epsilon_.size())) {}
+
+    const double *data() const { return epsilon_.data(); }
+    const EpsilonSide &side() const { return side_; }
+    int64_t at(int64_t i, int64_t j) const { return i * num_directions_ + j; }
+
+  private:
+    static std::vector<double> values(double low, const double *distances, int64_t num_distances, const double *directions,
+                                      int64_t num_directions) {
+        std::vector<double> epsilon(num_distances * num_directions);
+        for (int64_t i = 0; i < num_distances; ++i)
+            for (int64_t j = 0; j < num_directions; ++j) epsilon[i * num_directions + j] = low + distances[i] * directions[j];
+        return epsilon;
+    }
+
+    int64_t num_directions_;
+    std::vector<double> epsilon_;
+    EpsilonSide side_;
+};
+
+std::vector<double> distances_of(const Rays &rays) {
+    std::vector<double> distances(Rays::kMostNodes);
+    for (int k = 0; k < Rays::kMostNodes; ++k) distances[k] = rays.distance(k);
+    return distances;
+}
+
+}  // namespace
+
+void ray_log_likelihood(const WeightedCounts &counts, const RayGrid &grid, int num_threads, const Poll &poll,
+                        double *result) {
+    const int64_t num_distances = grid.num_distances, num_directions = grid.num_directions;
+    const int64_t size = num_distances * num_directions;
+    const RaySide left(grid.low_left, grid.distances, num_distances, grid.left, num_directions);
+    const RaySide right(grid.low_right, grid.distances, num_distances, grid.right, num_directions);
+    const Rays rays(grid.distances, num_distances, counts.num_counted());
+    const bool has_rays = rays.is_worthwhile();
+    const std::vector<double> nodes = has_rays ? distances_of(rays) : std::vector<double>();
+    const auto num_nodes = static_cast<int64_t>(nodes.size());
+    const RaySide node_left(grid.low_left, nodes.data(), num_nodes, grid.left, num_directions);
+    const RaySide node_right(grid.low_right, nodes.data(), num_nodes, grid.right, num_directions);
+    SumsOfParts sums(counts, 0);
+    const auto add = [&](int32_t k, const Node &node, const NodeRates &rates, Collector &collector, Worker &worker) {
+        for (int64_t j = 0; j < num_directions; ++j) {
+            worker.checkpoint();
+            const auto on_ray = [&](int64_t i) {
+                return sure_factor(rates, node.region(node_left.side(), node_left.at(i, j), node_right.side(), node_right.at(i, j)));
+            };
+            if (has_rays && rays.add(on_ray, node.times, collector.on_ray(j, num_directions))) continue;
+            for (int64_t i = 0; i < num_distances; ++i) {
+                const int64_t point = left.at(i, j);
+                const Sides region = node.region(left.side(), point, right.side(), point);
+                if (region.has_area()) collector.add(k, point, rates.factor(region, 0), node.times);
+                else collector.add_impossible(point);
+            }
+        }
+    };
+    if (!sums.collect(size, num_threads, poll, add)) return;
+    if (has_rays) sums.add_rays(rays, grid.distances, num_distances, num_directions);
+    const Poll done = [&](int64_t) { return poll(counts.table.num_nodes); };
+    for_each_point(size, num_threads, done, [&](int64_t point, Worker &worker) {
+        result[point] = sums.value(point, left.data()[point], right.data()[point], -kInfinity, worker);
+    });
+}
+
+}  // namespace bmpaudit
