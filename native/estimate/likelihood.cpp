@@ -118,18 +118,12 @@ class Collector {
     LogProducts &factors() { return factors_; }
     Curve::Sums &on_curve() { return on_curve_; }
     Surface::Sums &on_surface() { return on_surface_; }
-    std::vector<Rays::Sums> &on_rays() { return on_rays_; }
-    Rays::Sums &on_ray(int64_t direction, int64_t num_directions) {
-        on_rays_.resize(num_directions);
-        return on_rays_[direction];
-    }
     PartialSums finished() { return {factors_.finished(), std::move(doubtful_)}; }
 
   private:
     LogProducts factors_;
     Curve::Sums on_curve_{};
     Surface::Sums on_surface_;
-    std::vector<Rays::Sums> on_rays_;  // empty, or of each direction
     std::vector<std::vector<Doubtful>> doubtful_;
 };
 
@@ -138,7 +132,7 @@ class SumsOfParts {
   public:
     SumsOfParts(const WeightedCounts &counts, double strength)
         : counts_(counts), strength_(strength), parts_(std::min(kMostParts, counts.table.num_nodes)),
-          on_curve_(parts_.size()), on_surface_(parts_.size()), on_rays_(parts_.size()) {}
+          on_curve_(parts_.size()), on_surface_(parts_.size()) {}
 
     // Calls add(k, node, rates, collector, worker) for each node k; false if the work was stopped.
     template <typename Add> bool collect(int64_t num_points, int num_threads, const Poll &poll, Add add) {
@@ -155,7 +149,6 @@ class SumsOfParts {
             }
             on_curve_[number] = collector.on_curve();
             on_surface_[number] = std::move(collector.on_surface());
-            on_rays_[number] = std::move(collector.on_rays());
             parts_[number] = collector.finished();
         });
     }
@@ -175,18 +168,6 @@ class SumsOfParts {
         for (const Surface::Sums &part : on_surface_) sums.add(part);
         resolved_.assign(num_left * num_right, 0.0);
         surface.interpolate(sums, epsilon_left, num_left, epsilon_right, num_right, resolved_.data());
-    }
-
-    // And for rays: point i · num_directions + j is that of distance i and direction j.
-    void add_rays(const Rays &rays, const double *distances, int64_t num_distances, int64_t num_directions) {
-        resolved_.assign(num_distances * num_directions, 0.0);
-        for (int64_t j = 0; j < num_directions; ++j) {
-            Rays::Sums sums{};
-            for (const std::vector<Rays::Sums> &part : on_rays_)
-                if (!part.empty()) add_to(sums, part[j]);
-            rays.interpolate(sums, distances, num_distances,
-                             [&](int64_t i, double value) { resolved_[i * num_directions + j] += value; });
-        }
     }
 
     double upper_bound(int64_t point) const {
@@ -219,7 +200,6 @@ class SumsOfParts {
     std::vector<PartialSums> parts_;
     std::vector<Curve::Sums> on_curve_;  // of each part
     std::vector<Surface::Sums> on_surface_;
-    std::vector<std::vector<Rays::Sums>> on_rays_;
     std::vector<double> resolved_;
 };
 
@@ -427,75 +407,17 @@ void grid_log_likelihood(const WeightedCounts &counts, const double *epsilon_lef
                    [&](int64_t point, Worker &worker) { result[point] = value(point, cutoff, worker); });
 }
 
-namespace {
-
-// ε of one side on all rays: at(i, j) is that of the i-th distance in the j-th direction.
-class RaySide {
-  public:
-    RaySide(double low, const double *distances, int64_t num_distances, const double *directions, int64_t num_directions)
-        : num_directions_(num_directions), epsilon_(values(low, distances, num_distances, directions, num_directions)),
-          side_(epsilon_.data(), static_cast<int64_t>(epsilon_.size())) {}
-
-    const double *data() const { return epsilon_.data(); }
-    const EpsilonSide &side() const { return side_; }
-    int64_t at(int64_t i, int64_t j) const { return i * num_directions_ + j; }
-
-  private:
-    static std::vector<double> values(double low, const double *distances, int64_t num_distances, const double *directions,
-                                      int64_t num_directions) {
-        std::vector<double> epsilon(num_distances * num_directions);
-        for (int64_t i = 0; i < num_distances; ++i)
-            for (int64_t j = 0; j < num_directions; ++j) epsilon[i * num_directions + j] = low + distances[i] * directions[j];
-        return epsilon;
-    }
-
-    int64_t num_directions_;
-    std::vector<double> epsilon_;
-    EpsilonSide side_;
-};
-
-std::vector<double> distances_of(const Rays &rays) {
-    std::vector<double> distances(Rays::kMostNodes);
-    for (int k = 0; k < Rays::kMostNodes; ++k) distances[k] = rays.distance(k);
-    return distances;
-}
-
-}  // namespace
-
 void ray_log_likelihood(const WeightedCounts &counts, const RayGrid &grid, int num_threads, const Poll &poll,
                         double *result) {
-    const int64_t num_distances = grid.num_distances, num_directions = grid.num_directions;
-    const int64_t size = num_distances * num_directions;
-    const RaySide left(grid.low_left, grid.distances, num_distances, grid.left, num_directions);
-    const RaySide right(grid.low_right, grid.distances, num_distances, grid.right, num_directions);
-    const Rays rays(grid.distances, num_distances, counts.num_counted());
-    const bool has_rays = rays.is_worthwhile();
-    const std::vector<double> nodes = has_rays ? distances_of(rays) : std::vector<double>();
-    const auto num_nodes = static_cast<int64_t>(nodes.size());
-    const RaySide node_left(grid.low_left, nodes.data(), num_nodes, grid.left, num_directions);
-    const RaySide node_right(grid.low_right, nodes.data(), num_nodes, grid.right, num_directions);
-    SumsOfParts sums(counts, 0);
-    const auto add = [&](int32_t k, const Node &node, const NodeRates &rates, Collector &collector, Worker &worker) {
-        for (int64_t j = 0; j < num_directions; ++j) {
-            worker.checkpoint();
-            const auto on_ray = [&](int64_t i) {
-                return sure_factor(rates, node.region(node_left.side(), node_left.at(i, j), node_right.side(), node_right.at(i, j)));
-            };
-            if (has_rays && rays.add(on_ray, node.times, collector.on_ray(j, num_directions))) continue;
-            for (int64_t i = 0; i < num_distances; ++i) {
-                const int64_t point = left.at(i, j);
-                const Sides region = node.region(left.side(), point, right.side(), point);
-                if (region.has_area()) collector.add(k, point, rates.factor(region, 0), node.times);
-                else collector.add_impossible(point);
-            }
+    std::vector<double> left, right;
+    for (int64_t i = 0; i < grid.num_distances; ++i)
+        for (int64_t j = 0; j < grid.num_directions; ++j) {
+            left.push_back(grid.low_left + grid.distances[i] * grid.left[j]);
+            right.push_back(grid.low_right + grid.distances[i] * grid.right[j]);
         }
-    };
-    if (!sums.collect(size, num_threads, poll, add)) return;
-    if (has_rays) sums.add_rays(rays, grid.distances, num_distances, num_directions);
-    const Poll done = [&](int64_t) { return poll(counts.table.num_nodes); };
-    for_each_point(size, num_threads, done, [&](int64_t point, Worker &worker) {
-        result[point] = sums.value(point, left.data()[point], right.data()[point], -kInfinity, worker);
-    });
+    const std::vector<double> cutoff(left.size(), -kInfinity);
+    log_likelihood(counts, left.data(), right.data(), static_cast<int64_t>(left.size()), cutoff.data(), 0, num_threads, poll,
+                   result);
 }
 
 }  // namespace bmpaudit

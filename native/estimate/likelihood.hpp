@@ -44,7 +44,7 @@ struct RayGrid {
     int64_t num_directions;
 };
 
-// The log-likelihood on all rays, num_distances x num_directions: much faster than pair by pair near the floor.
+// The log-likelihood on all rays, num_distances x num_directions.
 void ray_log_likelihood(const WeightedCounts &counts, const RayGrid &grid, int num_threads, const Poll &poll,
                         double *result);
 
