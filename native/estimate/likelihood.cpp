@@ -117,13 +117,11 @@ class Collector {
     void add_impossible(int64_t point) { factors_.add(point, -kInfinity); }
     LogProducts &factors() { return factors_; }
     Curve::Sums &on_curve() { return on_curve_; }
-    Surface::Sums &on_surface() { return on_surface_; }
     PartialSums finished() { return {factors_.finished(), std::move(doubtful_)}; }
 
   private:
     LogProducts factors_;
     Curve::Sums on_curve_{};
-    Surface::Sums on_surface_;
     std::vector<std::vector<Doubtful>> doubtful_;
 };
 
@@ -132,7 +130,7 @@ class SumsOfParts {
   public:
     SumsOfParts(const WeightedCounts &counts, double strength)
         : counts_(counts), strength_(strength), parts_(std::min(kMostParts, counts.table.num_nodes)),
-          on_curve_(parts_.size()), on_surface_(parts_.size()) {}
+          on_curve_(parts_.size()) {}
 
     // Calls add(k, node, rates, collector, worker) for each node k; false if the work was stopped.
     template <typename Add> bool collect(int64_t num_points, int num_threads, const Poll &poll, Add add) {
@@ -148,7 +146,6 @@ class SumsOfParts {
                 worker.report(1);
             }
             on_curve_[number] = collector.on_curve();
-            on_surface_[number] = std::move(collector.on_surface());
             parts_[number] = collector.finished();
         });
     }
@@ -159,15 +156,6 @@ class SumsOfParts {
         for (const Curve::Sums &part : on_curve_) add_to(sums, part);
         resolved_.assign(num_points, 0.0);
         curve.interpolate(sums, epsilon_left, epsilon_right, num_points, resolved_.data());
-    }
-
-    // The same for a grid.
-    void add_surface(const Surface &surface, const double *epsilon_left, int64_t num_left, const double *epsilon_right,
-                     int64_t num_right) {
-        Surface::Sums sums;
-        for (const Surface::Sums &part : on_surface_) sums.add(part);
-        resolved_.assign(num_left * num_right, 0.0);
-        surface.interpolate(sums, epsilon_left, num_left, epsilon_right, num_right, resolved_.data());
     }
 
     double upper_bound(int64_t point) const {
@@ -199,7 +187,6 @@ class SumsOfParts {
     const double strength_;
     std::vector<PartialSums> parts_;
     std::vector<Curve::Sums> on_curve_;  // of each part
-    std::vector<Surface::Sums> on_surface_;
     std::vector<double> resolved_;
 };
 
@@ -272,40 +259,20 @@ namespace {
 constexpr double kNothing = 1e-15;  // of a probability next to 1
 constexpr double kNotSmall = 0.05;  // a probability that is a sum of others and above this has lost no digits
 
-// The points of a surface, on either side.
-struct SurfaceSides {
-    std::vector<double> epsilon_left, epsilon_right;
-    EpsilonSide left, right;
-
-    explicit SurfaceSides(const Surface &surface)
-        : epsilon_left(values(surface.left())), epsilon_right(values(surface.right())),
-          left(epsilon_left.data(), Surface::kMostNodes), right(epsilon_right.data(), Surface::kMostNodes) {}
-
-  private:
-    static std::vector<double> values(const EpsilonAxis &axis) {
-        std::vector<double> epsilon(Surface::kMostNodes);
-        for (int k = 0; k < Surface::kMostNodes; ++k) epsilon[k] = axis.epsilon(k);
-        return epsilon;
-    }
-};
-
 // One node on the values of one axis: what that side alone leaves inside, and how much its two corners hold.
 struct AxisOfNode {
     std::vector<RatePair> side;
     std::vector<bool> is_all_inside;
     std::vector<double> inside, lower_corner, upper_corner;
-    int64_t num_in_question = 0;  // values up to the last that leaves anything outside
 
     explicit AxisOfNode(int64_t size) : side(size), is_all_inside(size), inside(size), lower_corner(size), upper_corner(size) {}
 
     template <typename Side, typename IsAll, typename Inside, typename Corner>
     void fill(Side side_of, IsAll is_all, Inside inside_of, Corner corner_of) {
-        num_in_question = 0;
         for (size_t i = 0; i < side.size(); ++i) {
             side[i] = side_of(i);
             is_all_inside[i] = is_all(side[i]);
             if (is_all_inside[i]) continue;
-            num_in_question = static_cast<int64_t>(i) + 1;
             if (!(side[i].rest > 0)) continue;
             inside[i] = inside_of(side[i]);
             std::tie(lower_corner[i], upper_corner[i]) = corner_of(side[i]);
@@ -329,21 +296,11 @@ class NodeGrid {
                     [&](const RatePair &b) { return rates.inside({kZero, b}); },
                     [&](const RatePair &b) { return rates.corner_right(b); });
     }
-    const AxisOfNode &left() const { return left_; }
-    const AxisOfNode &right() const { return right_; }
     Sides region(int64_t i, int64_t j) const { return {left_.side[i], right_.side[j]}; }
     double inside(int64_t i, int64_t j, const NodeRates &rates) const {
         if (left_.is_all_inside[i]) return right_.is_all_inside[j] ? 1 : right_.inside[j];
         if (right_.is_all_inside[j]) return left_.inside[i];
         return is_apart(i, j) ? apart(i, j) : rates.inside(region(i, j));
-    }
-    // How many pairs have to be integrated together.
-    int64_t num_integrals() const {
-        int64_t number = 0;
-        for (int64_t i = 0; i < left_.num_in_question; ++i)
-            for (int64_t j = 0; j < right_.num_in_question && !left_.is_all_inside[i]; ++j)
-                number += !right_.is_all_inside[j] && !is_apart(i, j);
-        return number;
     }
 
   private:
@@ -363,20 +320,10 @@ void grid_log_likelihood(const WeightedCounts &counts, const double *epsilon_lef
                          const Poll &poll, double *result) {
     const EpsilonSide left(epsilon_left, num_left), right(epsilon_right, num_right);
     const int64_t size = num_left * num_right;
-    const Surface surface(epsilon_left, num_left, epsilon_right, num_right, counts.num_counted());
-    const bool has_surface = strength == 0 && surface.is_worthwhile() && Surface::is_worth(size);
-    const SurfaceSides surface_sides(surface);
     SumsOfParts sums(counts, strength);
     const auto add = [&](int32_t k, const Node &node, const NodeRates &rates, Collector &collector, Worker &worker) {
         NodeGrid grid(num_left, num_right);
         if (strength == 0) grid.fill(node, rates, left, right);
-        if (has_surface) {
-            const auto factor = [&](int64_t i, int64_t j) {
-                return sure_factor(rates, node.region(surface_sides.left, i, surface_sides.right, j));
-            };
-            worker.checkpoint();
-            if (surface.add(factor, grid.num_integrals(), node.times, collector.on_surface())) return;
-        }
         for (int64_t i = 0; i < num_left; ++i) {
             worker.checkpoint();
             for (int64_t j = 0; j < num_right; ++j) {
@@ -389,7 +336,6 @@ void grid_log_likelihood(const WeightedCounts &counts, const double *epsilon_lef
         }
     };
     if (!sums.collect(size, num_threads, poll, add)) return;
-    if (has_surface) sums.add_surface(surface, epsilon_left, num_left, epsilon_right, num_right);
     const Poll done = [&](int64_t) { return poll(counts.table.num_nodes); };
     const auto value = [&](int64_t point, double cutoff, Worker &worker) {
         return sums.value(point, epsilon_left[point / num_right], epsilon_right[point % num_right], cutoff, worker);
