@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "core/threads.hpp"
 #include "estimate/beta_law.hpp"
-#include "estimate/chebyshev.hpp"
 #include "estimate/node_rates.hpp"
 
 namespace bmpaudit {
@@ -93,13 +91,6 @@ inline double log_exact_factor(const Node &node, double epsilon_left, double eps
     return law.log_inside_ring(log_a, log_b, strength) - log_ring_area(log_a, log_b, strength);
 }
 
-// A node's factor, or NaN if it has none or is not sure.
-inline double sure_factor(const NodeRates &rates, const Sides &region) {
-    if (!region.has_area()) return std::numeric_limits<double>::quiet_NaN();
-    const Factor factor = rates.factor(region, 0);
-    return factor.is_sure ? factor.value() : std::numeric_limits<double>::quiet_NaN();
-}
-
 // Collects the nodes of one part.
 class Collector {
   public:
@@ -116,12 +107,10 @@ class Collector {
     }
     void add_impossible(int64_t point) { factors_.add(point, -kInfinity); }
     LogProducts &factors() { return factors_; }
-    Curve::Sums &on_curve() { return on_curve_; }
     PartialSums finished() { return {factors_.finished(), std::move(doubtful_)}; }
 
   private:
     LogProducts factors_;
-    Curve::Sums on_curve_{};
     std::vector<std::vector<Doubtful>> doubtful_;
 };
 
@@ -129,8 +118,7 @@ class Collector {
 class SumsOfParts {
   public:
     SumsOfParts(const WeightedCounts &counts, double strength)
-        : counts_(counts), strength_(strength), parts_(std::min(kMostParts, counts.table.num_nodes)),
-          on_curve_(parts_.size()) {}
+        : counts_(counts), strength_(strength), parts_(std::min(kMostParts, counts.table.num_nodes)) {}
 
     // Calls add(k, node, rates, collector, worker) for each node k; false if the work was stopped.
     template <typename Add> bool collect(int64_t num_points, int num_threads, const Poll &poll, Add add) {
@@ -145,21 +133,12 @@ class SumsOfParts {
                 collector.factors().end_node();
                 worker.report(1);
             }
-            on_curve_[number] = collector.on_curve();
             parts_[number] = collector.finished();
         });
     }
 
-    // Puts in what polynomials along a curve stand for.
-    void add_curve(const Curve &curve, const double *epsilon_left, const double *epsilon_right, int64_t num_points) {
-        Curve::Sums sums{};
-        for (const Curve::Sums &part : on_curve_) add_to(sums, part);
-        resolved_.assign(num_points, 0.0);
-        curve.interpolate(sums, epsilon_left, epsilon_right, num_points, resolved_.data());
-    }
-
     double upper_bound(int64_t point) const {
-        double bound = resolved_.empty() ? 0 : resolved_[point];
+        double bound = 0;
         for (const PartialSums &part : parts_) bound += part.sum[point];
         return bound;
     }
@@ -178,16 +157,9 @@ class SumsOfParts {
     }
 
   private:
-    static void add_to(ChebyshevAxis::Sums &sums, const ChebyshevAxis::Sums &part) {
-        for (size_t level = 0; level < sums.size(); ++level)
-            for (size_t k = 0; k < sums[level].size(); ++k) sums[level][k] += part[level][k];
-    }
-
     const WeightedCounts counts_;
     const double strength_;
     std::vector<PartialSums> parts_;
-    std::vector<Curve::Sums> on_curve_;  // of each part
-    std::vector<double> resolved_;
 };
 
 // Calls set(point, worker) for each point.
@@ -208,13 +180,8 @@ void log_likelihood(const WeightedCounts &counts, const double *epsilon_left, co
                     int64_t num_points, const double *cutoff, double strength, int num_threads, const Poll &poll,
                     double *result) {
     const EpsilonSide left(epsilon_left, num_points), right(epsilon_right, num_points);
-    const Curve curve(epsilon_left, epsilon_right, num_points, counts.num_counted());
-    const EpsilonSide curve_left(curve.left(), Curve::kMostNodes), curve_right(curve.right(), Curve::kMostNodes);
-    const bool has_curve = strength == 0 && curve.is_worthwhile();
     SumsOfParts sums(counts, strength);
     const auto add = [&](int32_t k, const Node &node, const NodeRates &rates, Collector &collector, Worker &worker) {
-        const auto on_curve = [&](int64_t i) { return sure_factor(rates, node.region(curve_left, i, curve_right, i)); };
-        if (has_curve && curve.add(on_curve, node.times, collector.on_curve())) return;
         for (int64_t point = 0; point < num_points; ++point) {
             if (point % kPointsAtOnce == 0) worker.checkpoint();
             const Sides region = node.region(left, point, right, point);
@@ -223,7 +190,6 @@ void log_likelihood(const WeightedCounts &counts, const double *epsilon_left, co
         }
     };
     if (!sums.collect(num_points, num_threads, poll, add)) return;
-    if (has_curve) sums.add_curve(curve, epsilon_left, epsilon_right, num_points);
     const Poll done = [&](int64_t) { return poll(counts.table.num_nodes); };
     for_each_point(num_points, num_threads, done, [&](int64_t point, Worker &worker) {
         result[point] = sums.value(point, epsilon_left[point], epsilon_right[point], cutoff[point], worker);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <numeric>
 
 #include "core/threads.hpp"
 #include "estimate/beta_law.hpp"
@@ -13,8 +12,6 @@ namespace bmpaudit {
 struct WeightedCounts {
     CountsTable table;
     const double *times;
-
-    double num_counted() const { return std::accumulate(times, times + table.num_nodes, 0.0); }
 };
 
 // The log-likelihood of (ε_L, ε_R) without binomial coefficients: Σ_k log Pr((α_k, β_k) ∈ R_k) - log |R_k|, for each of
