@@ -85,10 +85,9 @@ struct Node {
 
 // log Pr(R) - log |R|, or of the ring, slowly and far into the tails.
 inline double log_exact_factor(const Node &node, double epsilon_left, double epsilon_right, double strength) {
-    const ErrorRateLaw law(node.counts);
     const double log_a = shifted(node.log_odds, epsilon_left), log_b = -shifted(-node.log_odds, epsilon_right);
-    if (strength == 0) return law.log_inside(log_a, log_b) - log_region_area(log_a, log_b);
-    return law.log_inside_ring(log_a, log_b, strength) - log_ring_area(log_a, log_b, strength);
+    if (strength == 0) return log_inside(node.counts, log_a, log_b) - log_region_area(log_a, log_b);
+    return log_inside_ring(node.counts, log_a, log_b, strength) - log_ring_area(log_a, log_b, strength);
 }
 
 // Collects the nodes of one part.

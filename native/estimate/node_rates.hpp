@@ -19,6 +19,26 @@
 
 namespace bmpaudit {
 
+struct RatePairs {
+    Doubles u, rest;
+};
+
+// A rising line through (0, 0) or through (1, 1), within the unit square.
+struct Line {
+    double slope;
+    bool from_top;
+
+    RatePair at(const RatePair &x) const {
+        const double distance = std::min(1.0, slope * (from_top ? x.rest : x.u));
+        return from_top ? RatePair{1 - distance, distance} : RatePair{distance, 1 - distance};
+    }
+    Doubles distance(const RatePairs &x) const {
+        const Doubles distance = slope * (from_top ? x.rest : x.u);
+        return select(distance < 1.0, distance, Doubles{} + 1.0);
+    }
+    Line inverse() const { return {1 / slope, from_top}; }
+};
+
 // Beta laws tabulated where they live: density and distribution function of eight rates at once, to about 1e-15 absolute.
 
 // A polynomial on each of sixteen cells, in the position from -1 to 1 within the cell.
