@@ -122,13 +122,12 @@ class SumsOfParts {
     // Calls add(k, node, rates, collector, worker) for each node k; false if the work was stopped.
     template <typename Add> bool collect(int64_t num_points, int num_threads, const Poll &poll, Add add) {
         const auto num_parts = static_cast<int64_t>(parts_.size()), num_nodes = counts_.table.num_nodes;
-        BorrowedLaws laws(num_workers(num_parts, num_threads));
         return run_tasks(num_parts, num_threads, poll, [&](int64_t number, Worker &worker) {
-            LawStores &stores = laws.of(worker.number());
             Collector collector(num_points);
             for (int64_t k = num_nodes * number / num_parts; k < num_nodes * (number + 1) / num_parts; ++k) {
                 const Node node(counts_.table, k, counts_.times[k]);
-                add(static_cast<int32_t>(k), node, NodeRates(node.counts, stores), collector, worker);
+                NodeRates rates(node.counts);
+                add(static_cast<int32_t>(k), node, rates, collector, worker);
                 collector.factors().end_node();
                 worker.report(1);
             }
@@ -180,7 +179,7 @@ void log_likelihood(const WeightedCounts &counts, const double *epsilon_left, co
                     double *result) {
     const EpsilonSide left(epsilon_left, num_points), right(epsilon_right, num_points);
     SumsOfParts sums(counts, strength);
-    const auto add = [&](int32_t k, const Node &node, const NodeRates &rates, Collector &collector, Worker &worker) {
+    const auto add = [&](int32_t k, const Node &node, NodeRates &rates, Collector &collector, Worker &worker) {
         for (int64_t point = 0; point < num_points; ++point) {
             if (point % kPointsAtOnce == 0) worker.checkpoint();
             const Sides region = node.region(left, point, right, point);
@@ -199,12 +198,10 @@ void node_log_likelihood(const CountsTable &counts, const double *epsilon_left, 
                          int64_t num_points, double strength, int num_threads, const Poll &poll, double *result) {
     const EpsilonSide left(epsilon_left, num_points), right(epsilon_right, num_points);
     const int64_t num_nodes = counts.num_nodes, num_parts = std::min(kMostParts, num_nodes);
-    BorrowedLaws laws(num_workers(num_parts, num_threads));
     run_tasks(num_parts, num_threads, poll, [&](int64_t number, Worker &worker) {
-        LawStores &stores = laws.of(worker.number());
         for (int64_t k = num_nodes * number / num_parts; k < num_nodes * (number + 1) / num_parts; ++k) {
             const Node node(counts, k);
-            const NodeRates rates(node.counts, stores);
+            NodeRates rates(node.counts);
             for (int64_t point = 0; point < num_points; ++point) {
                 worker.checkpoint();
                 const Sides region = node.region(left, point, right, point);
@@ -251,7 +248,7 @@ class NodeGrid {
   public:
     NodeGrid(int64_t num_left, int64_t num_right) : left_(num_left), right_(num_right) {}
 
-    void fill(const Node &node, const NodeRates &rates, const EpsilonSide &left, const EpsilonSide &right) {
+    void fill(const Node &node, NodeRates &rates, const EpsilonSide &left, const EpsilonSide &right) {
         left_.fill([&](int64_t i) { return left.of_node(i, node.log_odds, 1 / node.odds); },
                    [&](const RatePair &a_inverse) { return rates.is_all_inside_left(a_inverse); },
                    [&](const RatePair &a_inverse) { return rates.inside({a_inverse, kZero}); },
@@ -262,7 +259,7 @@ class NodeGrid {
                     [&](const RatePair &b) { return rates.corner_right(b); });
     }
     Sides region(int64_t i, int64_t j) const { return {left_.side[i], right_.side[j]}; }
-    double inside(int64_t i, int64_t j, const NodeRates &rates) const {
+    double inside(int64_t i, int64_t j, NodeRates &rates) const {
         if (left_.is_all_inside[i]) return right_.is_all_inside[j] ? 1 : right_.inside[j];
         if (right_.is_all_inside[j]) return left_.inside[i];
         return is_apart(i, j) ? apart(i, j) : rates.inside(region(i, j));
@@ -286,7 +283,7 @@ void grid_log_likelihood(const WeightedCounts &counts, const double *epsilon_lef
     const EpsilonSide left(epsilon_left, num_left), right(epsilon_right, num_right);
     const int64_t size = num_left * num_right;
     SumsOfParts sums(counts, strength);
-    const auto add = [&](int32_t k, const Node &node, const NodeRates &rates, Collector &collector, Worker &worker) {
+    const auto add = [&](int32_t k, const Node &node, NodeRates &rates, Collector &collector, Worker &worker) {
         NodeGrid grid(num_left, num_right);
         if (strength == 0) grid.fill(node, rates, left, right);
         for (int64_t i = 0; i < num_left; ++i) {

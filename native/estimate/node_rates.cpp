@@ -211,7 +211,7 @@ class RatesInRegion {
 
 }  // namespace
 
-double NodeRates::inside_in_question(const Sides &region) const {
+double NodeRates::inside_in_question(const Sides &region) {
     tabulate();
     // Over the narrower of the two: fewer panels.
     return detected_.width() <= alpha_.width()
@@ -289,12 +289,10 @@ double guess_of(double top, double top_trials, double bottom, double bottom_tria
 void leakage_quantiles(const NodeCounts *nodes, int64_t num_nodes, const double *probabilities, int64_t num_probabilities,
                        int num_threads, const Poll &poll, double *right, double *left) {
     const int64_t num_tasks = (num_nodes + kNodesAtOnce - 1) / kNodesAtOnce;
-    BorrowedLaws laws(num_workers(num_tasks, num_threads));
     run_tasks(num_tasks, num_threads, poll, [&](int64_t task, Worker &worker) {
-        LawStores &stores = laws.of(worker.number());
         for (int64_t k = task * kNodesAtOnce; k < std::min(num_nodes, (task + 1) * kNodesAtOnce); ++k) {
             const NodeCounts &node = nodes[k];
-            const NodeRates rates(node, stores);
+            NodeRates rates(node);
             const double alpha = (node.false_positives + 1) / (node.num_out + 2);
             const double detected = (node.num_in - node.false_negatives + 1) / (node.num_in + 2);
             const auto fill = [&](auto distribution, double guess, double *result) {

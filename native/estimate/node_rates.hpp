@@ -4,11 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -75,16 +72,7 @@ template <int degree> struct CellPolynomials {
 // Density and distribution function of a Beta law on cells that cover all but 1e-15 of it; what lies beyond is nothing.
 class BetaBulk {
   public:
-    BetaBulk(double p, double q) { become(p, q); }
-
-    // Another law in the same place.
-    void become(double p, double q) {
-        p_ = std::min(p, q);
-        q_ = std::max(p, q);
-        is_flipped_ = p > q;
-        cells_per_unit_ = most_dense_ = 0;
-        find_ends();
-    }
+    BetaBulk(double p, double q) : p_(std::min(p, q)), q_(std::max(p, q)), is_flipped_(p > q) { find_ends(); }
 
     RatePair low() const { return pair_of(is_flipped_ ? high_ : low_); }
     RatePair high() const { return pair_of(is_flipped_ ? low_ : high_); }
@@ -167,7 +155,7 @@ class BetaBulk {
 
     double p_, q_;  // of the nearer corner's rate: u, or 1-u if flipped
     bool is_flipped_;
-    double low_, high_, cells_per_unit_, most_dense_;
+    double low_, high_, cells_per_unit_ = 0, most_dense_ = 0;
     CellPolynomials<kDegree> density_;
     CellPolynomials<kDegree + 1> distribution_;
 };
@@ -179,78 +167,6 @@ inline RatePair side(double minus_log) { return {std::exp(-minus_log), -std::exp
 inline double area_of(const RatePair &a_inverse, const RatePair &b) {
     return a_inverse.rest * b.rest / (a_inverse.rest + a_inverse.u * b.rest);
 }
-
-// Laws of error rates by (n, count), kept for the nodes that follow and for the calls that follow.
-
-class LawStore {
-  public:
-    BetaBulk &of(double count, double num_trials) {
-        const auto hash = static_cast<uint64_t>(count) * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(num_trials);
-        Entry &entry = entries_[(hash ^ (hash >> 32)) % kEntries];
-        if (entry.law && entry.count == count && entry.num_trials == num_trials) return *entry.law;
-        const double p = count + 1, q = num_trials - count + 1;
-        if (entry.law) entry.law->become(p, q);
-        else entry.law = std::make_unique<BetaBulk>(p, q);
-        entry.count = count;
-        entry.num_trials = num_trials;
-        return *entry.law;
-    }
-
-  private:
-    static constexpr size_t kEntries = 2039;  // of about 4 KB each
-    struct Entry {
-        double count = 0, num_trials = 0;
-        std::unique_ptr<BetaBulk> law;
-    };
-    std::array<Entry, kEntries> entries_;
-};
-
-// A law of either store stays as it is while laws of the other are asked for.
-struct LawStores {
-    LawStore alpha, detected;
-};
-
-// Stores for the workers of one call. They come back for the next call: the posteriors of an audit have most of their laws
-// in common, and to build one takes longer than to integrate over it.
-class BorrowedLaws {
-  public:
-    explicit BorrowedLaws(int num_workers) : stores_(num_workers) {}
-    BorrowedLaws(const BorrowedLaws &) = delete;
-    BorrowedLaws &operator=(const BorrowedLaws &) = delete;
-    ~BorrowedLaws() {
-        const std::lock_guard<std::mutex> lock(mutex());
-        for (auto &stores : stores_)
-            if (stores && idle().size() < kMostIdle) idle().push_back(std::move(stores));
-    }
-
-    LawStores &of(int worker) {
-        auto &stores = stores_[worker];
-        if (!stores) stores = taken();
-        return *stores;
-    }
-
-  private:
-    static constexpr size_t kMostIdle = 4;
-
-    static std::unique_ptr<LawStores> taken() {
-        const std::lock_guard<std::mutex> lock(mutex());
-        if (idle().empty()) return std::make_unique<LawStores>();
-        auto stores = std::move(idle().back());
-        idle().pop_back();
-        return stores;
-    }
-    static std::mutex &mutex() {
-        static std::mutex mutex;
-        return mutex;
-    }
-    static std::vector<std::unique_ptr<LawStores>> &idle() {
-        static std::vector<std::unique_ptr<LawStores>> idle;
-        if (idle.capacity() < kMostIdle) idle.reserve(kMostIdle);
-        return idle;
-    }
-
-    std::vector<std::unique_ptr<LawStores>> stores_;
-};
 
 // What one node adds to the likelihood, fast where that is safe: Pr((α, β) ∈ R)/|R| from tabulated laws of the error rates.
 
@@ -304,9 +220,9 @@ struct Factor {
 // A node's error rates α and x = 1 - β where they have any probability to speak of.
 class NodeRates {
   public:
-    NodeRates(const NodeCounts &counts, LawStores &laws)
-        : alpha_(laws.alpha.of(counts.false_positives, counts.num_out)),
-          detected_(laws.detected.of(counts.num_in - counts.false_negatives, counts.num_in)) {
+    explicit NodeRates(const NodeCounts &counts)
+        : alpha_(counts.false_positives + 1, counts.num_out - counts.false_positives + 1),
+          detected_(counts.num_in - counts.false_negatives + 1, counts.false_negatives + 1) {
         const RatePair low = alpha_.low(), high = alpha_.high(), x_low = detected_.low(), x_high = detected_.high();
         largest_b_ = std::min(low.u / x_high.u, high.rest / x_low.rest);
         largest_a_inverse_ = std::min(x_low.u / high.u, x_high.rest / low.rest);
@@ -316,12 +232,12 @@ class NodeRates {
     bool is_all_inside_left(const RatePair &a_inverse) const { return a_inverse.u <= largest_a_inverse_; }
     bool is_all_inside_right(const RatePair &b) const { return b.u <= largest_b_; }
 
-    double inside(const Sides &region) const {
+    double inside(const Sides &region) {
         if (is_all_inside_left(region.a_inverse) && is_all_inside_right(region.b)) return 1;
         return inside_in_question(region);
     }
 
-    Factor factor(const Sides &region, double strength) const {
+    Factor factor(const Sides &region, double strength) {
         const Factor whole = checked(inside(region), region);
         if (strength == 0) return whole;
         const Sides inner = region.inner(strength);
@@ -353,7 +269,7 @@ class NodeRates {
     std::pair<double, double> corner_right(const RatePair &b) const {
         return {alpha_.below(b), 1 - alpha_.below({b.rest, b.u})};
     }
-    void tabulate() const {
+    void tabulate() {
         alpha_.tabulate();
         detected_.tabulate();
     }
@@ -362,9 +278,9 @@ class NodeRates {
     static constexpr double kSure = 1e-5, kSureRing = 1e-4, kDoubt = 1e-10;
 
     // By quadrature.
-    double inside_in_question(const Sides &region) const;
+    double inside_in_question(const Sides &region);
 
-    BetaBulk &alpha_, &detected_;
+    BetaBulk alpha_, detected_;
     double largest_b_, largest_a_inverse_;
 };
 
