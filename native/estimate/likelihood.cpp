@@ -17,52 +17,10 @@ namespace {
 
 // Sums of logarithms over nodes, with bounds in the place of what is not known exactly.
 
-// Sums over nodes of logarithms of factors, one for each of many points.
-class LogProducts {
-  public:
-    explicit LogProducts(int64_t num_points) : sum_(num_points, 0.0), product_(num_points, 1.0) {}
-
-    void multiply(int64_t point, double factor, double times) {
-        if (times == 1) product_[point] *= factor;
-        else sum_[point] += times * std::log(factor);
-    }
-    double *products() { return product_.data(); }
-    void add(int64_t point, double logarithm) { sum_[point] += logarithm; }
-    void end_node() {
-        if (++pending_ == kBlock) settle();
-    }
-    std::vector<double> finished() {
-        settle();
-        return std::move(sum_);
-    }
-
-  private:
-    static constexpr int kBlock = 8;  // factors multiplied before a logarithm is taken: none is beyond e^{±80}
-
-    void settle() {
-        if (pending_ == 0) return;
-        for (size_t point = 0; point < sum_.size(); ++point) {
-            if (product_[point] == 1) continue;
-            sum_[point] += std::log(product_[point]);
-            product_[point] = 1;
-        }
-        pending_ = 0;
-    }
-
-    std::vector<double> sum_, product_;
-    int pending_ = 0;
-};
-
 // A node whose probability is too small to be known by tables at some point, and the bound that stands for it there.
 struct Doubtful {
     int32_t node;
     float log_bound;
-};
-
-// What some of the nodes add to the log-likelihood at each point.
-struct PartialSums {
-    std::vector<double> sum;
-    std::vector<std::vector<Doubtful>> doubtful;
 };
 
 // Sums over nodes of what each adds to the log-likelihood, on several threads, the same on any number of them.
@@ -90,27 +48,24 @@ inline double log_exact_factor(const Node &node, double epsilon_left, double eps
     return log_inside_ring(node.counts, log_a, log_b, strength) - log_ring_area(log_a, log_b, strength);
 }
 
-// Collects the nodes of one part.
-class Collector {
-  public:
-    explicit Collector(int64_t num_points) : factors_(num_points), doubtful_(num_points) {}
+// What some of the nodes add to the log-likelihood at each point.
+struct PartialSums {
+    std::vector<double> sum;
+    std::vector<std::vector<Doubtful>> doubtful;
+
+    explicit PartialSums(int64_t num_points = 0) : sum(num_points, 0.0), doubtful(num_points) {}
 
     void add(int32_t node, int64_t point, const Factor &factor, double times) {
+        const double logarithm = std::log(factor.value());
         if (factor.is_sure) {
-            factors_.multiply(point, factor.value(), times);
+            sum[point] += times * logarithm;
         } else {
-            const auto log_bound = static_cast<float>(std::log(factor.value()));
-            factors_.add(point, times * log_bound);
-            doubtful_[point].push_back({node, log_bound});
+            const auto log_bound = static_cast<float>(logarithm);
+            sum[point] += times * log_bound;
+            doubtful[point].push_back({node, log_bound});
         }
     }
-    void add_impossible(int64_t point) { factors_.add(point, -kInfinity); }
-    LogProducts &factors() { return factors_; }
-    PartialSums finished() { return {factors_.finished(), std::move(doubtful_)}; }
-
-  private:
-    LogProducts factors_;
-    std::vector<std::vector<Doubtful>> doubtful_;
+    void add_impossible(int64_t point) { sum[point] = -kInfinity; }
 };
 
 // The sums over nodes at each point, part by part, and the values they come to.
@@ -119,19 +74,18 @@ class SumsOfParts {
     SumsOfParts(const WeightedCounts &counts, double strength)
         : counts_(counts), strength_(strength), parts_(std::min(kMostParts, counts.table.num_nodes)) {}
 
-    // Calls add(k, node, rates, collector, worker) for each node k; false if the work was stopped.
+    // Calls add(k, node, rates, part, worker) for each node k; false if the work was stopped.
     template <typename Add> bool collect(int64_t num_points, int num_threads, const Poll &poll, Add add) {
         const auto num_parts = static_cast<int64_t>(parts_.size()), num_nodes = counts_.table.num_nodes;
         return run_tasks(num_parts, num_threads, poll, [&](int64_t number, Worker &worker) {
-            Collector collector(num_points);
+            PartialSums part(num_points);
             for (int64_t k = num_nodes * number / num_parts; k < num_nodes * (number + 1) / num_parts; ++k) {
                 const Node node(counts_.table, k, counts_.times[k]);
                 NodeRates rates(node.counts);
-                add(static_cast<int32_t>(k), node, rates, collector, worker);
-                collector.factors().end_node();
+                add(static_cast<int32_t>(k), node, rates, part, worker);
                 worker.report(1);
             }
-            parts_[number] = collector.finished();
+            parts_[number] = std::move(part);
         });
     }
 
@@ -171,7 +125,7 @@ template <typename Set> void for_each_point(int64_t num_points, int num_threads,
 }  // namespace
 
 int64_t likelihood_bytes_each_point(int64_t num_nodes) {
-    return std::min(kMostParts, num_nodes) * static_cast<int64_t>(3 * sizeof(double) + sizeof(std::vector<Doubtful>));
+    return std::min(kMostParts, num_nodes) * static_cast<int64_t>(sizeof(double) + sizeof(std::vector<Doubtful>));
 }
 
 void log_likelihood(const WeightedCounts &counts, const double *epsilon_left, const double *epsilon_right,
@@ -179,12 +133,12 @@ void log_likelihood(const WeightedCounts &counts, const double *epsilon_left, co
                     double *result) {
     const EpsilonSide left(epsilon_left, num_points), right(epsilon_right, num_points);
     SumsOfParts sums(counts, strength);
-    const auto add = [&](int32_t k, const Node &node, NodeRates &rates, Collector &collector, Worker &worker) {
+    const auto add = [&](int32_t k, const Node &node, NodeRates &rates, PartialSums &part, Worker &worker) {
         for (int64_t point = 0; point < num_points; ++point) {
             if (point % kPointsAtOnce == 0) worker.checkpoint();
             const Sides region = node.region(left, point, right, point);
-            if (region.has_area()) collector.add(k, point, rates.factor(region, strength), node.times);
-            else collector.add_impossible(point);
+            if (region.has_area()) part.add(k, point, rates.factor(region, strength), node.times);
+            else part.add_impossible(point);
         }
     };
     if (!sums.collect(num_points, num_threads, poll, add)) return;
@@ -283,7 +237,7 @@ void grid_log_likelihood(const WeightedCounts &counts, const double *epsilon_lef
     const EpsilonSide left(epsilon_left, num_left), right(epsilon_right, num_right);
     const int64_t size = num_left * num_right;
     SumsOfParts sums(counts, strength);
-    const auto add = [&](int32_t k, const Node &node, NodeRates &rates, Collector &collector, Worker &worker) {
+    const auto add = [&](int32_t k, const Node &node, NodeRates &rates, PartialSums &part, Worker &worker) {
         NodeGrid grid(num_left, num_right);
         if (strength == 0) grid.fill(node, rates, left, right);
         for (int64_t i = 0; i < num_left; ++i) {
@@ -291,9 +245,9 @@ void grid_log_likelihood(const WeightedCounts &counts, const double *epsilon_lef
             for (int64_t j = 0; j < num_right; ++j) {
                 const int64_t point = i * num_right + j;
                 const Sides region = strength > 0 ? node.region(left, i, right, j) : grid.region(i, j);
-                if (!region.has_area()) collector.add_impossible(point);
-                else if (strength > 0) collector.add(k, point, rates.factor(region, strength), node.times);
-                else collector.add(k, point, rates.checked(grid.inside(i, j, rates), region), node.times);
+                if (!region.has_area()) part.add_impossible(point);
+                else if (strength > 0) part.add(k, point, rates.factor(region, strength), node.times);
+                else part.add(k, point, rates.checked(grid.inside(i, j, rates), region), node.times);
             }
         }
     };
