@@ -7,11 +7,19 @@ import numpy as np
 import pytest
 from finite_models import leaky_models, noise_models
 
-from bmpaudit.attack import Evidence, Gaussian, Scores, Strong, Student, attack_performance, challenge
-from bmpaudit.attack.evidence import ChallengeScores
+from bmpaudit.attack import (
+    ChallengeScores,
+    Evidence,
+    Gaussian,
+    Scores,
+    Strong,
+    Student,
+    attack_performance,
+    challenge,
+)
 from bmpaudit.proof import ReleaseExposure, expose, exposure, recalibrate, reliability
+from bmpaudit.proof.exposure import band
 from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
-from bmpaudit.proof.naming import band
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import to_json
 

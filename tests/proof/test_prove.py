@@ -128,20 +128,6 @@ def test_sampled_priors_cost_a_little_of_mp_and_nothing_of_bmp() -> None:
     assert exact.epsilon_right.floor - 0.1 < sampled.epsilon_right.floor < exact.epsilon_right.floor
 
 
-def test_scores_and_posterior_odds_are_two_ways_to_say_the_same() -> None:
-    memberships = random_memberships(90)
-    scores = np.where(memberships, 2.0, -2.0) + np.random.default_rng(1).normal(size=memberships.shape)
-    prior = np.array([0.2, 0.4, 0.5, 0.6])
-    odds = scores + scipy.special.logit(prior)
-    by_ratio = prove_scores(scored(scores[:30], memberships[:30]), scored(scores[30:], memberships[30:], 30), prior)
-    parts = [
-        ScoredModels.of_log_odds(odds[rows], prior, memberships[rows], np.arange(90)[rows])
-        for rows in (slice(30), slice(30, None))
-    ]
-    by_odds = prove_scores(parts[0], parts[1], prior)
-    assert [bound.proven for bound in by_odds.bounds] == [bound.proven for bound in by_ratio.bounds]
-
-
 def test_nothing_about_the_guesses_depends_on_challenged_memberships() -> None:
     memberships = random_memberships(90)
     scores = np.where(memberships, 1.0, -1.0) + np.random.default_rng(1).normal(size=memberships.shape)
@@ -202,7 +188,10 @@ def test_bad_models() -> None:
         ({"fitting": models.take(slice(10, 20))}, "model 10 is among both the fitting and the challenged models"),
         ({"num_fitting": 60}, "num_fitting must be below the number of models, 60"),
         ({"num_fitting": 3}, "attack gaussian, full: no node can be attacked with 3 models to fit on"),
-        ({"prior_prob": np.full(3, 0.5)}, r"prior_prob must have shape \(12,\), one for each node, got \(3,\)"),
+        (
+            {"prior_prob": np.full(3, 0.5)},
+            r"prior_prob must have shape \(12,\), one for each node of the graph, got \(3,\)",
+        ),
         ({"prior_prob": np.full(NUM_NODES, 1.5)}, r"prior_prob must be in \[0, 1\], got prior_prob=1.5 for node 0"),
         ({"prior_prob": np.full(NUM_NODES, np.nan)}, r"prior_prob must be in \[0, 1\], got prior_prob=nan for node 0"),
         ({"prior_prob": np.ones(NUM_NODES)}, r"prior_prob must be in \(0, 1\) for at least one node, got only 0 and 1"),

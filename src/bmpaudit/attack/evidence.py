@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
@@ -13,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit import _native
-from bmpaudit.attack.rules import as_rule, log_prior_odds
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.tables import (
     FlagTable,
@@ -30,8 +30,59 @@ from bmpaudit.util.values import Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from bmpaudit.graph import Graph
-    from bmpaudit.interfaces import DecisionRule
     from bmpaudit.shadow import ShadowRuns
+
+NUM_FOLDS = 10
+SHADOW_FREQUENCY: Literal["shadow-frequency"] = "shadow-frequency"
+Scalar = TypeVar("Scalar", bound=np.generic)
+Value = TypeVar("Value")
+Scope = Literal["models", "targets", "samples"]
+
+
+@dataclass(frozen=True)
+class NotAuditable:
+    """A node on which no attack is possible, and why.
+
+    Attributes:
+        node: Node id.
+        reason: Why not, as a phrase.
+        name: Name of the node, if the graph has names.
+    """
+
+    node: int
+    reason: str
+    name: str | None = None
+
+    def __str__(self) -> str:
+        return f"{node_label(self.node, self.name)}: {self.reason}"
+
+
+def node_label(node: int, name: str | None) -> str:
+    """What messages call a node: by its name if it has one.
+
+    >>> node_label(7, None), node_label(7, "alice")
+    ('node 7', "node 'alice'")
+    """
+    return f"node {node}" if name is None else f"node {name!r}"
+
+
+def can_be_attacked(nodes: Ints, reasons: Iterable[NotAuditable]) -> Flags:
+    """Which of the nodes are not among those that cannot be attacked, shape (K,)."""
+    return ~np.isin(nodes, [left.node for left in reasons])
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What an attack returns: a score for each model and each node that it was asked about.
+
+    Attributes:
+        log_likelihood_ratio: Log-likelihood ratio of "member" against "non-member", shape (num_models, num_targets);
+            higher means more likely a member, ±∞ is allowed. The columns are those of `Evidence.nodes`.
+        not_auditable: Nodes that the attack cannot score, and why; their columns are ignored.
+    """
+
+    log_likelihood_ratio: Floats
+    not_auditable: tuple[NotAuditable, ...] = ()
 
 
 class NeighbourMeans:
@@ -94,132 +145,6 @@ def neighbour_means(statistics: FloatTable, graph: Graph, num_threads: int) -> F
         _native.neighbour_means(indptr, indices, values, num_threads, block)
         means[rows, :] = block
     return means
-
-
-# Nodes on which no attack is possible, and why.
-
-
-@dataclass(frozen=True)
-class NotAuditable:
-    """A node on which no attack is possible, and why.
-
-    Attributes:
-        node: Node id.
-        reason: Why not, as a phrase.
-        name: Name of the node, if the graph has names.
-    """
-
-    node: int
-    reason: str
-    name: str | None = None
-
-    def __str__(self) -> str:
-        return f"{node_label(self.node, self.name)}: {self.reason}"
-
-
-def node_label(node: int, name: str | None) -> str:
-    """What messages call a node: by its name if it has one.
-
-    >>> node_label(7, None), node_label(7, "alice")
-    ('node 7', "node 'alice'")
-    """
-    return f"node {node}" if name is None else f"node {name!r}"
-
-
-def too_few_models(
-    nodes: Ints, num_out: Ints, num_in: Ints, needed: int, names: Sequence[str] | None = None
-) -> tuple[NotAuditable, ...]:
-    """Nodes with fewer than `needed` models on one side.
-
-    Args:
-        nodes: Ids of the K nodes to look at, shape (K,).
-        num_out: Number of models trained without each of them, shape (K,).
-        num_in: Number of models trained with each of them, shape (K,).
-        needed: Minimum number of models on either side.
-        names: Names of all nodes of the graph, if they have names.
-    """
-
-    @cache  # of many nodes, few numbers of models differ
-    def reason(number_in: int, number_out: int) -> str:
-        where, count = ("in", number_in) if number_in < needed else ("missing from", number_out)
-        total = number_out + number_in
-        return f"{where} the samples of {count:,} of {total:,} models, at least {needed} are needed"
-
-    is_left = np.minimum(num_out, num_in) < needed
-    rows = zip(nodes[is_left].tolist(), num_in[is_left].tolist(), num_out[is_left].tolist(), strict=True)
-    return tuple(NotAuditable(node, reason(*numbers), names[node] if names else None) for node, *numbers in rows)
-
-
-def with_certain_priors(
-    reasons: Iterable[NotAuditable], nodes: Ints, prior_prob: Floats, names: Sequence[str] | None = None
-) -> tuple[NotAuditable, ...]:
-    """Adds nodes whose prior is 0 or 1, which leaves nothing to infer; one reason per node, in the order of `nodes`."""
-    by_node: dict[int, NotAuditable] = {}
-    for left in reasons:
-        by_node.setdefault(left.node, left)
-    for i in np.flatnonzero((prior_prob <= 0) | (prior_prob >= 1)):
-        node = int(nodes[i])
-        reason = f"its prior probability is {prior_prob[i]:g}"
-        by_node.setdefault(node, NotAuditable(node, reason, names[node] if names else None))
-    return tuple(by_node[node] for node in nodes.tolist() if node in by_node)
-
-
-def can_be_attacked(nodes: Ints, reasons: Iterable[NotAuditable]) -> Flags:
-    """Which of the nodes are not among those that cannot be attacked, shape (K,)."""
-    return ~np.isin(nodes, [left.node for left in reasons])
-
-
-# Scores of challenges: what an attack returns, and what is kept of it together with the truth.
-
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """What an attack returns: a score for each model and each node that it was asked about.
-
-    Attributes:
-        log_likelihood_ratio: Log-likelihood ratio of "member" against "non-member", shape (num_models, num_targets);
-            higher means more likely a member, ±∞ is allowed. The columns are those of `Evidence.nodes`.
-        not_auditable: Nodes that the attack cannot score, and why; their columns are ignored.
-    """
-
-    log_likelihood_ratio: Floats
-    not_auditable: tuple[NotAuditable, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class ChallengeScores:
-    """Scores of all challenges (model, node), with the truth.
-
-    Attributes:
-        node: Ids of the K nodes, shape (K,).
-        log_likelihood_ratio: The attack's scores, shape (J, K); -∞ for nodes that it could not score.
-        memberships: The truth, shape (J, K).
-        prior_prob: γ(1), shape (K,).
-        is_scored: Whether a node could be attacked, shape (K,); others are only here if they were to be kept.
-        threshold: log(c_0/c_1): a decision score above it means "member".
-    """
-
-    node: Ints
-    log_likelihood_ratio: Floats
-    memberships: Flags
-    prior_prob: Floats
-    is_scored: Flags
-    threshold: float
-
-    def of(self, rule: str | DecisionRule) -> Floats:
-        """Decision scores of a rule, shape (J, K); -∞ for nodes that could not be attacked."""
-        # A node that was kept may have a prior of 0 or 1; it is never decided to be a member.
-        log_odds = np.where(self.is_scored, log_prior_odds(self.prior_prob), 0.0)
-        values = as_rule(rule).decision_score(self.log_likelihood_ratio, log_odds)
-        return values if self.is_scored.all() else np.where(self.is_scored, values, -np.inf)
-
-
-# What an attack sees of some models: their statistics under one release, and who was in their training samples.
-
-
-Scalar = TypeVar("Scalar", bound=np.generic)
-Value = TypeVar("Value")
-Scope = Literal["models", "targets", "samples"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -449,6 +374,18 @@ class Evidence:
         """What messages call a node: by its name if it has one."""
         return node_label(node, self.node_names[node] if self.node_names else None)
 
+    def too_few_models(self, needed: int) -> tuple[NotAuditable, ...]:
+        """The nodes to score that fewer than `needed` of the models hold, or fewer do not."""
+
+        @cache  # of many nodes, few numbers of models differ
+        def reason(num_in: int) -> str:
+            where, count = ("in", num_in) if num_in < needed else ("missing from", self.num_models - num_in)
+            return f"{where} the samples of {count:,} of {self.num_models:,} models, at least {needed} are needed"
+
+        is_left = np.minimum(self.num_in, self.num_models - self.num_in) < needed
+        rows = zip(self.nodes[is_left].tolist(), self.num_in[is_left].tolist(), strict=True)
+        return tuple(self.not_auditable(node, reason(num_in)) for node, num_in in rows)
+
     def not_auditable(self, node: int, reason: str) -> NotAuditable:
         """A node that an attack cannot score, for `Scores.not_auditable`."""
         return NotAuditable(int(node), reason, self.node_names[node] if self.node_names else None)
@@ -513,59 +450,13 @@ def _checked_memberships(memberships: Any) -> FlagTable:
     return np.ascontiguousarray(flags, dtype=np.bool_)
 
 
-# Priors of the attacked nodes, and whether two sets of models may be used together.
+def folds(num_models: int) -> list[slice]:
+    """Ten contiguous parts of the models, or as many as there are models.
 
-
-SHADOW_FREQUENCY: Literal["shadow-frequency"] = "shadow-frequency"
-
-
-def prior_probs(prior_prob: npt.ArrayLike | str, fitting: Evidence) -> Floats:
-    """γ(1) of all nodes, shape (N,): as given, or how often each node is in the samples of the models fitted on."""
-    if isinstance(prior_prob, str):
-        if prior_prob != SHADOW_FREQUENCY:
-            raise InputError(f"prior_prob must be an array or {SHADOW_FREQUENCY!r}, got {prior_prob!r}")
-        return count_in(fitting.memberships) / fitting.num_models
-    num_nodes = fitting.num_nodes
-    probs = np.asarray(prior_prob, dtype=np.float64)
-    if probs.shape != (num_nodes,):
-        raise InputError(
-            f"prior_prob must have shape ({num_nodes},), one for each node of the graph, got {probs.shape}"
-        )
-    is_prob = (probs >= 0) & (probs <= 1)
-    if not is_prob.all():
-        node = int(is_prob.argmin())
-        raise InputError(f"prior_prob must be in [0, 1], got prior_prob={probs[node]} for {fitting.label(node)}")
-    return probs
-
-
-def check_fitting_models(fitting: Evidence, challenged: Evidence) -> None:
-    """Refuses fitting models of another graph or other queries, and models that are challenged themselves.
-
-    Numbers alone do not tell whether two models are the same, as models of two plans may share them. Identical
-    memberships and statistics do.
-
-    Raises:
-        InputError: naming what differs, or the model that is on both sides.
+    Models of a plan are independent of each other, so any division that does not look at them will do.
     """
-    if fitting.num_nodes != challenged.num_nodes:
-        raise InputError(
-            f"fitting models must be of the same graph: {challenged.num_nodes} nodes, got {fitting.num_nodes}"
-        )
-    if fitting.queries != challenged.queries:
-        raise InputError(
-            f"fitting models must have the same queries: {', '.join(challenged.queries)}, got "
-            f"{', '.join(fitting.queries)}"
-        )
-    _, in_fitting, in_challenged = np.intersect1d(fitting.indices, challenged.indices, return_indices=True)
-    for mine, theirs in zip(in_fitting, in_challenged, strict=True):
-        if np.array_equal(fitting.memberships[mine], challenged.memberships[theirs]) and all(
-            np.array_equal(fitting.statistics[query][mine], challenged.statistics[query][theirs])
-            for query in fitting.queries
-        ):
-            raise InputError(f"model {fitting.indices[mine]} is among both the fitting and the challenged models")
-
-
-# Dividing models into those that are fitted on and those that are challenged (Algorithm 4).
+    num_folds = min(NUM_FOLDS, num_models)
+    return [slice(*ends) for ends in pairwise(num_models * fold // num_folds for fold in range(num_folds + 1))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -597,3 +488,59 @@ def split_models(models: Evidence, num_fitting: int | None = None) -> SplitModel
             f"num_fitting must be below the number of models, {models.num_models}, got num_fitting={num_fitting}"
         )
     return SplitModels(models.take(slice(num_fitting)), models.take(slice(num_fitting, None)))
+
+
+def check_fitting_models(fitting: Evidence, challenged: Evidence) -> None:
+    """Refuses fitting models of another graph or other queries, and models that are challenged themselves.
+
+    Numbers alone do not tell whether two models are the same, as models of two plans may share them. Identical
+    memberships and statistics do.
+
+    Raises:
+        InputError: naming what differs, or the model that is on both sides.
+    """
+    if fitting.num_nodes != challenged.num_nodes:
+        raise InputError(
+            f"fitting models must be of the same graph: {challenged.num_nodes} nodes, got {fitting.num_nodes}"
+        )
+    if fitting.queries != challenged.queries:
+        raise InputError(
+            f"fitting models must have the same queries: {', '.join(challenged.queries)}, got "
+            f"{', '.join(fitting.queries)}"
+        )
+    _, in_fitting, in_challenged = np.intersect1d(fitting.indices, challenged.indices, return_indices=True)
+    for mine, theirs in zip(in_fitting, in_challenged, strict=True):
+        if np.array_equal(fitting.memberships[mine], challenged.memberships[theirs]) and all(
+            np.array_equal(fitting.statistics[query][mine], challenged.statistics[query][theirs])
+            for query in fitting.queries
+        ):
+            raise InputError(f"model {fitting.indices[mine]} is among both the fitting and the challenged models")
+
+
+def prior_probs(prior_prob: npt.ArrayLike | str, fitting: Evidence) -> Floats:
+    """γ(1) of all nodes, shape (N,): as given, or how often each node is in the samples of the models fitted on."""
+    if isinstance(prior_prob, str):
+        if prior_prob != SHADOW_FREQUENCY:
+            raise InputError(f"prior_prob must be an array or {SHADOW_FREQUENCY!r}, got {prior_prob!r}")
+        return count_in(fitting.memberships) / fitting.num_models
+    return check_priors(prior_prob, fitting.num_nodes, fitting.label)
+
+
+def check_priors(
+    prior_prob: npt.ArrayLike, num_nodes: int, label: Callable[[int], str] = lambda node: node_label(node, None)
+) -> Floats:
+    """Priors as an array, shape (N,).
+
+    Raises:
+        InputError: if there is not one for each node, or one is not in [0, 1].
+    """
+    probs = np.asarray(prior_prob, dtype=np.float64)
+    if probs.shape != (num_nodes,):
+        raise InputError(
+            f"prior_prob must have shape ({num_nodes},), one for each node of the graph, got {probs.shape}"
+        )
+    is_prob = (probs >= 0) & (probs <= 1)
+    if not is_prob.all():
+        node = int(is_prob.argmin())
+        raise InputError(f"prior_prob must be in [0, 1], got prior_prob={probs[node]} for {label(node)}")
+    return probs

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.attack.evidence import Evidence, Scores, too_few_models
+from bmpaudit.attack.evidence import Evidence, Scores
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.tables import columns, evenly_spaced
 from bmpaudit.util.values import Flags, Floats, Ints
@@ -179,17 +179,13 @@ class RightOrWrong:
         """Scores models by how often others answer alike."""
         members, answers = fitting.at_targets(fitting.memberships), _answers(challenged)
         ratio = _log_likelihood(answers, _answers(fitting), members, len(fitting.queries))
-        return self._scores(fitting, self.min_models, ratio)
+        return Scores(ratio, fitting.too_few_models(self.min_models))
 
     def score_left_out(self, models: Evidence, *, num_threads: int) -> Scores:  # noqa: ARG002
         """Scores each model by how often all others answer alike."""
         members, answers = models.at_targets(models.memberships), _answers(models)
         ratio = _log_likelihood(answers, answers, members, len(models.queries), left_out=members)
-        return self._scores(models, self.min_models + 1, ratio)
-
-    def _scores(self, fitted: Evidence, needed: int, ratio: Floats) -> Scores:
-        num_out = fitted.num_models - fitted.num_in
-        return Scores(ratio, too_few_models(fitted.nodes, num_out, fitted.num_in, needed, fitted.node_names))
+        return Scores(ratio, models.too_few_models(self.min_models + 1))
 
 
 def _answers(models: Evidence) -> Ints:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit import _native
-from bmpaudit.attack.challenges import challenge
-from bmpaudit.attack.evidence import ChallengeScores, Evidence
+from bmpaudit.attack.challenges import ChallengeScores, challenge
+from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.rules import Weak
 from bmpaudit.util.errors import InputError, check_at_least_one, thread_count
 from bmpaudit.util.streams import Purpose, check_seed, stream

@@ -46,7 +46,7 @@ from bmpaudit.io.codec import normal
 from bmpaudit.plan import AuditPlan, plan_table
 from bmpaudit.proof import ExposureCurve, Proof, ProvenBound, ReleaseExposure, models_to_prove_more, provable
 from bmpaudit.proof.exposure import HARDLY_ANY, MIN_MODELS
-from bmpaudit.proof.guesses import SURE
+from bmpaudit.proof.prove import LEAKAGE_LEVEL
 from bmpaudit.registry import ATTACK, DEFINITION, ENTRIES
 from bmpaudit.releases import gives_labels_only
 from bmpaudit.samplers import Priors
@@ -437,7 +437,7 @@ def _proven(release: ReleaseResult, priors: PriorsResult, plan: AuditPlan) -> st
             f"Nothing beyond what the sampling alone gives away: {bound.num_challenged:,} guesses prove odds of "
             f"{odds(most)} at most, the sampling gives {odds(least)}."
         )
-    sure = "" if proof.is_leakage_proven else f" with {percent(SURE)} confidence"
+    sure = "" if proof.is_leakage_proven else f" with {percent(LEAKAGE_LEVEL)} confidence"
     return f"Nothing beyond what the sampling alone gives away{sure}."
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.special
 
 from bmpaudit import _native
+from bmpaudit.proof.bounds import check_log_odds
 from bmpaudit.util.errors import InputError, thread_count
 from bmpaudit.util.tables import evenly_spaced
 from bmpaudit.util.values import Flags, Floats, Ints, as_bytes, plain
@@ -259,7 +260,7 @@ class Recalibration:
     num_models: int
     num_challenges: int
 
-    def __call__(self, log_odds: npt.NDArray[np.floating[Any]]) -> Floats:
+    def __call__(self, log_odds: AnyFloats) -> Floats:
         """Recalibrated log-odds, of the same shape."""
         values = np.asarray(log_odds, dtype=np.float64)
         if np.isnan(values).any():
@@ -274,7 +275,7 @@ class Recalibration:
         )
 
 
-def recalibrate(log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> Recalibration:
+def recalibrate(log_odds: AnyFloats, memberships: Flags) -> Recalibration:
     """Learns a recalibration from held-out models.
 
     Args:
@@ -291,13 +292,13 @@ def recalibrate(log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> 
     >>> too_sure(np.array([-3.0, 3.0])).round() + 0.0
     array([-1.,  1.])
     """
-    values, truth = checked_log_odds(log_odds, memberships)
+    values, truth = _checked(log_odds, memberships)
     if values.min() == values.max():
         return constant_map(values, truth)
     return recalibrate_bins(ScoreBins.of(values, truth)).recalibration
 
 
-def constant_map(log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> Recalibration:
+def constant_map(log_odds: AnyFloats, memberships: Flags) -> Recalibration:
     """The map for log-odds that are all the same, and so say nothing: the frequency of members, whatever is asked."""
     num_members = int(np.count_nonzero(memberships))
     base = np.log(num_members + 0.5) - np.log(memberships.size - num_members + 0.5)
@@ -305,14 +306,8 @@ def constant_map(log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) ->
     return Recalibration(np.array([score]), np.array([base]), len(log_odds), log_odds.size)
 
 
-@dataclass(frozen=True, eq=False)
-class LearntMap:
-    """A recalibration and the regression that it comes from.
-
-    Attributes:
-        recalibration: The map.
-        regression: The same before it is held to what the most extreme challenges have kept.
-    """
+class LearntMap(NamedTuple):
+    """A recalibration, and the regression that it is before it is held to what the most extreme challenges kept."""
 
     recalibration: Recalibration
     regression: MonotoneLogistic
@@ -342,24 +337,8 @@ def _kept(size: Floats, members: Floats) -> Floats:
     return result
 
 
-def checked_log_odds(
-    log_odds: npt.NDArray[np.floating[Any]], memberships: Flags
-) -> tuple[npt.NDArray[np.floating[Any]], Flags]:
-    """Both as arrays; float32 stays as it is.
-
-    Raises:
-        InputError: if shapes differ, there is no member or no non-member, or log-odds are NaN.
-    """
-    values, truth = np.asarray(log_odds), np.asarray(memberships, dtype=np.bool_)
-    if values.dtype != np.float32:
-        values = values.astype(np.float64)
-    if values.ndim != 2 or values.shape != truth.shape:
-        raise InputError(
-            f"log-odds and memberships must have one shape (num_models, num_nodes), got {values.shape} and "
-            f"{truth.shape}"
-        )
-    if np.isnan(values).any():
-        raise InputError("log-odds must not be NaN")
+def _checked(log_odds: AnyFloats, memberships: Flags) -> tuple[AnyFloats, Flags]:
+    values, truth = check_log_odds(log_odds, memberships)
     if truth.all() or not truth.any():
         raise InputError(
             f"memberships must hold both sides, got no {'non-member' if truth.size and truth.all() else 'member'}"
@@ -417,7 +396,7 @@ class Reliability:
         return "\n".join([f"expected calibration error {self.expected_calibration_error:.4f}", *lines])
 
 
-def reliability(log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> Reliability:
+def reliability(log_odds: AnyFloats, memberships: Flags) -> Reliability:
     """Compares stated probabilities with the truth, on models that nothing was learnt from.
 
     Args:
@@ -427,7 +406,7 @@ def reliability(log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> 
     Raises:
         InputError: if shapes differ, there is no member or no non-member, or log-odds are NaN.
     """
-    values, truth = checked_log_odds(log_odds, memberships)
+    values, truth = _checked(log_odds, memberships)
     counter = ReliabilityCounter(len(values), values.dtype, thread_count(None))
     counter.add(values, truth)
     return counter.result()
@@ -451,7 +430,7 @@ class ReliabilityCounter:
         self._number, self._members = np.zeros((2, num_models, len(exact) + 1), dtype=np.int64)
         self._total = np.zeros((num_models, len(exact) + 1))
 
-    def add(self, log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> None:
+    def add(self, log_odds: AnyFloats, memberships: Flags) -> None:
         """Counts log-odds and memberships of some nodes, both of shape (J, number of nodes)."""
         _native.count_by_threshold(
             np.ascontiguousarray(log_odds),
