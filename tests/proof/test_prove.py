@@ -8,7 +8,7 @@ import scipy.stats
 from finite_models import Memorising, leaky_models, noise_models
 
 from bmpaudit.attack import Evidence, Gaussian, Scores
-from bmpaudit.proof import Proof, ScoredModels, default_num_fitting, prove, prove_scores
+from bmpaudit.proof import Proof, ProvenBound, ScoredModels, default_num_fitting, prove, prove_scores
 from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
 from bmpaudit.proof.prove import FIRST_FIT, Method, refits
 from bmpaudit.util.errors import InputError
@@ -27,6 +27,20 @@ def random_memberships(num_models: int, seed: int = 0, num_nodes: int = 4) -> Fl
     return np.random.default_rng(seed).random((num_models, num_nodes)) < 0.4
 
 
+def is_beyond_floor(bound: ProvenBound) -> bool:
+    return bound.proven is not None and bound.proven > bound.floor_high
+
+
+def test_what_is_shown_as_proven() -> None:
+    proof = prove(Gaussian(), leaky_models(100, NUM_NODES, np.random.default_rng(0)), PRIOR, num_threads=ONE_THREAD)
+    assert set(proof.shown) == {"epsilon_right", "epsilon_left", "mp"}
+    assert replace(proof, is_leakage_proven=False).shown == {}
+    for proven, is_shown in ((None, False), (1.0, False), (1.04, False), (1.06, True)):
+        mp = replace(proof.mp, proven=proven, floor_high=1.0)
+        assert ("mp" in replace(proof, mp=mp).shown) == is_shown
+        assert replace(proof, mp=mp).to_plain()["mp"]["is_shown"] == is_shown
+
+
 def test_a_leak_is_proven_from_the_query_that_shows_it() -> None:
     models = leaky_models(300, NUM_NODES, np.random.default_rng(0))
     proof = prove(Gaussian(), models, PRIOR, num_threads=ONE_THREAD)
@@ -34,7 +48,7 @@ def test_a_leak_is_proven_from_the_query_that_shows_it() -> None:
         assert bound.choice.source == "gaussian, none"
         assert bound.num_fitting == 100
         assert bound.num_challenged == 200
-        assert bound.is_beyond_floor
+        assert bound.parameter in proof.shown
     assert proof.epsilon_right.proven is not None
     assert proof.epsilon_right.proven > 3.5
     assert proof.epsilon_right.floor == pytest.approx(np.log(1 / 3))
@@ -80,7 +94,7 @@ def test_no_challenged_model_is_in_the_fit() -> None:
     for _ in range(audits):
         models = noise_models(60, NUM_NODES, rng)
         proof = prove(Memorising(), models, PRIOR, num_threads=ONE_THREAD)
-        above += proof.mp.is_beyond_floor
+        above += is_beyond_floor(proof.mp)
         # The fault that this guards against: every challenged model is in the fit.
         everything = Memorising().score(
             *[Evidence({"full": models.statistics["full"]}, models.memberships, models.indices)] * 2, num_threads=1
@@ -89,7 +103,7 @@ def test_no_challenged_model_is_in_the_fit() -> None:
         faulty = prove_scores(
             scored(scores[:30], models.memberships[:30]), scored(scores[30:], models.memberships[30:], 30), PRIOR
         )
-        caught += faulty.mp.is_beyond_floor
+        caught += is_beyond_floor(faulty.mp)
     allowed = scipy.stats.binom.isf(1e-5, audits, 0.05)
     assert above <= allowed
     assert caught > allowed
@@ -102,7 +116,7 @@ def test_an_attack_that_fits_on_models_it_should_leave_out_still_proves_nothing_
 
     rng, audits = np.random.default_rng(3), 40
     above = sum(
-        prove(InItsOwnFit(), noise_models(60, NUM_NODES, rng), PRIOR, num_threads=ONE_THREAD).mp.is_beyond_floor
+        is_beyond_floor(prove(InItsOwnFit(), noise_models(60, NUM_NODES, rng), PRIOR, num_threads=ONE_THREAD).mp)
         for _ in range(audits)
     )
     assert above <= scipy.stats.binom.isf(1e-5, audits, 0.05)

@@ -158,7 +158,7 @@ def test_releases_agree_with_what_was_found(audited: Audit, data: dict[str, Any]
     assert findings.proof is not None
     for bound, stored in zip(release["proof"], findings.proof.bounds, strict=True):
         assert bound["proven"] == stored.proven
-        assert bound["is_beyond_floor"] == (stored.is_beyond_floor and findings.proof.is_leakage_proven)
+        assert bound["is_beyond_floor"] == (stored.parameter in findings.proof.shown)
     filled = findings.exposure.reliability.num_challenges > 0
     assert sum(release["reliability"]["num_challenges"]) == findings.exposure.reliability.num_challenges.sum()
     assert len(release["reliability"]["stated"]) == np.count_nonzero(filled)
@@ -179,7 +179,7 @@ def test_tables_lead_with_what_is_proven_and_exposed(audited: Audit) -> None:
     assert named.endswith("too few models") == (not curve.is_settled[k])
     proof = audited.main_findings.proof
     assert proof is not None
-    is_proven = proof.mp.is_beyond_floor and proof.is_leakage_proven
+    is_proven = "mp" in proof.shown
     assert row["MP ε proven (95 %)"] == (f"≥ {proof.mp.proven:.2f}" if is_proven else "nothing")
     assert estimates[0].startswith("| attack | bmp ε_L | bmp ε_R |")
     latex = latex_table(audited)

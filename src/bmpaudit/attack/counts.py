@@ -110,10 +110,10 @@ class ErrorCounts:
         wrong = find_wrong_row(columns)
         if wrong is not None:
             raise InputError(f"{wrong[1]}, for node {columns['node'][wrong[0]]}")
-        types: dict[str, type] = dict.fromkeys(COUNT_COLUMNS, np.int64) | {"prior_prob": np.float64}
-        types["node"] = np.int64 if columns["node"].dtype.kind in "iu" else np.str_
+        node_type = np.int64 if columns["node"].dtype.kind in "iu" else np.str_
+        types: dict[str, Any] = {"node": node_type, "prior_prob": np.float64}
         for name, values in columns.items():
-            array = values.astype(types[name])
+            array = values.astype(types.get(name, np.int64))
             array.setflags(write=False)
             object.__setattr__(self, name, array)
 
@@ -213,9 +213,9 @@ class ErrorCounts:
 
         # All of a CSV table as text: what is not a number can then be shown as it is, and no digit is lost.
         table = read_table(path, text=None, required=COLUMNS)
-        for column in map(str, table.columns):
-            if column not in COLUMNS:
-                raise DataError(f"{path}: unknown column {column!r}; the columns are {', '.join(COLUMNS)}")
+        for name in map(str, table.columns):
+            if name not in COLUMNS:
+                raise DataError(f"{path}: unknown column {name!r}; the columns are {', '.join(COLUMNS)}")
         if table.empty:
             raise DataError(f"{path}: no node is left to audit, the table has no row")
         columns: dict[str, npt.NDArray[Any]] = {}

@@ -126,7 +126,8 @@ def roc_within_models(
 ) -> RocWithinModels:
     """AUC and true positive rate within each model; both arrays of shape (J, K)."""
     found = RocWithinModels(*np.empty((2, len(scores))))
-    values = np.ascontiguousarray(scores, dtype=np.float32 if scores.dtype == np.float32 else np.float64)
+    values: AnyFloats = scores if scores.dtype == np.float32 else scores.astype(np.float64)
+    values = np.ascontiguousarray(values)
     _native.roc_within_models(values, as_bytes(is_member), false_positive_rate, thread_count(num_threads), *found)
     return found
 

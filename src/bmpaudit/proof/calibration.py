@@ -13,7 +13,7 @@ from bmpaudit import _native
 from bmpaudit.proof.bounds import check_log_odds
 from bmpaudit.util.errors import InputError, thread_count
 from bmpaudit.util.tables import evenly_spaced
-from bmpaudit.util.values import Flags, Floats, Ints, as_bytes, plain
+from bmpaudit.util.values import Flags, Floats, Ints, as_bytes
 
 ROUGHNESS = 2.0
 """Standard deviation of the change of slope from one knot to the next, as a multiple of the mean slope."""
@@ -374,19 +374,6 @@ class Reliability:
         is_filled = self.num_challenges > 0
         gaps = np.abs(self.stated - self.observed)[is_filled]
         return float(np.average(gaps, weights=self.num_challenges[is_filled]))
-
-    def to_plain(self) -> dict[str, Any]:
-        """Values as JSON can hold them."""
-        values: dict[str, Any] = plain(
-            {
-                "edges": self.edges,
-                "num_challenges": self.num_challenges,
-                "stated": self.stated,
-                "observed": self.observed,
-                "expected_calibration_error": self.expected_calibration_error,
-            }
-        )
-        return values
 
     def __str__(self) -> str:
         lines = ["  stated    observed  challenges"]

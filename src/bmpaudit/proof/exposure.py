@@ -30,10 +30,11 @@ from bmpaudit.proof.calibration import (
     looked_at,
     recalibrate_bins,
 )
+from bmpaudit.samplers.priors import clopper_pearson
 from bmpaudit.util.errors import InputError, thread_count
 from bmpaudit.util.tables import ScratchTable, columns, model_blocks, new_table, node_blocks, take_rows
 from bmpaudit.util.text import html_table, paragraphs
-from bmpaudit.util.values import Flags, Floats, Floats32, Ints, as_bytes, plain
+from bmpaudit.util.values import Flags, Floats, Floats32, Ints, as_bytes
 
 PRECISIONS = (0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999)
 AT_RISK = 0.99
@@ -148,17 +149,12 @@ class NodeExposure:
     @property
     def low(self) -> Floats:
         """Lower Clopper-Pearson limits of the share, shape (K,)."""
-        limit = scipy.special.betaincinv(
-            np.maximum(self.num_named, 1), self.num_models - self.num_named + 1.0, (1 - self.level) / 2
-        )
-        return np.where(self.num_named == 0, 0.0, limit)
+        return clopper_pearson(self.num_named, self.num_models, (1 - self.level) / 2)[0]
 
     @property
     def high(self) -> Floats:
         """Upper Clopper-Pearson limits of the share, shape (K,)."""
-        rest = self.num_models - self.num_named
-        limit = scipy.special.betainccinv(self.num_named + 1.0, np.maximum(rest, 1), (1 - self.level) / 2)
-        return np.where(rest == 0, 1.0, limit)
+        return clopper_pearson(self.num_named, self.num_models, (1 - self.level) / 2)[1]
 
     def ranked(self) -> Ints:
         """Positions of the nodes from the most to the least exposed.
@@ -272,26 +268,6 @@ class ExposureCurve:
         limits = f"({self.interval.low[k]:.1f} to {self.interval.high[k]:.1f})"
         return f"{self.named.mean[k]:8.1f} {limits}", "–" if math.isnan(share) else f"{share:.3f}"
 
-    def to_plain(self) -> list[dict[str, Any]]:
-        """One row for each precision, values as JSON can hold them."""
-        columns = {
-            "precision": self.precision,
-            "named": self.named.mean,
-            "named_low": self.named.low,
-            "named_high": self.named.high,
-            "correct": self.correct.mean,
-            "correct_low": self.correct.low,
-            "correct_high": self.correct.high,
-            "share_correct": self.share_correct.mean,
-            "interval_low": self.interval.low,
-            "interval_high": self.interval.high,
-            "still_to_come": self.still_to_come,
-            "by_prior": self.by_prior,
-            "is_settled": self.is_settled,
-            "models_needed": self.models_needed,
-        }
-        return [plain({name: column[k] for name, column in columns.items()}) for k in range(len(self.precision))]
-
 
 @dataclass(frozen=True, eq=False)
 class Exposure:
@@ -310,17 +286,6 @@ class Exposure:
     member_nodes: NodeExposure
     non_member_nodes: NodeExposure
     at_risk: float
-
-    def to_plain(self) -> dict[str, Any]:
-        """Both curves, values as JSON can hold them."""
-        return {
-            "num_models": self.members.num_models,
-            "level": self.members.level,
-            "total_members": float(self.members.total),
-            "total_non_members": float(self.non_members.total),
-            "members": self.members.to_plain(),
-            "non_members": self.non_members.to_plain(),
-        }
 
     def statement(self) -> str:
         """What to say of the members in a sentence: how many can be named at `at_risk`, as precisely as it can be said.
@@ -434,22 +399,6 @@ class ReleaseExposure:
     num_nodes: int
     num_left_out: int
     num_fitting: int
-
-    def to_plain(self) -> dict[str, Any]:
-        """Curves and calibration, values as JSON can hold them; not what is about single nodes and models."""
-        values: dict[str, Any] = plain(
-            {
-                **self.exposure.to_plain(),
-                "num_nodes": self.num_nodes,
-                "num_left_out": self.num_left_out,
-                "num_fitting": self.num_fitting,
-                "mean_auc": np.nanmean(self.models.auc),
-                "expected_calibration_error": self.reliability.expected_calibration_error,
-                "reliability": self.reliability.to_plain(),
-                "statement": self.exposure.statement(),
-            }
-        )
-        return values
 
     def __str__(self) -> str:
         return f"{self.exposure}\n{self.reliability}"

@@ -57,6 +57,9 @@ METHODS: dict[Method, str] = {"one-guess": "one guess per model", "prequential":
 LEAKAGE_LEVEL = 0.99
 """Confidence with which leakage is said to be proven, at least."""
 
+MIN_REPORTABLE = 0.05
+"""Distance from the floor, in nats, from which on a bound is shown: ε ≥ 0.01 is a change of the odds by ×1."""
+
 MIN_MODELS_TO_PROVE = 8
 FEW_MODELS, MANY_MODELS = 128, 1_000
 FIRST_FIT = 64
@@ -103,20 +106,6 @@ class ProvenBound:
         """C, number of correct guesses."""
         return self.guesses.num_hits
 
-    @property
-    def is_beyond_floor(self) -> bool:
-        """Whether the bound by itself shows more than the sampler alone implies; see also `Proof.shown`."""
-        return self.proven is not None and self.proven > self.floor_high
-
-    def to_plain(self) -> dict[str, Any]:
-        """Values as JSON can hold them."""
-        names = (
-            *("proven", "floor", "is_beyond_floor", "level", "method"),
-            *("num_fitting", "num_challenged", "num_guesses", "num_hits"),
-        )
-        values: dict[str, Any] = plain({name: getattr(self, name) for name in names} | {"source": self.choice.source})
-        return values
-
     def __str__(self) -> str:
         proven = "nothing proven" if self.proven is None else f"≥ {self.proven:.2f}"
         return (
@@ -154,16 +143,27 @@ class Proof:
 
     @property
     def shown(self) -> dict[Parameter, ProvenBound]:
-        """The bounds that may be shown as proven leakage, by parameter: the one rule for it.
+        """The bounds that are shown as proven, by parameter: the one rule for it.
 
-        Leakage is proven at all, and the bound lies above the upper confidence limit of what the sampler alone gives
-        away.
+        Leakage is proven, and the bound lies above the upper confidence limit of what the sampler alone gives away, by
+        so much that a reader sees it (`MIN_REPORTABLE`).
         """
-        return {each.parameter: each for each in self.bounds if self.is_leakage_proven and each.is_beyond_floor}
+        beyond = [
+            each for each in self.bounds if each.proven is not None and each.proven >= each.floor_high + MIN_REPORTABLE
+        ]
+        return {each.parameter: each for each in beyond if self.is_leakage_proven}
 
     def to_plain(self) -> dict[str, Any]:
         """By parameter, values as JSON can hold them."""
-        return {bound.parameter: bound.to_plain() for bound in self.bounds}
+        names = ("level", "method", "num_fitting", "num_challenged", "num_guesses", "num_hits")
+        return {
+            bound.parameter: plain(
+                {"proven": bound.proven, "is_shown": bound.parameter in self.shown, "floor": bound.floor}
+                | {name: getattr(bound, name) for name in names}
+                | {"source": bound.choice.source}
+            )
+            for bound in self.bounds
+        }
 
     def _head(self) -> str:
         first = self.epsilon_right
