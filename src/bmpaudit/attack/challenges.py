@@ -49,8 +49,7 @@ from bmpaudit.workers import crew_of, marked
 
 Answer = TypeVar("Answer")
 DEFAULT_ATTACK = Gaussian()
-SMALLEST_SENT = 1.25
-"""Challenges that are worth sending to workers, as a multiple of `tables.MAX_BLOCK`."""
+SMALLEST_SENT = 1.25  # times `tables.MAX_BLOCK`: challenges that are worth sending to workers
 
 
 def check_attack(attack: Attack, queries: Sequence[str] | None = None) -> None:
@@ -79,11 +78,6 @@ class Round(NamedTuple):
 
     def scores(self, attack: Attack, num_threads: int, is_asked: Flags | None = None) -> Scores:
         """What an attack says, checked: float64, -∞ for nodes that it could not score or was not asked about.
-
-        Args:
-            attack: Any attack.
-            num_threads: Passed on to the attack.
-            is_asked: Which of the nodes to look at, shape (K,); all if None.
 
         Raises:
             InputError: if the attack fails, or returns something else than scores of the right shape without NaN.
@@ -148,13 +142,7 @@ def rounds(attack: Attack, models: Evidence, fitting: Evidence | None) -> Iterat
 
 @dataclass(frozen=True, eq=False)
 class BlockJob(ABC, Generic[Answer]):
-    """What is done with each block of nodes; sent to each worker once.
-
-    Attributes:
-        attack: Any attack.
-        models: Models to score about the nodes of `models.nodes`.
-        fitting: Other models to fit on, if any.
-    """
+    """What is done with each block of `models.nodes`, by other models to fit on if any; sent to each worker once."""
 
     attack: Attack
     models: Evidence
@@ -162,12 +150,9 @@ class BlockJob(ABC, Generic[Answer]):
 
     @abstractmethod
     def run(self, block: slice, num_threads: int, progress: Progress) -> Answer:
-        """Does one block.
+        """Does one block of the nodes to score; the answer must not depend on the number of threads.
 
-        Args:
-            block: Positions among the nodes to score.
-            num_threads: Number of threads; the answer must not depend on it.
-            progress: Called with the number of nodes of the block that are done, as a mean over models.
+        `progress` is called with the number of nodes of the block that are done, as a mean over models.
         """
 
     @property
@@ -281,17 +266,11 @@ def _sent_to_workers(job: BlockJob[Any]) -> Iterator[_Sent]:
 
 
 class ScoredBlock(NamedTuple):
-    """What came of the scores about a block of nodes; meaningless for nodes that some round could not score.
+    """What came of the scores about a block of nodes; meaningless for nodes that some round could not score."""
 
-    Attributes:
-        errors: By rule, false positives and false negatives, shape (2, number of nodes).
-        not_auditable: Nodes that could not be scored in at least one round.
-        kept: Scores that were to be kept, shape (J, number of them).
-    """
-
-    errors: dict[str, Ints]
-    not_auditable: list[NotAuditable]
-    kept: Floats
+    errors: dict[str, Ints]  # by rule, false positives and false negatives, shape (2, number of nodes)
+    not_auditable: list[NotAuditable]  # nodes that could not be scored in at least one round
+    kept: Floats  # scores that were to be kept, shape (J, number of them)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,18 +278,12 @@ class CountErrors(BlockJob[ScoredBlock]):
     """Counts the errors of each rule.
 
     The Gaussian attack under the built-in rules is counted in one native pass, anything else from scores.
-
-    Attributes:
-        rules: Decision rules by name.
-        log_prior_odds: log η of the K targets, shape (K,), finite.
-        threshold: Decision scores above it mean "member".
-        keep: Positions of the targets whose scores are returned, ascending, 8 bytes per challenge.
     """
 
     rules: Mapping[str, DecisionRule]
-    log_prior_odds: Floats
-    threshold: float
-    keep: Ints
+    log_prior_odds: Floats  # of the K targets, shape (K,), finite
+    threshold: float  # decision scores above it mean "member"
+    keep: Ints  # positions of the targets whose scores are returned, ascending, 8 bytes per challenge
 
     def kept_of(self, block: slice) -> slice:
         """Which of the scores that are to be kept are those of a block."""
@@ -440,10 +413,7 @@ def challenge(
 
     No model is in its own fit. With `fitting`, all models are challenged with a fit on those (Algorithm 4). Without,
     each model is challenged with a fit on all others (Algorithm 1) if the attack can leave models out, else with a fit
-    on the nine tenths of the models that it is not part of.
-
-    Nodes are taken in blocks, so that memory stays bounded. The Gaussian attack with the built-in rules takes one
-    native pass that keeps no scores; both ways give the same counts.
+    on the nine tenths of the models that it is not part of. Nodes are taken in blocks, so that memory stays bounded.
 
     Args:
         attack: Any attack; one that does not fuse queries takes evidence of a single query.
@@ -458,8 +428,7 @@ def challenge(
         most_scores: If there are more challenges, the scores of evenly spaced nodes are kept, so many that there are no
             more than that.
         num_threads: Number of threads; the result does not depend on it.
-        executor: Workers that count the errors in blocks of nodes, if there is more than one block; the result does not
-            depend on it.
+        executor: Workers for blocks of nodes, if there is more than one; the result does not depend on it.
         progress: Called with the number of target nodes done so far.
 
     Raises:

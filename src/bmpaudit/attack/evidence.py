@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -86,12 +86,7 @@ class Scores:
 
 
 class NeighbourMeans:
-    """Tables of means, each made when it is first asked for.
-
-    Args:
-        statistics: By query, the statistic of every node under every model, shape (J, N).
-        kept: Where to keep the tables, by query, with the graph that they are about.
-    """
+    """Tables of means over neighbours, made when first asked for, and kept by query with the graph they are about."""
 
     def __init__(self, statistics: Mapping[str, FloatTable], kept: dict[str, tuple[Graph, FloatTable]]) -> None:
         self._statistics, self._kept = statistics, kept
@@ -206,13 +201,7 @@ class Evidence:
 
     @classmethod
     def of_runs(cls, runs: ShadowRuns, release: str, queries: Sequence[str], graph: Graph | None = None) -> Evidence:
-        """What an adversary sees of shadow models.
-
-        Args:
-            runs: The shadow models.
-            release: Label of the release, such as `clean`.
-            queries: Labels of the queries, such as `full` and `none`.
-            graph: Graph of the models.
+        """What an adversary sees of shadow models, by the labels of a release and of queries (`full`, `none`).
 
         Raises:
             InputError: if the models have no such view.
@@ -356,14 +345,11 @@ class Evidence:
         return self._whole.folders
 
     def kept(self, scope: Scope, key: Hashable, make: Callable[[], Value]) -> Value:
-        """What an attack has worked out, made when it is first asked for.
+        """What an attack has worked out, made when it is first asked for, by a key within a scope.
 
-        Args:
-            scope: How long it is right: about the statistics of these "models", whatever the memberships and the nodes
-                to score; about the statistics of the "targets", whatever the memberships; or about the "samples" of
-                these models, whatever the nodes to score. What is about models or samples is sent to workers.
-            key: What tells it from other things of this scope.
-            make: Works it out.
+        The scope says how long it is right: about the statistics of these "models", whatever the memberships and the
+        nodes to score; about the statistics of the "targets", whatever the memberships; or about the "samples" of these
+        models, whatever the nodes to score. What is about models or samples is sent to workers.
         """
         kept = self._kept[scope]
         if key not in kept:
@@ -459,23 +445,15 @@ def folds(num_models: int) -> list[slice]:
     return [slice(*ends) for ends in pairwise(num_models * fold // num_folds for fold in range(num_folds + 1))]
 
 
-@dataclass(frozen=True, eq=False)
-class SplitModels:
-    """Two disjoint sets of models of one plan.
-
-    Attributes:
-        fitting: The first J^(1) models, which hypotheses are fitted on.
-        challenged: All others.
-    """
+class SplitModels(NamedTuple):
+    """Two disjoint sets of models of one plan: the first J^(1), which hypotheses are fitted on, and all others."""
 
     fitting: Evidence
     challenged: Evidence
 
 
 def split_models(models: Evidence, num_fitting: int | None = None) -> SplitModels:
-    """Divides models by their order: the first `num_fitting` are fitted on, half of them if None.
-
-    Models of a plan are independent of each other, so any division that does not look at them will do.
+    """Divides models by their order (Algorithm 4): the first `num_fitting` are fitted on, half of them if None.
 
     Raises:
         InputError: if one of the sets would be empty.
@@ -491,13 +469,10 @@ def split_models(models: Evidence, num_fitting: int | None = None) -> SplitModel
 
 
 def check_fitting_models(fitting: Evidence, challenged: Evidence) -> None:
-    """Refuses fitting models of another graph or other queries, and models that are challenged themselves.
+    """Raises `InputError` for fitting models of another graph or other queries, or that are challenged themselves.
 
     Numbers alone do not tell whether two models are the same, as models of two plans may share them. Identical
     memberships and statistics do.
-
-    Raises:
-        InputError: naming what differs, or the model that is on both sides.
     """
     if fitting.num_nodes != challenged.num_nodes:
         raise InputError(

@@ -14,13 +14,7 @@ from bmpaudit.util.values import Bytes, Floats, Floats32, Ints, as_bytes
 
 
 class NativeErrors(NamedTuple):
-    """Errors of the built-in rules on K nodes, and the nodes that could not be attacked.
-
-    Attributes:
-        weak: False positives and false negatives, shape (2, K).
-        strong: The same.
-        not_auditable: Nodes that could not be attacked.
-    """
+    """False positives and false negatives of the built-in rules, shape (2, K), and nodes that could not be attacked."""
 
     weak: Ints
     strong: Ints
@@ -78,15 +72,10 @@ class Gaussian:
         num_threads: int,
         scores: Floats | None = None,
     ) -> NativeErrors:
-        """Counts the errors of both built-in rules in one pass, without keeping scores unless asked to.
+        """Counts the errors of both built-in rules in one pass: decision scores above the threshold mean "member".
 
-        Args:
-            models: Models to challenge.
-            fitting: Other models to fit on; if None, each model is left out of its own fit.
-            log_prior_odds: log η of the targets, shape (K,), finite.
-            threshold: Decision scores above it mean "member".
-            num_threads: Number of threads; the result does not depend on it.
-            scores: If given, is filled with the log-likelihood ratios, shape (J, K).
+        Without `fitting`, each model is left out of its own fit. Log prior odds of the K targets must be finite. Scores
+        are kept only if there is an array of shape (J, K) to fill.
         """
         return self._challenge(models, _members(models), fitting, log_prior_odds, threshold, num_threads, scores)
 

@@ -110,15 +110,10 @@ def area_under_curve(scores: Floats, is_member: Flags, *, num_threads: int | Non
 
 
 class RocWithinModels(NamedTuple):
-    """The ROC curve of each of J models, over its nodes; NaN where a model has no member or no non-member.
+    """The ROC curve of each of J models, over its nodes; NaN where a model has no member or no non-member."""
 
-    Attributes:
-        auc: As in `AttackPerformance`, shape (J,).
-        true_positive_rate: The largest of a threshold whose false positive rate is not above that wanted, shape (J,).
-    """
-
-    auc: Floats
-    true_positive_rate: Floats
+    auc: Floats  # as in `AttackPerformance`, shape (J,)
+    true_positive_rate: Floats  # the largest of a threshold whose false positive rate is not above that wanted
 
 
 def roc_within_models(

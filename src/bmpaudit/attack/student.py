@@ -16,30 +16,14 @@ from bmpaudit.util.errors import InputError
 from bmpaudit.util.tables import columns, evenly_spaced
 from bmpaudit.util.values import Flags, Floats, Floats32, Ints, as_bytes
 
-MAX_FEATURES = 16
-"""Largest number of features that the kernel takes."""
-
-MIN_OWN_VARIANCE = 1e-6
-"""Share of a feature's variance that the features before it must leave unexplained."""
-
-MAX_LOOKED_AT = 256
-"""Nodes that tell whether features depend on each other, and that the degrees of freedom are learnt from."""
-
-OTHER_SHARES = np.array([0.0, 0.5, 1.0])
-"""Shares of the other side's covariance in a node's prior scale that are tried."""
-
-FREEDOM = np.geomspace(0.25, 400.0, 25)
-"""Degrees of freedom beyond V + 1 that are tried."""
-
-ALL_NODES_WEIGHT = 2.0
-"""Weight of the mean over nodes in a node's covariance, as a number of models."""
-
-BORROWED_FREEDOM = 10.0
-"""Degrees of freedom that a side's mean covariance borrows from both sides together."""
-
-FLOOR = 1e-6
-"""Variance within a side, as a share of the variance within a node, that is added for the scale to be definite."""
-
+MAX_FEATURES = 16  # that the kernel takes
+MIN_OWN_VARIANCE = 1e-6  # share of a feature's variance that the features before it must leave unexplained
+MAX_LOOKED_AT = 256  # nodes that tell whether features depend, and that the degrees of freedom are learnt from
+OTHER_SHARES = np.array([0.0, 0.5, 1.0])  # of the other side's covariance in a node's prior scale that are tried
+FREEDOM = np.geomspace(0.25, 400.0, 25)  # degrees of freedom beyond V + 1 that are tried
+ALL_NODES_WEIGHT = 2.0  # of the mean over nodes in a node's covariance, as a number of models
+BORROWED_FREEDOM = 10.0  # that a side's mean covariance borrows from both sides together
+FLOOR = 1e-6  # share of the variance within a node that is added within a side, for the scale to be definite
 LEAST_VARIANCE = 1e-90  # below the square of the smallest float32
 NUM_IN_CENTER = 9  # models whose median is the center: an answer far off must not cost the others their digits
 MIN_WEIGHT, MAX_WEIGHT = 1e-3, 1e3
@@ -117,12 +101,7 @@ class Student:
         return starts[nodes + 1] > starts[nodes]
 
     def _score_group(
-        self,
-        with_neighbours: bool,
-        nodes: Ints,
-        fitting: Evidence,
-        challenged: Evidence | None,
-        num_threads: int,
+        self, with_neighbours: bool, nodes: Ints, fitting: Evidence, challenged: Evidence | None, num_threads: int
     ) -> Floats | None:
         """Scores of nodes that have the same features; None if there is nothing to learn a prior from."""
         key, num_models = (self, with_neighbours), fitting.num_models
@@ -180,17 +159,11 @@ class Student:
 
 @dataclass(frozen=True, eq=False)
 class _Basis:
-    """What the prior of a group is learnt from, whatever the memberships.
+    """What the prior of a group is learnt from, whatever the memberships."""
 
-    Attributes:
-        nodes: Ids of M nodes.
-        features: Their features, shape (V, J, M); None on a worker, which is sent the priors that were learnt instead.
-        is_kept: Which of all features these are.
-    """
-
-    nodes: Ints
-    features: Floats32 | None
-    is_kept: Flags
+    nodes: Ints  # ids of M nodes
+    features: Floats32 | None  # shape (V, J, M); None on a worker, which is sent the priors that were learnt instead
+    is_kept: Flags  # which of all features these are
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "features": None}
@@ -240,10 +213,7 @@ def independent_features(features: Floats32) -> Flags:
     """Which features vary and are not a linear function of those before them, shape (V,).
 
     A model that ignores edges answers alike to every query; a node without neighbours is answered alike with all edges
-    and with none. Such a feature says nothing new. Memberships are not looked at.
-
-    Args:
-        features: Shape (V, J, K).
+    and with none. Such a feature says nothing new. Memberships are not looked at. Features have shape (V, J, K).
     """
     num_features = len(features)
     nodes = evenly_spaced(np.arange(features.shape[2]), MAX_LOOKED_AT)
@@ -252,44 +222,27 @@ def independent_features(features: Floats32) -> Flags:
     lengths = np.linalg.norm(values, axis=2, keepdims=True)
     values /= np.where(lengths > 0, lengths, 1.0)  # so that every node counts alike
     correlation: Floats = (values @ values.transpose(0, 2, 1)).sum(axis=0)
-    is_kept = np.zeros(num_features, dtype=np.bool_)
+    kept: list[int] = []
     for feature in range(num_features):
-        variance = correlation[feature, feature]
-        if variance > 0 and _unexplained(correlation, is_kept, feature) > MIN_OWN_VARIANCE * variance:
-            is_kept[feature] = True
-    return is_kept
-
-
-def _unexplained(correlation: Floats, is_kept: Flags, feature: int) -> float:
-    kept = np.flatnonzero(is_kept)
-    if not len(kept):
-        return float(correlation[feature, feature])
-    theirs = correlation[np.ix_(kept, kept)]
-    with_it = correlation[kept, feature]
-    return float(correlation[feature, feature] - with_it @ np.linalg.solve(theirs, with_it))
+        variance, with_it = correlation[feature, feature], correlation[kept, feature]
+        unexplained = variance - with_it @ np.linalg.solve(correlation[np.ix_(kept, kept)], with_it)
+        if variance > 0 and unexplained > MIN_OWN_VARIANCE * variance:
+            kept.append(feature)
+    return np.isin(np.arange(num_features), kept)
 
 
 # The prior: what the nodes of a graph have in common, by empirical Bayes.
 
 
 class StudentPriors(NamedTuple):
-    """Normal-inverse-Wishart priors of V features, one for each of F parts; side 0 is "non-member", 1 is "member".
+    """Normal-inverse-Wishart priors of V features, one for each of F parts; side 0 is "non-member", 1 is "member"."""
 
-    Attributes:
-        level: Mean over nodes of each side's mean, shape (F, 2, V).
-        shift: Mean over nodes of the difference between the means, member minus non-member, shape (F, V).
-        weights: How much alike the levels, and the shifts, of nodes are, as numbers of models, shape (F, 2).
-        dof: Degrees of freedom of each side's covariance, shape (F, 2); above V + 1.
-        other_share: Share of the other side's covariance in each side's prior scale, shape (F, 2).
-        scale: Mean over nodes of each side's covariance, shape (F, 2, V, V); positive definite.
-    """
-
-    level: Floats
-    shift: Floats
-    weights: Floats
-    dof: Floats
-    other_share: Floats
-    scale: Floats
+    level: Floats  # mean over nodes of each side's mean, shape (F, 2, V)
+    shift: Floats  # mean over nodes of the difference between the means, member minus non-member, shape (F, V)
+    weights: Floats  # how much alike the levels, and the shifts, of nodes are, as numbers of models, shape (F, 2)
+    dof: Floats  # degrees of freedom of each side's covariance, shape (F, 2); above V + 1
+    other_share: Floats  # share of the other side's covariance in each side's prior scale, shape (F, 2)
+    scale: Floats  # mean over nodes of each side's covariance, shape (F, 2, V, V); positive definite
 
     def log_gamma(self, max_count: int) -> Floats:
         """Log Γ((dof + n + 1)/2) - log Γ((dof + n + 1 - V)/2) for n from 0 to `max_count`, shape (F, 2, …)."""
@@ -299,19 +252,12 @@ class StudentPriors(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Models on each side of M nodes, for each of F parts of the models.
+    """Models on each side of M nodes, for each of F parts of the models."""
 
-    Attributes:
-        num_models: Number of models, shape (F, 2, M).
-        mean: Mean of the features, shape (F, 2, M, V); 0 without models.
-        scatter: Sum of outer products of deviations from the mean, shape (F, 2, M, V, V).
-        spread: Variance of each feature within a node, whatever the side, shape (F, V).
-    """
-
-    num_models: Floats
-    mean: Floats
-    scatter: Floats
-    spread: Floats
+    num_models: Floats  # number of models, shape (F, 2, M)
+    mean: Floats  # mean of the features, shape (F, 2, M, V); 0 without models
+    scatter: Floats  # sum of outer products of deviations from the mean, shape (F, 2, M, V, V)
+    spread: Floats  # variance of each feature within a node, whatever the side, shape (F, V)
 
 
 def learn_priors(
@@ -319,14 +265,8 @@ def learn_priors(
 ) -> StudentPriors | None:
     """For each part of the models, the prior learnt from the models outside of it; with a single part, from all.
 
-    Args:
-        features: Features of M nodes, shape (V, J, M).
-        memberships: Whether each of them was in each model's sample, shape (J, M).
-        parts: Parts of the models that cover all.
-        num_threads: Number of threads; the result does not depend on it.
-
-    Returns:
-        None where some models leave nothing to learn from: no member, no non-member, or one model on each side.
+    Features of M nodes have shape (V, J, M), memberships (J, M). None if the models outside of some part leave nothing
+    to learn from: no member, no non-member, or one model on each side.
     """
     # Models are summed up part by part, so that a prior is a sum over the other parts and nothing of its own remains.
     num_features, num_models, num_nodes = features.shape

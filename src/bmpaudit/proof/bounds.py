@@ -203,17 +203,9 @@ def mp_bound(num_hits: int, log_odds: Floats, level: float = 0.95) -> float | No
 def quick_mp_bounds(hit_rates: Floats, log_odds: Floats, num_guesses: Ints) -> Floats:
     """The ε of MP at which guesses of these prior log-odds would be right at a rate, at most; 0 if at any ε.
 
-    For choosing a threshold. With the rate at its Clopper-Pearson limit this is never above `mp_bound` where that
-    matters: by Hoeffding (1956) the tail of a Poisson-binomial law at C ≥ Σ q_k + 1 is at most that of the binomial law
-    with the same mean.
-
-    Args:
-        hit_rates: Rates of B sets of guesses, shape (B,).
-        log_odds: Prior log-odds of all guesses, shape (G,).
-        num_guesses: How many of them, from the first on, each set has; at least 1, shape (B,).
-
-    Returns:
-        Shape (B,), as exact as choosing needs.
+    For choosing a threshold, and as exact as that needs. With the rate at its Clopper-Pearson limit this is never above
+    `mp_bound` where that matters: by Hoeffding (1956) the tail of a Poisson-binomial law at C ≥ Σ q_k + 1 is at most
+    that of the binomial law with the same mean. There are B rates, each of the first `num_guesses` of all G guesses.
     """
     starts = np.cumsum(num_guesses) - num_guesses
     odds = log_odds[np.arange(num_guesses.sum()) - np.repeat(starts, num_guesses)]
@@ -311,11 +303,6 @@ class AnytimeBound:
     def num_updates(self) -> int:
         """Number of models that were guessed about."""
         return self._counts.total()
-
-    @property
-    def num_hits(self) -> float:
-        """Sum of the shares of correct guesses."""
-        return math.fsum(share * count for (share, _), count in self._counts.items())
 
     def update(self, share: float, log_odds: float = 0.0) -> None:
         """Adds one model; a model about which nothing is guessed need not be added.

@@ -15,28 +15,27 @@ from bmpaudit.util.errors import InputError, thread_count
 from bmpaudit.util.tables import evenly_spaced
 from bmpaudit.util.values import Flags, Floats, Ints, as_bytes
 
-ROUGHNESS = 2.0
-"""Standard deviation of the change of slope from one knot to the next, as a multiple of the mean slope."""
-
+MAX_CHALLENGES = 20_000_000  # beyond that many, evenly spaced nodes are looked at
+NUM_BINS, NUM_TAIL_BINS, SMALLEST_BIN = 100, 24, 20
+LARGEST_SCORE = 1e30  # in place of infinity
+# Shares of the challenges above, and below, each knot, and the number that there must be.
+KNOT_SHARES = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 5e-4, 2e-4, 1e-4)
+MIN_BEYOND_KNOT = 50
+ROUGHNESS = 2.0  # standard deviation of the change of slope from one knot to the next, times the mean slope
 MEAN_SLOPE_BETWEEN = (0.25, 0.75)  # shares of the challenges that the mean slope is taken between
 LEAST_RISE = 0.01  # log-odds between them, where nothing rises
-MAX_STEPS = 60
-TOLERANCE = 1e-9
+MAX_STEPS, TOLERANCE = 60, 1e-9
+EDGES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.99, 0.999, 1.0)
+AnyFloats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class MonotoneLogistic:
-    """Log-odds that rise linearly from knot to knot, and are constant beyond the first and the last.
+    """Log-odds that rise linearly from knot to knot, and are constant beyond the first and the last."""
 
-    Attributes:
-        knots: Scores where the slope may change, ascending, shape (S + 1,).
-        coefficients: Log-odds at the first knot, and the rise from each knot to the next, shape (S + 1,).
-        information: Second derivative of the penalised log-likelihood, negated, shape (S + 1, S + 1).
-    """
-
-    knots: Floats
-    coefficients: Floats
-    information: Floats
+    knots: Floats  # scores where the slope may change, ascending, shape (S + 1,)
+    coefficients: Floats  # log-odds at the first knot, and the rise from each knot to the next, shape (S + 1,)
+    information: Floats  # second derivative of the penalised log-likelihood, negated, shape (S + 1, S + 1)
 
     def __call__(self, scores: Floats) -> Floats:
         """Log-odds of some scores, shape (B,)."""
@@ -48,16 +47,9 @@ class MonotoneLogistic:
         return np.interp(log_odds, np.cumsum(self.coefficients), self.knots)
 
     def sensitivity(self, at: Floats, scores: Floats) -> Floats:
-        """How much the log-odds at some scores move with one more member among the challenges of others.
+        """How much the log-odds at P scores move with one more member among the challenges of B others, shape (P, B).
 
         To first order, with rises that are 0 held there.
-
-        Args:
-            at: P scores.
-            scores: B scores.
-
-        Returns:
-            Shape (P, B).
         """
         is_free = self.coefficients > 0
         is_free[0] = True
@@ -70,13 +62,8 @@ def fit_monotone_logistic(scores: Floats, size: Floats, members: Floats, knots: 
     """Maximises the likelihood under a penalty on changes of slope, so that few challenges do not bend the line.
 
     The penalty is relative to the mean slope, which makes the fit the same in any unit of the scores. Each step of
-    Newton's method is a least-squares problem with non-negative rises; the objective is convex.
-
-    Args:
-        scores: Scores of B bins, ascending, shape (B,).
-        size: Number of challenges in each bin, shape (B,).
-        members: Number of members among them, shape (B,).
-        knots: Where the slope may change, ascending, at least two.
+    Newton's method is a least-squares problem with non-negative rises; the objective is convex. Scores of B bins are
+    ascending, with numbers of challenges and of members among them; so are the knots, at least two.
     """
     share = np.cumsum(size) / size.sum()
     ends = np.array([scores[min(int(np.searchsorted(share, q)), len(scores) - 1)] for q in MEAN_SLOPE_BETWEEN])
@@ -95,9 +82,7 @@ def _fit(scores: Floats, size: Floats, members: Floats, knots: Floats, penalty: 
 
     design = _design(scores, knots)
     # The first coefficient may have any sign: it is the difference of two that may not.
-    signed = np.hstack([design, -design[:, :1]])
-    beside = np.hstack([penalty, -penalty[:, :1]])
-    no_target = np.zeros(len(penalty))
+    signed, signed_penalty = (np.hstack([each, -each[:, :1]]) for each in (design, penalty))
 
     def objective(candidate: Floats) -> float:
         log_odds = design @ candidate
@@ -112,11 +97,8 @@ def _fit(scores: Floats, size: Floats, members: Floats, knots: Floats, penalty: 
         prob = scipy.special.expit(log_odds)
         weight = np.sqrt(np.maximum(size * prob * (1 - prob), 1e-9))
         target = weight * log_odds + (members - size * prob) / weight
-        solution, _ = nnls(
-            np.vstack([weight[:, None] * signed, beside]),
-            np.concatenate([target, no_target]),
-            maxiter=100 * design.shape[1],
-        )
+        rows = np.vstack([weight[:, None] * signed, signed_penalty])
+        solution, _ = nnls(rows, np.append(target, np.zeros(len(penalty))), maxiter=100 * design.shape[1])
         wanted = solution[:-1]
         wanted[0] -= solution[-1]
         step = 1.0
@@ -136,41 +118,17 @@ def _design(scores: Floats, knots: Floats) -> Floats:
     return np.hstack([np.ones((len(scores), 1)), along])
 
 
-# All that a recalibration has to know of the scores of many models: how many fall where, and how many are members.
-
-
-MAX_CHALLENGES = 20_000_000
-"""Beyond that many, evenly spaced nodes are looked at."""
-
-NUM_BINS = 100
-SMALLEST_BIN = 20
-NUM_TAIL_BINS = 24
-LARGEST_SCORE = 1e30  # in place of infinity
-
-KNOT_SHARES = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 5e-4, 2e-4, 1e-4)
-"""Shares of the challenges above, and below, each knot."""
-
-MIN_BEYOND_KNOT = 50  # challenges
-AnyFloats: TypeAlias = npt.NDArray[np.floating[Any]]
-
-
 @dataclass(frozen=True, eq=False)
 class ScoreBins:
     """Scores of J models in B bins: of equal size in the middle, ever smaller towards both ends.
 
-    Where a bin begins depends on all scores and on no membership.
-
-    Attributes:
-        mean_score: Mean score in each bin, ascending, shape (B,).
-        knots: Scores between which a map is linear, ascending.
-        num_challenges: Number of challenges of each model in each bin, shape (J, B).
-        num_members: Number of members among them, shape (J, B).
+    This is all that a recalibration has to know. Where a bin begins depends on all scores and on no membership.
     """
 
-    mean_score: Floats
-    knots: Floats
-    num_challenges: Ints
-    num_members: Ints
+    mean_score: Floats  # mean score in each bin, ascending, shape (B,)
+    knots: Floats  # scores between which a map is linear, ascending
+    num_challenges: Ints  # number of challenges of each model in each bin, shape (J, B)
+    num_members: Ints  # number of members among them, shape (J, B)
 
     @classmethod
     def of(cls, scores: AnyFloats, memberships: Flags, *, num_threads: int | None = None) -> ScoreBins:
@@ -226,9 +184,6 @@ def _knots(ordered: AnyFloats) -> Floats:
     beyond = [int(share * last) for share in KNOT_SHARES if share * len(ordered) >= MIN_BEYOND_KNOT]
     places = [0, *beyond, *(last - number for number in beyond), last]
     return np.unique(ordered[places].astype(np.float64))
-
-
-# Making "99 %" mean 99 %: posterior log-odds recalibrated on held-out models.
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,12 +269,7 @@ class LearntMap(NamedTuple):
 
 
 def recalibrate_bins(bins: ScoreBins, models: npt.NDArray[Any] | slice = slice(None)) -> LearntMap:
-    """Learns a recalibration from some of the models in bins.
-
-    Args:
-        bins: Scores of J models.
-        models: Which of them to learn from: row numbers, flags, or a slice.
-    """
+    """Learns a recalibration from some of the models in bins, by their row numbers."""
     size = bins.num_challenges[models].sum(axis=0).astype(np.float64)
     members = bins.num_members[models].sum(axis=0).astype(np.float64)
     regression = fit_monotone_logistic(bins.mean_score, size, members, bins.knots)
@@ -344,12 +294,6 @@ def _checked(log_odds: AnyFloats, memberships: Flags) -> tuple[AnyFloats, Flags]
             f"memberships must hold both sides, got no {'non-member' if truth.size and truth.all() else 'member'}"
         )
     return values, truth
-
-
-# How well stated probabilities of membership agree with the truth.
-
-
-EDGES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.99, 0.999, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -400,13 +344,7 @@ def reliability(log_odds: AnyFloats, memberships: Flags) -> Reliability:
 
 
 class ReliabilityCounter:
-    """Compares stated probabilities with the truth, a block of nodes at a time.
-
-    Args:
-        num_models: J.
-        dtype: Type of the log-odds.
-        num_threads: Number of threads.
-    """
+    """Compares stated probabilities with the truth, a block of nodes at a time; log-odds are of type `dtype`."""
 
     def __init__(self, num_models: int, dtype: np.dtype[Any], num_threads: int) -> None:
         exact = scipy.special.logit(np.array(EDGES[1:-1]))
@@ -419,15 +357,9 @@ class ReliabilityCounter:
 
     def add(self, log_odds: AnyFloats, memberships: Flags) -> None:
         """Counts log-odds and memberships of some nodes, both of shape (J, number of nodes)."""
-        _native.count_by_threshold(
-            np.ascontiguousarray(log_odds),
-            as_bytes(memberships),
-            self._thresholds,
-            self._num_threads,
-            self._number,
-            self._members,
-            self._total,
-        )
+        counts = (self._number, self._members, self._total)
+        values, flags = np.ascontiguousarray(log_odds), as_bytes(memberships)
+        _native.count_by_threshold(values, flags, self._thresholds, self._num_threads, *counts)
 
     def result(self) -> Reliability:
         """The comparison, after all nodes were added."""

@@ -38,26 +38,16 @@ from bmpaudit.util.values import Flags, Floats, Floats32, Ints, as_bytes
 
 PRECISIONS = (0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999)
 AT_RISK = 0.99
-MIN_MODELS = 32
-MAX_SPREAD = 0.25
-ONE_NODE = 1.0
-HARDLY_ANY = 0.5  # nodes per model
-SURE_NAMES = 0.9
-FALSE_POSITIVE_RATE = 0.01
-
-SLOWEST_RATE = 0.5
-"""Smallest exponent r at which what an attack misses is taken to fall, as n^-r with n fitting models."""
-
-USUAL_RATE = 0.7
-"""The exponent that was seen (docs/proof.md), to say how many models would do."""
-
-MIN_HALF = 4
-"""Smallest number of models that a half may have."""
-
-MIN_STEP = 0.25
-"""Smallest distance in log-odds over which it is counted how many more nodes a lower threshold would name."""
-
 LOGITS: Floats = scipy.special.logit(np.array(PRECISIONS))
+FALSE_POSITIVE_RATE = 0.01
+# An exposure is settled by at least so many models, if its interval is as narrow as this share of its middle, or as one
+# node; from these names on, only together with less certain names.
+MIN_MODELS, MAX_SPREAD, ONE_NODE, SURE_NAMES = 32, 0.25, 1.0, 0.9
+HARDLY_ANY = 0.5  # nodes per model
+# What an attack misses falls as n^-r with n fitting models: the smallest r allowed for, and the one that was seen.
+SLOWEST_RATE, USUAL_RATE = 0.5, 0.7
+MIN_HALF = 4  # models that a half has at least
+MIN_STEP = 0.25  # in log-odds, over which it is counted how many more nodes a lower threshold would name
 AnyFloats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
@@ -80,9 +70,9 @@ class Band:
         """Half of the distance between the limits, shape (P,)."""
         return (self.high - self.low) / 2
 
-    def clipped(self, lowest: float, highest: float) -> Band:
-        """The same with limits held to what is possible."""
-        return Band(self.mean, np.maximum(self.low, lowest), np.minimum(self.high, highest))
+    def clipped(self, lowest: float, highest: float, mean: Floats) -> Band:
+        """The same with limits held to what is possible, and the mean to what was counted."""
+        return Band(mean, np.maximum(self.low, lowest), np.minimum(self.high, highest))
 
 
 def band(per_model: Floats, level: float) -> Band:
@@ -90,11 +80,8 @@ def band(per_model: Floats, level: float) -> Band:
 
     With T = √J (mean - μ)/s and a = skewness/√J, the law of T + a T²/3 + a² T³/27 + a/6 is that of Student's t up to
     terms in 1/J, where that of T itself is only up to 1/√J (Hall 1992, On the removal of skewness by transformation).
-    The cubic rises with T, so limits are found by inverting it. Each side is missed about equally often.
-
-    Args:
-        per_model: Values of J models, shape (J, P), at least two.
-        level: Confidence level.
+    The cubic rises with T, so limits are found by inverting it. Each side is missed about equally often. `per_model`
+    has the values of at least two models, shape (J, P).
     """
     num_models = len(per_model)
     mean, deviation = per_model.mean(axis=0), per_model.std(axis=0, ddof=1)
@@ -103,9 +90,7 @@ def band(per_model: Floats, level: float) -> Band:
     standard = (per_model - mean) / np.where(deviation > 0, deviation, 1.0)
     skewness = (standard**3).mean(axis=0) / math.sqrt(num_models)
     quantile = float(scipy.special.stdtrit(num_models - 1, (1 + level) / 2))
-    return Band(
-        mean, mean - error * untransformed(quantile, skewness), mean - error * untransformed(-quantile, skewness)
-    )
+    return Band(mean, *(mean - error * untransformed(value, skewness) for value in (quantile, -quantile)))
 
 
 def untransformed(value: float, skewness: Floats) -> Floats:
@@ -176,18 +161,16 @@ class ExposureCurve:
     Two kinds of limits, each at `level`:
 
     - `named`, `correct` and `share_correct` are about an adversary with as many models to fit and recalibrate on as
-      here, as a mean over released models. They allow for the models being a sample, and, if the effect of each model
-      on the recalibration is known, for that too. Limits are Student's t with Hall's correction for skewness: from 64
-      models on they hold in 93 to 96 % of simulations of skewed, mixed and over-dispersed numbers at a nominal 95 %,
-      where the plain t falls to 91 %. Where only a few per cent of models name anyone, no method holds with fewer than
-      some 200 models: all may be among those that were not seen.
+      here, as a mean over released models. They allow for the models being a sample, and, if it is known, for the
+      effect of each model on the recalibration. `band` makes them: from 64 models on they hold in 93 to 96 % of
+      simulations of skewed, mixed and over-dispersed numbers at a nominal 95 %. Where only a few per cent of models
+      name anyone, no method holds with fewer than some 200 models: all may be among those that were not seen.
     - `interval` is about an adversary with *any* number of models, at least as many as here, so it can be compared
-      between audits with different numbers. What such an adversary names more is unknown, but can be bounded: if the
-      number named grows as e - b n^-r with the number n of models to fit on, going from n/2 to n has gained
-      g = b n^-r (2^r - 1), and g/(2^r - 1) is missing at n. The rate r was seen to be about 0.7 (docs/proof.md); the
-      slowest that is allowed for is 1/2, at which 2.4 g is missing. The lower end is that of `named` (nothing more may
-      come), the upper end the upper limit of the number named plus 2.4 g, or that of `named` if it is higher. Without
-      scores from half the models nothing is known of g, and the interval is that of `named`.
+      between audits with different numbers. If the number named grows as e - b n^-r with the number n of models to fit
+      on, going from n/2 to n has gained g = b n^-r (2^r - 1), and g/(2^r - 1) is missing at n: 2.4 g at the slowest
+      rate that is allowed for, 1/2. The lower end is that of `named` (nothing more may come), the upper end the upper
+      limit of the number named plus 2.4 g, or that of `named` if it is higher. Without scores from half the models
+      nothing is known of g, and the interval is that of `named`.
 
     Whoever is named at one precision is named at every lower one, so a limit at one precision is one at others too:
     lower limits are raised to those at higher precisions, upper limits lowered to those at lower ones.
@@ -537,23 +520,16 @@ def _with_half(attack: Attack, whole: LeftOut, log_odds: Floats, progress: Progr
     for rows in (slice(0, middle), slice(middle, num_models)):
         models, table = whole.models.take(rows), take_rows(whole.table, rows)
         num_done = rows.start * len(models.nodes) // num_models
-        left_out = LeftOut.score(
-            attack,
-            models,
-            log_odds,
-            table,
-            whole.num_threads,
-            whole.executor,
-            lambda done, before=num_done: progress(before + done // 2),  # type: ignore[misc]
-        )
+        workers = (whole.num_threads, whole.executor)
+        report: Progress = lambda done, before=num_done: progress(before + done // 2)  # type: ignore[misc]  # noqa: E731
+        left_out = LeftOut.score(attack, models, log_odds, table, *workers, report)
         # Of a node that half of the models cannot score, nothing is known but the prior.
         left_out = replace(left_out, is_scored=whole.is_scored)
         if left_out.missing_side() is not None:
             return None
         parts.append(calibrated(left_out)[0])
 
-    def joined(first: NamedNodes, second: NamedNodes) -> NamedNodes:
-        """Models of both, one after the other."""
+    def joined(first: NamedNodes, second: NamedNodes) -> NamedNodes:  # models of both, one after the other
         by_model: list[Any] = [np.concatenate(arrays) for arrays in zip(first[:4], second[:4], strict=True)]
         return NamedNodes(*by_model, *(one + other for one, other in zip(first[4:], second[4:], strict=True)))
 
@@ -565,13 +541,9 @@ def _with_half(attack: Attack, whole: LeftOut, log_odds: Floats, progress: Progr
 
 @dataclass(frozen=True, eq=False)
 class _PosteriorOdds(BlockJob[tuple[Floats32, Flags]]):
-    """Log-odds of all models about a block, shape (J, number of nodes), and which of its nodes could be scored.
+    """Log-odds of all models about a block, shape (J, number of nodes), and which of its nodes could be scored."""
 
-    Attributes:
-        log_prior_odds: log η of the nodes to score, which are the log-odds of what cannot be scored.
-    """
-
-    log_prior_odds: Floats
+    log_prior_odds: Floats  # of the nodes to score: the log-odds of what cannot be scored
 
     def run(self, block: slice, num_threads: int, progress: Progress) -> tuple[Floats32, Flags]:
         nodes, prior = self.models.nodes_in(block), self.log_prior_odds[block]
@@ -588,19 +560,11 @@ class _PosteriorOdds(BlockJob[tuple[Floats32, Flags]]):
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """Posterior log-odds of J models about the nodes of `models`, none of them in its own fit.
-
-    Attributes:
-        models: The models, and the K nodes that were to be scored.
-        table: Log-odds, shape (J, K).
-        is_scored: Which of the nodes could be scored, shape (K,).
-        num_threads: Number of threads.
-        executor: Workers that have scored them, if any.
-    """
+    """Posterior log-odds of J models about the K nodes of `models`, none of them in its own fit."""
 
     models: Evidence
-    table: Floats32 | ScratchTable
-    is_scored: Flags
+    table: Floats32 | ScratchTable  # log-odds, shape (J, K)
+    is_scored: Flags  # which of the nodes could be scored, shape (K,)
     num_threads: int
     executor: Executor | None
 
@@ -665,12 +629,8 @@ class LeftOut:
 def calibrated(left_out: LeftOut, diagram: ReliabilityCounter | None = None) -> tuple[BothSides, Recalibration]:
     """Calibrates the log-odds of each model with a map learnt on others, and counts what they name.
 
-    Args:
-        left_out: The log-odds, with members and non-members.
-        diagram: If given, compares the calibrated probabilities with the truth.
-
-    Returns:
-        What is named, and the map learnt on all models.
+    The calibrated probabilities are compared with the truth in the diagram, if there is one. With what is named comes
+    the map learnt on all models.
     """
     num_models, num_threads = left_out.models.num_models, left_out.num_threads
     some, truth = left_out.some()
@@ -698,26 +658,19 @@ def calibrated(left_out: LeftOut, diagram: ReliabilityCounter | None = None) -> 
 
 
 class NamedNodes(NamedTuple):
-    """What is named of J models about K nodes, on one side.
+    """What is named of J models about K nodes, on one side: by model, shape (J, P), and by node, shape (K,).
 
-    Attributes:
-        named: Number of nodes named in each model at each of the P precisions, shape (J, P).
-        correct: Number of those that are right, shape (J, P).
-        named_effect: What each model has done to the mean of `named` through the recalibration, times J, shape (J, P);
-            0 on average, and everywhere if the recalibration is taken as given.
-        correct_effect: The same for `correct`.
-        node_models: Number of models for which it is right to name the node, shape (K,).
-        node_named: Number of these that name it at `AT_RISK`, shape (K,).
-        node_wrong: Number of all others that name it at `AT_RISK`, shape (K,).
+    An effect is what each model has done to the mean through the recalibration, times J: 0 on average, and everywhere
+    if the recalibration is taken as given.
     """
 
-    named: Floats
-    correct: Floats
+    named: Floats  # number of nodes named in each model at each of the P precisions
+    correct: Floats  # number of those that are right
     named_effect: Floats
     correct_effect: Floats
-    node_models: Ints
-    node_named: Ints
-    node_wrong: Ints
+    node_models: Ints  # number of models for which it is right to name the node
+    node_named: Ints  # number of these that name it at `AT_RISK`
+    node_wrong: Ints  # number of all others that name it at `AT_RISK`
 
 
 class BothSides(NamedTuple):
@@ -735,21 +688,13 @@ def count_named(log_odds: AnyFloats, memberships: Flags) -> BothSides:
 
 
 class NamingCounter:
-    """Counts what is named of J models, a block of nodes at a time.
+    """Counts what log-odds of shape (J, K) name, a block of nodes at a time.
 
-    Args:
-        shape: (J, K).
-        pulls: How each model has moved the map that makes the log-odds (`map_pulls`); None takes the map as given.
-        dtype: Type of the log-odds.
-        num_threads: Number of threads.
+    `pulls` are how each model has moved the map that makes the log-odds (`map_pulls`); None takes the map as given.
     """
 
     def __init__(
-        self,
-        shape: tuple[int, ...],
-        pulls: tuple[Floats, Floats] | None,
-        dtype: np.dtype[Any],
-        num_threads: int,
+        self, shape: tuple[int, ...], pulls: tuple[Floats, Floats] | None, dtype: np.dtype[Any], num_threads: int
     ) -> None:
         num_models, num_nodes = shape
         nothing = np.zeros((num_models, len(LOGITS)))
@@ -769,9 +714,8 @@ class NamingCounter:
     def add(self, log_odds: AnyFloats, memberships: Flags, nodes: slice) -> None:
         """Counts calibrated log-odds and memberships of some nodes, both of shape (J, number of nodes)."""
         values, flags = np.ascontiguousarray(log_odds), as_bytes(memberships)
-        _native.count_by_threshold(
-            values, flags, self._thresholds, self._num_threads, self._reached, self._members, None
-        )
+        counts = (self._reached, self._members, None)
+        _native.count_by_threshold(values, flags, self._thresholds, self._num_threads, *counts)
         named = np.zeros((4, values.shape[1]), dtype=np.int64)
         _native.count_named_nodes(values, flags, self._risk, -self._risk, self._num_threads, named)
         self._nodes[:, nodes] = named
@@ -807,10 +751,7 @@ def map_pulls(learnt: LearntMap, bins: ScoreBins) -> tuple[Floats, Floats]:
 
     The regression is an M-estimate, so to first order the log-odds that it gives to a score move by the sum over models
     of what the model's residuals pull them by. The mean number named moves by that, times the number of nodes per unit
-    of log-odds at the threshold.
-
-    Returns:
-        At the thresholds of members and of non-members, both of shape (J, P), 0 on average.
+    of log-odds at the threshold. At the thresholds of members and of non-members, both of shape (J, P), 0 on average.
     """
     prob = scipy.special.expit(learnt.regression(bins.mean_score))
     residuals = bins.num_members - bins.num_challenges * prob
@@ -836,16 +777,10 @@ def exposure_of(
     level: float,
     prior_prob: Floats | None = None,
 ) -> Exposure:
-    """The exposure from what is named of each model.
+    """The exposure from what is named of each model, and with half as many models to fit and recalibrate on.
 
-    Args:
-        counts: What is named.
-        half: What is named with half as many models to fit and recalibrate on, if that is known.
-        nodes: Ids of the K nodes, shape (K,).
-        num_members: Mean number of members per model, with those that cannot be named.
-        num_non_members: Mean number of non-members per model, with those that cannot be named.
-        level: Confidence level of limits.
-        prior_prob: Prior probabilities of the nodes, shape (K,), which tell what the sampling alone names.
+    `num_members` and `num_non_members` are means per model, with those that cannot be named; priors of the nodes tell
+    what the sampling alone names.
     """
     prior = np.zeros(0) if prior_prob is None else prior_prob
 
@@ -873,9 +808,9 @@ def _curve(counts: NamedNodes, half: NamedNodes | None, total: float, level: flo
     # That no model names anyone does not show that none ever will (the rule of three).
     least_high = -math.log(1 - level) / len(named)
     # Effects have a mean of 0 but for rounding.
-    now = replace(band(named, level).clipped(0.0, largest), mean=mean_named)
+    now = band(named, level).clipped(0.0, largest, mean_named)
     now = replace(now, high=np.maximum(now.high, least_high))
-    right = replace(band(correct, level).clipped(0.0, largest), mean=counts.correct.mean(axis=0))
+    right = band(correct, level).clipped(0.0, largest, counts.correct.mean(axis=0))
     right = replace(right, high=np.minimum(np.maximum(right.high, least_high), max(total, least_high)))
     with np.errstate(invalid="ignore", divide="ignore"):
         share = counts.correct.sum(axis=0) / counts.named.sum(axis=0)  # of whole numbers: never above 1
@@ -892,7 +827,7 @@ def _curve(counts: NamedNodes, half: NamedNodes | None, total: float, level: flo
         precision=precision,
         named=now,
         correct=right,
-        share_correct=replace(band(shares, level).clipped(0.0, 1.0), mean=share),
+        share_correct=band(shares, level).clipped(0.0, 1.0, share),
         interval=_monotone(Band(now.mean, now.low, high)),
         still_to_come=still_to_come,
         by_prior=by_prior,

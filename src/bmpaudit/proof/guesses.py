@@ -29,9 +29,11 @@ from bmpaudit.util.values import Flags, Floats, Ints, as_bytes
 Parameter = Literal["epsilon_right", "epsilon_left", "mp"]
 PARAMETERS: tuple[Parameter, ...] = ("epsilon_right", "epsilon_left", "mp")
 
-SHARE_FOR_PRIORS = 0.1
-"""Part of the failure probability of a bound on MP that is spent on estimated priors."""
+SHARE_FOR_PRIORS = 0.1  # of the failure probability of a bound on MP, spent on estimated priors
 WHOLE = 0.01  # of a draw: a frequency may be rounded by so much
+ENOUGH_MODELS = 10
+NUM_MP_THRESHOLDS = 64
+PSEUDO_MISSES = 1.0  # when a threshold is judged: without them, a few lucky guesses look as good as hundreds
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,28 +88,16 @@ class PriorOdds:
     Formal guarantee: log η_i is in [`low`, `high`] for all nodes together, except with probability
     `SHARE_FOR_PRIORS` times 1 - level: Clopper-Pearson limits with Bonferroni's correction over nodes and sides. Exact
     priors are their own limits.
-
-    Attributes:
-        log_odds: log η, shape (N,); infinite where a prior is 0 or 1.
-        low: Lower limits, shape (N,).
-        high: Upper limits, shape (N,).
-        num_draws: Number of draws behind each prior; 0 if they are exact.
     """
 
-    log_odds: Floats
-    low: Floats
-    high: Floats
-    num_draws: int
+    log_odds: Floats  # log η, shape (N,); infinite where a prior is 0 or 1
+    low: Floats  # lower limits, shape (N,)
+    high: Floats  # upper limits, shape (N,)
+    num_draws: int  # number of draws behind each prior; 0 if they are exact
 
     @classmethod
     def of(cls, prior_prob: npt.ArrayLike, num_nodes: int, prior_draws: int, failure_prob: float) -> PriorOdds:
-        """Checks priors and finds their limits.
-
-        Args:
-            prior_prob: γ(1), shape (N,).
-            num_nodes: N.
-            prior_draws: Number of draws that each prior is a frequency over; 0 if they are exact.
-            failure_prob: 1 - level of the bound on MP.
+        """Checks priors and finds their limits; 1 - `failure_prob` is the level of the bound on MP.
 
         Raises:
             InputError: if they are no probabilities, all of them are 0 or 1, or they are no such frequencies.
@@ -183,22 +173,15 @@ ORDERS: dict[Parameter, tuple[Order, ...]] = {
     # A correct guess is worth the more, the less likely it was before; what can be guessed depends on the mechanism.
     "mp": ("either by ratio", "in by ratio", "out by ratio", "in by odds", "out by odds"),
 }
-ENOUGH_MODELS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Claims:
-    """The most confident statement about each of J models, made without looking at memberships.
+    """The most confident statement about each of J models, made without looking at memberships."""
 
-    Attributes:
-        node: Node that the statement is about, shape (J,).
-        says_member: Whether it says that the node is in, shape (J,).
-        confidence: The higher the surer, shape (J,); -∞ where no statement can be made.
-    """
-
-    node: Ints
-    says_member: Flags
-    confidence: Floats
+    node: Ints  # that the statement is about, shape (J,)
+    says_member: Flags  # whether it says that the node is in, shape (J,)
+    confidence: Floats  # the higher the surer, shape (J,); -∞ where no statement can be made
 
     def merge(self, other: Claims) -> Claims:
         """The more confident of two statements about each model; of equally confident ones, the first."""
@@ -238,7 +221,7 @@ def most_confident(
     *,
     num_threads: int | None = None,
 ) -> dict[Order, Claims]:
-    """The claims about each model of which an attack is surest, by what "surest" means.
+    """The claims about each of J models of which an attack is surest, by what "surest" means.
 
     Of equally likely ones, the node with the smallest id, and "in" before "out".
 
@@ -247,7 +230,7 @@ def most_confident(
         log_prior_odds: log η of the nodes, shape (N,).
         is_scored: Nodes that claims may be made about, shape (N,); all if None.
         node: Ids of the nodes, shape (N,); 0, 1, 2, … if None.
-        num_threads: Number of threads; the result does not depend on it.
+        num_threads: Number of threads.
     """
     num_models, num_nodes = log_likelihood_ratio.shape
     ids = np.arange(num_nodes) if node is None else node
@@ -273,36 +256,20 @@ def most_confident(
 # What to guess by, chosen on fitting models, none of which is in its own fit.
 
 
-NUM_MP_THRESHOLDS = 64
-PSEUDO_MISSES = 1.0
-"""Misses added when a threshold is judged: without them, a handful of lucky guesses looks as good as hundreds."""
-
-
 @dataclass(frozen=True)
 class Threshold:
-    """When to keep silent.
+    """When to keep silent."""
 
-    Attributes:
-        value: A claim is made if its confidence is at least this.
-        expected: Bound that the fitting models lead one to expect of the challenged ones; no proof.
-    """
-
-    value: float
-    expected: float
+    value: float  # a claim is made if its confidence is at least this
+    expected: float  # bound that the fitting models lead one to expect of the challenged ones; no proof
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What to guess by, chosen on fitting models.
+    """What to guess by, chosen on fitting models."""
 
-    Attributes:
-        source: Name of the scores.
-        order: What is claimed, and by what the surest node is found.
-        threshold: When to keep silent.
-    """
-
-    source: str
-    order: Order
+    source: str  # name of the scores
+    order: Order  # what is claimed, and by what the surest node is found
     threshold: Threshold
 
 
@@ -320,13 +287,8 @@ def learn_threshold(
     the fitting models, and misses as often as were seen there or as the posterior odds foretell, whichever is more, and
     one miss on top. Foretold misses matter because a few hundred fitting models may show none where some are to come.
 
-    Args:
-        confidence: Confidence of the claims about the fitting models, shape (J,).
-        is_hit: Whether they are true, shape (J,).
-        posterior_log_odds: What the attack holds the odds of the claims to be, shape (J,).
-        num_challenged: Number of models that will be challenged.
-        failure_prob: 1 - level.
-        log_odds: For MP, prior log-odds of the claims, shape (J,).
+    `confidence`, `is_hit`, what the attack holds the odds to be, and for MP the prior log-odds are those of the claims
+    about J fitting models, each of shape (J,).
     """
     order = np.argsort(-confidence, kind="stable")
     ordered = confidence[order]
@@ -358,15 +320,9 @@ def choose(
     num_challenged: int,
     failure_prob: float,
 ) -> Choice:
-    """The source and order whose claims about the fitting models promise the highest bound; of equals, the first.
+    """The source and order whose claims about J fitting models promise the highest bound; of equals, the first.
 
-    Args:
-        parameter: What is to be proven.
-        claims: By source, claims about J fitting models, none of which is in its own fit.
-        memberships: The truth, shape (J, N).
-        log_prior_odds: log η of all nodes, shape (N,).
-        num_challenged: Number of models that will be challenged.
-        failure_prob: 1 - level.
+    `claims` are by source, `memberships` the truth, shape (J, N), and `log_prior_odds` those of all nodes, shape (N,).
     """
     choices = []
     for source, by_order in claims.items():
@@ -420,15 +376,7 @@ class Guesses:
 
 
 def make_guesses(claims: Claims, threshold: float, memberships: FlagTable, indices: Ints, log_odds: Floats) -> Guesses:
-    """The claims of sufficient confidence, compared with the truth.
-
-    Args:
-        claims: Claims about J challenged models.
-        threshold: Smallest confidence of a guess.
-        memberships: The truth, shape (J, N).
-        indices: Numbers of the models, shape (J,).
-        log_odds: Upper limits of the prior log-odds of the claims, shape (J,).
-    """
+    """The claims about J challenged models of sufficient confidence, compared with the truth, shape (J, N)."""
     is_made = (claims.confidence >= threshold) & (claims.confidence > -np.inf)
     arrays: list[Any] = [indices, claims.node, claims.says_member, claims.are_hits(memberships), log_odds]
     return Guesses(*(values[is_made] for values in arrays))
@@ -513,15 +461,8 @@ def claims_of_attack(
 ) -> ClaimsByOrder:
     """The most confident claims about each model, by a fit on other models.
 
-    Args:
-        source: Attack and queries.
-        models: Models to make claims about.
-        fitting: Other models to fit on; if None, each model is left out of its own fit, or all are cross-fitted.
-        log_prior_odds: log η of all nodes, shape (N,).
-        is_allowed: Nodes that claims may be made about, shape (N,).
-        num_threads: Number of threads.
-        executor: Workers that score blocks of nodes, if any.
-        report: Called with the share of the work that is done.
+    Without `fitting`, each model is left out of its own fit, or all are cross-fitted. Log prior odds, and whether a
+    claim may be made, are those of all nodes, shape (N,).
 
     Raises:
         InputError: if the attack fails, or scores are NaN or of the wrong shape.

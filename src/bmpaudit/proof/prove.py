@@ -52,18 +52,10 @@ from bmpaudit.util.words import SYMBOLS
 
 Method = Literal["one-guess", "prequential"]
 METHODS: dict[Method, str] = {"one-guess": "one guess per model", "prequential": "prequential"}
-"""What a proof calls its method."""
-
-LEAKAGE_LEVEL = 0.99
-"""Confidence with which leakage is said to be proven, at least."""
-
-MIN_REPORTABLE = 0.05
-"""Distance from the floor, in nats, from which on a bound is shown: ε ≥ 0.01 is a change of the odds by ×1."""
-
-MIN_MODELS_TO_PROVE = 8
-FEW_MODELS, MANY_MODELS = 128, 1_000
-FIRST_FIT = 64
-GROWTH = 1.5
+LEAKAGE_LEVEL = 0.99  # confidence with which leakage is said to be proven, at least
+MIN_REPORTABLE = 0.05  # nats beyond the floor from which on a bound is shown: ε ≥ 0.01 is a change of the odds by ×1
+MIN_MODELS_TO_PROVE, FEW_MODELS, MANY_MODELS = 8, 128, 1_000
+FIRST_FIT, GROWTH = 64, 1.5  # models that the prequential method first fits on, and by how much until it fits again
 
 
 @dataclass(frozen=True, eq=False)
