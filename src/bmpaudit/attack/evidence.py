@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
@@ -85,48 +84,6 @@ class Scores:
     not_auditable: tuple[NotAuditable, ...] = ()
 
 
-class NeighbourMeans:
-    """Tables of means over neighbours, made when first asked for, and kept by query with the graph they are about."""
-
-    def __init__(self, statistics: Mapping[str, FloatTable], kept: dict[str, tuple[Graph, FloatTable]]) -> None:
-        self._statistics, self._kept = statistics, kept
-
-    @property
-    def num_models(self) -> int:
-        """J."""
-        return len(next(iter(self._statistics.values())))
-
-    @property
-    def folders(self) -> set[Path]:
-        """Folders that the statistics are read from."""
-        found = (getattr(table, "folder", None) for table in self._statistics.values())
-        return {folder for folder in found if isinstance(folder, Path)}
-
-    def share(self) -> None:
-        """Moves tables from temporary files to the folder that the statistics are read from, if they are."""
-        for query, (_, table) in self._kept.items():
-            folder = getattr(self._statistics.get(query), "folder", None)
-            if isinstance(table, ScratchTable) and isinstance(folder, Path):
-                table.share(folder)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without tables that only this process can read, or that nobody will ask for."""
-        kept = {
-            query: (graph, table)
-            for query, (graph, table) in self._kept.items()
-            if query in self._statistics and not (isinstance(table, ScratchTable) and not table.is_shared)
-        }
-        return {"_statistics": self._statistics, "_kept": kept}
-
-    def get(self, query: str, graph: Graph, num_threads: int) -> FloatTable:
-        """The means under one query, shape (J, N)."""
-        known, table = self._kept.get(query, (None, None))
-        if table is None or known is not graph:
-            table = neighbour_means(self._statistics[query], graph, num_threads)
-            self._kept[query] = graph, table
-        return table
-
-
 def neighbour_means(statistics: FloatTable, graph: Graph, num_threads: int) -> FloatTable:
     """Mean over the neighbours of each node, 0 without neighbours, from shape (J, N) to (J, N).
 
@@ -169,8 +126,9 @@ class Evidence:
     indices: Ints
     graph: Graph | None = None
     targets: Ints | None = None
-    _whole: NeighbourMeans = field(init=False, repr=False)
-    _rows: slice | Ints = field(init=False, repr=False)
+    _whole: Mapping[str, FloatTable] = field(init=False, repr=False)  # statistics of all models there were at first
+    _rows: slice | Ints = field(init=False, repr=False)  # which of these the models are
+    _means: dict[str, tuple[Graph, FloatTable]] = field(init=False, repr=False)  # of all of them, over neighbours
     _kept: dict[Scope, dict[Hashable, Any]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -188,8 +146,9 @@ class Evidence:
         object.__setattr__(self, "indices", indices)
         object.__setattr__(self, "statistics", {query: self._checked(query) for query in self.statistics})
         object.__setattr__(self, "targets", self._as_targets(self.targets))
-        object.__setattr__(self, "_whole", NeighbourMeans(self.statistics, {}))
+        object.__setattr__(self, "_whole", self.statistics)
         object.__setattr__(self, "_rows", slice(None))
+        object.__setattr__(self, "_means", {})
         object.__setattr__(self, "_kept", {scope: {} for scope in get_args(Scope)})
 
     if not TYPE_CHECKING:
@@ -198,6 +157,15 @@ class Evidence:
             if name == "memberships":
                 raise InputError("memberships of the models to score are withheld from the attack")
             raise AttributeError(name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without means that only this process can read, or that nobody will ask for."""
+        means = {
+            query: (graph, table)
+            for query, (graph, table) in self._means.items()
+            if query in self._whole and (not isinstance(table, ScratchTable) or table.is_shared)
+        }
+        return {**vars(self), "_means": means}
 
     @classmethod
     def of_runs(cls, runs: ShadowRuns, release: str, queries: Sequence[str], graph: Graph | None = None) -> Evidence:
@@ -212,8 +180,7 @@ class Evidence:
         statistics = {query: runs.statistics[f"{query}_{release}"] for query in queries}
         evidence = cls(statistics, runs.memberships, runs.indices, graph)
         # What is worked out about the models is kept with them, for other steps.
-        kept = runs.neighbour_means.setdefault(release, {})
-        return evidence._with(_whole=NeighbourMeans(evidence.statistics, kept))
+        return evidence._with(_means=runs.neighbour_means.setdefault(release, {}))
 
     @property
     def num_models(self) -> int:
@@ -279,7 +246,7 @@ class Evidence:
             statistics={query: take_rows(values, rows) for query, values in self.statistics.items()},
             memberships=take_rows(self.memberships, rows),
             indices=self.indices[rows],
-            _rows=np.arange(self._whole.num_models)[self._rows][rows],
+            _rows=np.arange(len(next(iter(self._whole.values()))))[self._rows][rows],
         )
         if not part.num_models:
             raise InputError("there must be at least one model, got none")
@@ -333,16 +300,24 @@ class Evidence:
         """
         if self.graph is None:
             raise InputError("a graph is needed to look at neighbours, got none")
-        return take_rows(self._whole.get(query, self.graph, num_threads), self._rows)
+        known, table = self._means.get(query, (None, None))
+        if table is None or known is not self.graph:
+            table = neighbour_means(self._whole[query], self.graph, num_threads)
+            self._means[query] = self.graph, table
+        return take_rows(table, self._rows)
 
     def share_neighbour_means(self) -> None:
         """Lets processes that read the statistics from a folder read the means that there are so far, too."""
-        self._whole.share()
+        for query, (_, table) in self._means.items():
+            folder = getattr(self._whole.get(query), "folder", None)
+            if isinstance(table, ScratchTable) and isinstance(folder, Path):
+                table.share(folder)
 
     @property
     def folders(self) -> set[Path]:
         """Folders that the statistics are read from."""
-        return self._whole.folders
+        folders = (getattr(table, "folder", None) for table in self._whole.values())
+        return {folder for folder in folders if isinstance(folder, Path)}
 
     def kept(self, scope: Scope, key: Hashable, make: Callable[[], Value]) -> Value:
         """What an attack has worked out, made when it is first asked for, by a key within a scope.
@@ -381,11 +356,10 @@ class Evidence:
 
     def _with(self, forgotten: Sequence[Scope] = (), **changes: Any) -> Evidence:
         """A changed copy: parts of what was validated need not be validated again."""
-        changed = copy(self)
-        vars(changed).pop("num_in", None)
+        changed = object.__new__(type(self))
         changes["_kept"] = {scope: {} if scope in forgotten else kept for scope, kept in self._kept.items()}
-        for name, value in changes.items():
-            object.__setattr__(changed, name, value)
+        vars(changed).update({**vars(self), **changes})
+        vars(changed).pop("num_in", None)
         return changed
 
     def _checked(self, query: str) -> FloatTable:

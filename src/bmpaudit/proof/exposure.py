@@ -487,24 +487,15 @@ def expose(
     counts, learnt = calibrated(left_out, diagram)
     half = _with_half(attack, left_out, log_odds, lambda done: progress(len(open_nodes) + done))
     num_members, prior = float(models.num_in.sum() / num_models), scipy.special.expit(log_odds[nodes])
+    by_side: list[Any] = []
+    for side in counts:
+        by_side += [side.named.astype(np.int64), side.correct.astype(np.int64), side.correct_effect]
     leaves_one_out = isinstance(attack, LeaveOneOutAttack)
     return ReleaseExposure(
         exposure=exposure_of(counts, half, nodes, num_members, len(targets) - num_members, level, prior),
         recalibration=learnt,
         reliability=diagram.result(),
-        models=ModelTable(
-            index=models.indices,
-            num_members=num_nameable,
-            auc=auc,
-            true_positive_rate=true_positive_rate,
-            precision=np.array(PRECISIONS),
-            members_named=counts.members.named.astype(np.int64),
-            members_correct=counts.members.correct.astype(np.int64),
-            members_effect=counts.members.correct_effect,
-            non_members_named=counts.non_members.named.astype(np.int64),
-            non_members_correct=counts.non_members.correct.astype(np.int64),
-            non_members_effect=counts.non_members.correct_effect,
-        ),
+        models=ModelTable(models.indices, num_nameable, auc, true_positive_rate, np.array(PRECISIONS), *by_side),
         num_nodes=len(nodes),
         num_left_out=len(targets) - len(nodes),
         num_fitting=num_models - (1 if leaves_one_out else -(-num_models // len(folds(num_models)))),
