@@ -116,8 +116,7 @@ def log_likelihood_ratio(
 ) -> float:
     """Log N(z; μ_1, σ_1²) - log N(z; μ_0, σ_0²), the attack's score of one challenge.
 
-    Both sides are fitted, so nothing is assumed about which of them has the higher statistics. Where both densities
-    are 0, or both infinite, the ratio is 1.
+    Where both densities are 0, or both infinite, the ratio is 1.
 
     Args:
         z: Statistic of the challenged model.

@@ -270,22 +270,19 @@ def prove(
             level,
         )
 
-    splits = _splits(models, method, num_fitting, fitting)
-    first = splits[0][0]
-    all_challenged = models if fitting is not None else models.take(slice(first.num_models, None))
-    priors.check_memberships(first, "fitting")
-    priors.check_memberships(all_challenged, "challenged")
     rounds: list[GuessesOf] = []
-    num_done, num_challenged = 0, all_challenged.num_models
-    for fitted, challenged in splits:
-        part = _part(
-            lambda share: progress(int(share * models.num_nodes)),
-            num_done / num_challenged,
-            challenged.num_models / num_challenged,
-        )
+    num_last = num_done = num_challenged = 0
+    for fitted, challenged in _splits(models, method, num_fitting, fitting):
+        if not rounds:
+            all_challenged = models if fitting is not None else models.take(slice(fitted.num_models, None))
+            priors.check_memberships(fitted, "fitting")
+            priors.check_memberships(all_challenged, "challenged")
+            num_challenged = all_challenged.num_models
+        start, size = num_done / num_challenged, challenged.num_models / num_challenged
+        part = _part(lambda share: progress(int(share * models.num_nodes)), start, size)
         rounds.append(guess(fitted, challenged, part))
-        num_done += challenged.num_models
-    return _proof(rounds, splits[-1][0].num_models, num_challenged, priors, level, METHODS[method])
+        num_last, num_done = fitted.num_models, num_done + challenged.num_models
+    return _proof(rounds, num_last, num_challenged, priors, level, METHODS[method])
 
 
 def prove_scores(
@@ -355,25 +352,25 @@ def prove_scores(
 
 def _splits(
     models: Evidence, method: str, num_fitting: int | None, fitting: Evidence | None
-) -> list[tuple[Evidence, Evidence]]:
+) -> Iterator[tuple[Evidence, Evidence]]:
     """Models to fit on and models to challenge, once or, for the prequential method, ever again."""
     if method == "prequential":
         if fitting is not None or num_fitting is not None:
             raise InputError("the prequential method fits on the models before each one, and takes no fitting models")
         if models.num_models <= FIRST_FIT:
             raise InputError(f"the prequential method needs more than {FIRST_FIT} models, got {models.num_models}")
-        bounds = pairwise(refits(models.num_models))
-        return [(models.take(slice(first)), models.take(slice(first, last))) for first, last in bounds]
-    if method != "one-guess":
+        for first, last in pairwise(refits(models.num_models)):
+            yield models.take(slice(first)), models.take(slice(first, last))
+    elif method != "one-guess":
         raise InputError(f"method must be one-guess or prequential, got method={method!r}")
-    if fitting is not None:
-        if num_fitting is not None:
-            raise InputError("only one of fitting and num_fitting can be given, got both")
+    elif fitting is None:
+        _check_enough(models.num_models)
+        yield split_models(models, default_num_fitting(models.num_models) if num_fitting is None else num_fitting)
+    elif num_fitting is not None:
+        raise InputError("only one of fitting and num_fitting can be given, got both")
+    else:
         check_fitting_models(fitting, models)
-        return [(fitting, models)]
-    _check_enough(models.num_models)
-    split = split_models(models, default_num_fitting(models.num_models) if num_fitting is None else num_fitting)
-    return [(split.fitting, split.challenged)]
+        yield fitting, models
 
 
 def _check_enough(num_models: int) -> None:
