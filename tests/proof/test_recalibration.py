@@ -32,7 +32,7 @@ def test_order_is_kept() -> None:
     learnt = recalibrate(truth**3, members)
     grid = np.linspace(-500, 500, 5000)
     assert (np.diff(learnt(grid)) >= 0).all()
-    assert (np.diff(learnt.scores) > 0).all()
+    assert (np.diff(learnt.raw) > 0).all()
 
 
 def test_beyond_the_data_nothing_more_is_promised() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.rules import Weak
 from bmpaudit.util.errors import InputError, check_at_least_one, thread_count
 from bmpaudit.util.streams import Purpose, check_seed, stream
-from bmpaudit.util.values import Flags, Floats, as_bytes
+from bmpaudit.util.values import AnyFloats, Flags, Floats, as_bytes
 
 if TYPE_CHECKING:
     from bmpaudit.interfaces import Attack, DecisionRule, Progress
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 NUM_ROC_POINTS = 120
 SIGNIFICANT = 0.05
-AnyFloats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ import scipy.fft
 import scipy.special
 
 from bmpaudit.util.errors import InputError, check_at_least_one
-from bmpaudit.util.values import Flags, Floats, Ints
+from bmpaudit.util.values import AnyFloats, Flags, Floats, Ints
 
 ROUNDING = 1e-12
 """Upper bound on the absolute error of `poisson_binomial_tail`."""
@@ -41,9 +40,7 @@ def check_level(level: float) -> float:
     return 1 - level
 
 
-def check_log_odds(
-    log_odds: npt.NDArray[np.floating[Any]], memberships: Flags
-) -> tuple[npt.NDArray[np.floating[Any]], Flags]:
+def check_log_odds(log_odds: AnyFloats, memberships: Flags) -> tuple[AnyFloats, Flags]:
     """Posterior log-odds about models and the truth as arrays of one shape (J, K); float32 stays as it is.
 
     Raises:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,10 @@ from bmpaudit.interfaces import Attack, LeaveOneOutAttack, Progress
 from bmpaudit.proof.bounds import check_level, check_log_odds
 from bmpaudit.proof.calibration import (
     LearntMap,
+    RawBins,
     Recalibration,
     Reliability,
     ReliabilityCounter,
-    ScoreBins,
     constant_map,
     looked_at,
     recalibrate_bins,
@@ -34,7 +34,7 @@ from bmpaudit.samplers.priors import clopper_pearson
 from bmpaudit.util.errors import InputError, thread_count
 from bmpaudit.util.tables import ScratchTable, columns, model_blocks, new_table, node_blocks, take_rows
 from bmpaudit.util.text import html_table, paragraphs
-from bmpaudit.util.values import Flags, Floats, Floats32, Ints, as_bytes
+from bmpaudit.util.values import AnyFloats, Flags, Floats, Floats32, Ints, as_bytes
 
 PRECISIONS = (0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999)
 AT_RISK = 0.99
@@ -48,7 +48,6 @@ HARDLY_ANY = 0.5  # nodes per model
 SLOWEST_RATE, USUAL_RATE = 0.5, 0.7
 MIN_HALF = 4  # models that a half has at least
 MIN_STEP = 0.25  # in log-odds, over which it is counted how many more nodes a lower threshold would name
-AnyFloats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -630,7 +629,7 @@ def calibrated(left_out: LeftOut, diagram: ReliabilityCounter | None = None) -> 
     if some.min() == some.max():
         maps = [constant_map(some, truth)] * (len(parts) + 1)
     else:
-        bins, every_model = ScoreBins.of(some, truth, num_threads=num_threads), np.arange(num_models)
+        bins, every_model = RawBins.of(some, truth, num_threads=num_threads), np.arange(num_models)
         learnt = [recalibrate_bins(bins, np.delete(every_model, rows)) for rows in parts] + [recalibrate_bins(bins)]
         maps, pulls = [each.recalibration for each in learnt], map_pulls(learnt[-1], bins)
     shape = (num_models, int(left_out.is_scored.sum()))
@@ -638,7 +637,7 @@ def calibrated(left_out: LeftOut, diagram: ReliabilityCounter | None = None) -> 
     map_of = np.repeat(np.arange(len(parts)), [rows.stop - rows.start for rows in parts])
     log_odds = np.stack([each.log_odds for each in maps])
     for places, values, truth in left_out.blocks():
-        _native.interpolate_rows(values, maps[0].scores, log_odds, map_of, num_threads)
+        _native.interpolate_rows(values, maps[0].raw, log_odds, map_of, num_threads)
         counter.add(values, truth, places)
         if diagram is not None:
             diagram.add(values, truth)
@@ -737,19 +736,19 @@ class NamingCounter:
         return NamedNodes(named[:, 1], correct[:, 1], *effects, *nodes)
 
 
-def map_pulls(learnt: LearntMap, bins: ScoreBins) -> tuple[Floats, Floats]:
+def map_pulls(learnt: LearntMap, bins: RawBins) -> tuple[Floats, Floats]:
     """How far each model in the bins has moved the map learnt on all of them, towards naming more, times J.
 
-    The regression is an M-estimate, so to first order the log-odds that it gives to a score move by the sum over models
+    The regression is an M-estimate, so to first order the log-odds that it gives move by the sum over models
     of what the model's residuals pull them by. The mean number named moves by that, times the number of nodes per unit
     of log-odds at the threshold. At the thresholds of members and of non-members, both of shape (J, P), 0 on average.
     """
-    prob = scipy.special.expit(learnt.regression(bins.mean_score))
+    prob = scipy.special.expit(learnt.regression(bins.mean_raw))
     residuals = bins.num_members - bins.num_challenges * prob
 
     def pulls(sign: float) -> Floats:
         thresholds = learnt.regression.inverse(sign * LOGITS)
-        moves = sign * residuals @ learnt.regression.sensitivity(thresholds, bins.mean_score).T
+        moves = sign * residuals @ learnt.regression.sensitivity(thresholds, bins.mean_raw).T
         result: Floats = bins.num_models * (moves - moves.mean(axis=0))
         return result
 
