@@ -8,7 +8,7 @@ from scipy.special import multigammaln
 from scipy.stats import multivariate_t
 
 from bmpaudit.attack import Evidence
-from bmpaudit.attack.student import FREEDOM
+from bmpaudit.attack.student import FREEDOM, StudentPriors
 from bmpaudit.util.values import Floats
 
 
@@ -21,6 +21,12 @@ class SlowPrior:
     dof: Any
     other_share: Any
     scale: Any
+
+    @classmethod
+    def of_part(cls, priors: StudentPriors, part: int) -> "SlowPrior":
+        """One of the priors of the attack."""
+        level, shift, weights, dof, other_share, scale = (values[part] for values in priors)
+        return cls(level, shift, weights[0], weights[1], dof, other_share, scale)
 
 
 @dataclass

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student_t
 from slow_attack import GAUSSIAN, RULES, make_models, random_memberships, scores_of
-from slow_student import features_of, slow_left_out_scores, slow_prior, slow_split_scores
+from slow_student import SlowPrior, features_of, slow_left_out_scores, slow_prior, slow_split_scores
 from test_any_attack import graph_models, own_scores_move
 
 from bmpaudit import _native
@@ -20,7 +20,7 @@ from bmpaudit.attack import (
     permutation_test,
     split_models,
 )
-from bmpaudit.attack.student import StudentPrior, learn_priors
+from bmpaudit.attack.student import StudentPriors, learn_priors
 from bmpaudit.graph.graph import Graph
 from bmpaudit.util import tables
 from bmpaudit.util.errors import InputError
@@ -79,8 +79,9 @@ def test_the_prior_is_that_of_the_slow_reference() -> None:
     models = ring_models(25, 2)
     features = features_of(models, with_neighbours=True)
     expected = slow_prior(features, models.memberships)
-    (prior,) = learn_priors(features.transpose(2, 0, 1).astype(np.float32), models.memberships, [slice(None)], 2)
-    assert prior is not None
+    priors = learn_priors(features.transpose(2, 0, 1).astype(np.float32), models.memberships, [slice(None)], 2)
+    assert priors is not None
+    prior = SlowPrior.of_part(priors, 0)
     for name in ("level", "shift", "level_weight", "shift_weight", "dof", "other_share", "scale"):
         np.testing.assert_allclose(getattr(prior, name), getattr(expected, name), rtol=1e-9)
 
@@ -91,7 +92,7 @@ def test_a_models_score_does_not_depend_on_its_own_memberships() -> None:
     assert own_scores_move(STUDENT, ring_models(41, 2, isolated=5)) < 1e-9
 
 
-def kernel_scores(values: Any, members: Any, prior: StudentPrior, asked: Any = None) -> np.ndarray:
+def kernel_scores(values: Any, members: Any, priors: StudentPriors, asked: Any = None) -> np.ndarray:
     """Scores of one node with one feature."""
     features = np.asarray(values, dtype=np.float32)[None, :, None]
     others = None if asked is None else np.asarray(asked, dtype=np.float32)[None, :, None]
@@ -101,13 +102,8 @@ def kernel_scores(values: Any, members: Any, prior: StudentPrior, asked: Any = N
         np.asarray(members, dtype=np.uint8)[:, None],
         others,
         np.zeros(len(scores), dtype=np.int64),
-        prior.level[None],
-        prior.shift[None],
-        np.array([[prior.level_weight, prior.shift_weight]]),
-        prior.dof[None],
-        prior.other_share[None],
-        prior.scale[None],
-        prior.log_gamma(features.shape[1])[None],
+        *priors,
+        priors.log_gamma(features.shape[1]),
         1,
         scores,
     )
@@ -117,8 +113,13 @@ def kernel_scores(values: Any, members: Any, prior: StudentPrior, asked: Any = N
 def test_one_feature_with_a_flat_prior_is_the_normal_inverse_gamma_predictive() -> None:
     rng = np.random.default_rng(1)
     out, inside = rng.normal(0, 1, 7).astype(np.float32), rng.normal(1, 2, 5).astype(np.float32)
-    flat = StudentPrior(
-        np.zeros((2, 1)), np.zeros(1), 1e-12, 1e-12, np.full(2, 2 + 1e-12), np.zeros(2), np.ones((2, 1, 1))
+    flat = StudentPriors(
+        level=np.zeros((1, 2, 1)),
+        shift=np.zeros((1, 1)),
+        weights=np.full((1, 2), 1e-12),
+        dof=np.full((1, 2), 2 + 1e-12),
+        other_share=np.zeros((1, 2)),
+        scale=np.ones((1, 2, 1, 1)),
     )
     asked = np.linspace(-6, 6, 13)
 
@@ -233,7 +234,9 @@ def test_a_model_far_off_is_taken_out_of_a_fit_without_a_trace() -> None:
         others = np.delete(np.arange(20), 11)
         folds = [slice(first, last) for first, last in pairwise(20 * fold // 10 for fold in range(11))]
         priors = learn_priors(features.transpose(2, 0, 1).astype(np.float32), models.memberships, folds, 2)
-        expected = slow_split_scores(features[others], models.memberships[others], features[[11]], priors[11 // 2])
+        assert priors is not None
+        prior = SlowPrior.of_part(priors, 11 // 2)
+        expected = slow_split_scores(features[others], models.memberships[others], features[[11]], prior)
         np.testing.assert_allclose(left_out(far)[[11]], expected, rtol=1e-9, atol=1e-9)
 
 

@@ -82,7 +82,7 @@ def test_parts_are_those_of_the_stages(done: Audit, tmp_path: Path) -> None:
     median = estimate(half, "bmp-r").quantile(0.5)
     assert done.estimates.half_medians["bmp-r", "epsilon_right"] == done.headline[0].half_median == median
     exposed = expose(Gaussian(), Evidence.of_runs(runs, "clean", ["full"], graph), prior, num_threads=1)
-    assert done.main_findings.exposure.to_plain() == exposed.to_plain()
+    assert str(done.main_findings.exposure) == str(exposed)
     np.testing.assert_array_equal(
         done.nodes["member_exposure"].to_numpy()[exposed.exposure.member_nodes.node],
         exposed.exposure.member_nodes.share,

@@ -27,7 +27,7 @@ from bmpaudit.comparison.sides import (
     paired_difference,
     same_samples,
 )
-from bmpaudit.proof.naming import band
+from bmpaudit.proof.exposure import band
 
 RUNS = 2_000
 

@@ -15,7 +15,7 @@ from bmpaudit.auditing.context import Subject
 from bmpaudit.auditing.finished import Audit
 from bmpaudit.auditing.stages import proof_attacks
 from bmpaudit.pipeline.pipeline import Pipeline, audit
-from bmpaudit.proof import Proof, most_provable, prove
+from bmpaudit.proof import Proof, provable, prove
 from bmpaudit.samplers import Bernoulli, DegreeWeighted, Snowball, draw_memberships
 from bmpaudit.shadow import ShadowRuns
 
@@ -159,7 +159,7 @@ def test_an_attack_that_says_nothing_does_not_keep_others_from_proving() -> None
         proof = result.main_findings.proof
         assert proof is not None
         assert proof.is_leakage_proven
-        assert proof.epsilon_right.proven == pytest.approx(most_provable(proof.epsilon_right.num_challenged))
+        assert proof.epsilon_right.proven == pytest.approx(provable(proof.epsilon_right.num_challenged))
         if attack == "gaussian":
             assert result.main_findings.queries == ("none",)
 

@@ -16,7 +16,7 @@ from bmpaudit.samplers import Uniform, draw_memberships
 KEYS = {
     "proven",
     "floor",
-    "is_beyond_floor",
+    "is_shown",
     "level",
     "method",
     "num_fitting",

@@ -1,5 +1,4 @@
 import io
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -7,13 +6,20 @@ import numpy as np
 import pytest
 from finite_models import leaky_models, noise_models
 
-from bmpaudit.attack import Evidence, Gaussian, Scores, Strong, Student, attack_performance, challenge
-from bmpaudit.attack.evidence import ChallengeScores
+from bmpaudit.attack import (
+    ChallengeScores,
+    Evidence,
+    Gaussian,
+    Scores,
+    Strong,
+    Student,
+    attack_performance,
+    challenge,
+)
 from bmpaudit.proof import ReleaseExposure, expose, exposure, recalibrate, reliability
+from bmpaudit.proof.exposure import band
 from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
-from bmpaudit.proof.naming import band
 from bmpaudit.util.errors import InputError
-from bmpaudit.util.values import to_json
 
 PRIOR = np.full(40, 0.25)
 
@@ -171,23 +177,12 @@ def test_arrays_hold_everything() -> None:
         loaded = from_arrays(ReleaseExposure, stored)
     assert same(loaded, result)
     assert str(loaded) == str(result)
-    assert loaded.to_plain() == result.to_plain()
     assert isinstance(loaded.num_nodes, int)
     del arrays["exposure.members.named.low"]
     with pytest.raises(InputError, match=r"array exposure\.members\.named\.low is missing"):
         from_arrays(ReleaseExposure, arrays)
     with pytest.raises(InputError, match=r"array num_nodes must be a single value, got shape \(2,\)"):
         from_arrays(ReleaseExposure, {**to_arrays(result), "num_nodes": np.zeros(2)})
-
-
-def test_plain_values() -> None:
-    values = json.loads(to_json(expose(Student(), models_of(), PRIOR).to_plain()))
-    assert values["num_nodes"] == 40
-    assert values["expected_calibration_error"] == values["reliability"]["expected_calibration_error"]
-    row = values["members"][4]
-    assert row["precision"] == 0.99
-    assert row["interval_low"] <= row["named"] <= row["interval_high"]
-    assert "node" not in values
 
 
 def test_bad_input() -> None:

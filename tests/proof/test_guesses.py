@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bmpaudit.proof.guesses import can_be_named, choose, learn_threshold, make_guesses, most_confident
+from bmpaudit.proof.guesses import PriorOdds, can_be_named, choose, learn_threshold, make_guesses, most_confident
 
 SURE = np.full(10, 20.0)
 
@@ -53,7 +53,8 @@ def test_hits_and_prior_odds_of_claims() -> None:
     memberships = np.array([[True, False], [True, False]])
     assert claims.are_hits(memberships).tolist() == [True, False]
     # "In" is made likelier by the upper limit, "out" by the lower one.
-    assert claims.log_odds(np.array([-2.0, 0.0]), np.array([-1.0, 0.0])).tolist() == [-1.0, 2.0]
+    priors = PriorOdds(np.zeros(2), np.array([-2.0, 0.0]), np.array([-1.0, 0.0]), 10)
+    assert priors.of_claims(claims).tolist() == [-1.0, 2.0]
 
 
 def test_the_threshold_leaves_out_misses_of_low_confidence() -> None:

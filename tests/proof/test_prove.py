@@ -8,7 +8,7 @@ import scipy.stats
 from finite_models import Memorising, leaky_models, noise_models
 
 from bmpaudit.attack import Evidence, Gaussian, Scores
-from bmpaudit.proof import Proof, ScoredModels, default_num_fitting, prove, prove_scores
+from bmpaudit.proof import Proof, ProvenBound, ScoredModels, default_num_fitting, prove, prove_scores
 from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
 from bmpaudit.proof.prove import FIRST_FIT, Method, refits
 from bmpaudit.util.errors import InputError
@@ -27,6 +27,20 @@ def random_memberships(num_models: int, seed: int = 0, num_nodes: int = 4) -> Fl
     return np.random.default_rng(seed).random((num_models, num_nodes)) < 0.4
 
 
+def is_beyond_floor(bound: ProvenBound) -> bool:
+    return bound.proven is not None and bound.proven > bound.floor_high
+
+
+def test_what_is_shown_as_proven() -> None:
+    proof = prove(Gaussian(), leaky_models(100, NUM_NODES, np.random.default_rng(0)), PRIOR, num_threads=ONE_THREAD)
+    assert set(proof.shown) == {"epsilon_right", "epsilon_left", "mp"}
+    assert replace(proof, is_leakage_proven=False).shown == {}
+    for proven, is_shown in ((None, False), (1.0, False), (1.04, False), (1.06, True)):
+        mp = replace(proof.mp, proven=proven, floor_high=1.0)
+        assert ("mp" in replace(proof, mp=mp).shown) == is_shown
+        assert replace(proof, mp=mp).to_plain()["mp"]["is_shown"] == is_shown
+
+
 def test_a_leak_is_proven_from_the_query_that_shows_it() -> None:
     models = leaky_models(300, NUM_NODES, np.random.default_rng(0))
     proof = prove(Gaussian(), models, PRIOR, num_threads=ONE_THREAD)
@@ -34,7 +48,7 @@ def test_a_leak_is_proven_from_the_query_that_shows_it() -> None:
         assert bound.choice.source == "gaussian, none"
         assert bound.num_fitting == 100
         assert bound.num_challenged == 200
-        assert bound.is_beyond_floor
+        assert bound.parameter in proof.shown
     assert proof.epsilon_right.proven is not None
     assert proof.epsilon_right.proven > 3.5
     assert proof.epsilon_right.floor == pytest.approx(np.log(1 / 3))
@@ -80,7 +94,7 @@ def test_no_challenged_model_is_in_the_fit() -> None:
     for _ in range(audits):
         models = noise_models(60, NUM_NODES, rng)
         proof = prove(Memorising(), models, PRIOR, num_threads=ONE_THREAD)
-        above += proof.mp.is_beyond_floor
+        above += is_beyond_floor(proof.mp)
         # The fault that this guards against: every challenged model is in the fit.
         everything = Memorising().score(
             *[Evidence({"full": models.statistics["full"]}, models.memberships, models.indices)] * 2, num_threads=1
@@ -89,7 +103,7 @@ def test_no_challenged_model_is_in_the_fit() -> None:
         faulty = prove_scores(
             scored(scores[:30], models.memberships[:30]), scored(scores[30:], models.memberships[30:], 30), PRIOR
         )
-        caught += faulty.mp.is_beyond_floor
+        caught += is_beyond_floor(faulty.mp)
     allowed = scipy.stats.binom.isf(1e-5, audits, 0.05)
     assert above <= allowed
     assert caught > allowed
@@ -102,7 +116,7 @@ def test_an_attack_that_fits_on_models_it_should_leave_out_still_proves_nothing_
 
     rng, audits = np.random.default_rng(3), 40
     above = sum(
-        prove(InItsOwnFit(), noise_models(60, NUM_NODES, rng), PRIOR, num_threads=ONE_THREAD).mp.is_beyond_floor
+        is_beyond_floor(prove(InItsOwnFit(), noise_models(60, NUM_NODES, rng), PRIOR, num_threads=ONE_THREAD).mp)
         for _ in range(audits)
     )
     assert above <= scipy.stats.binom.isf(1e-5, audits, 0.05)
@@ -126,20 +140,6 @@ def test_sampled_priors_cost_a_little_of_mp_and_nothing_of_bmp() -> None:
     assert sampled.mp.proven is not None
     assert exact.mp.proven - 0.2 < sampled.mp.proven < exact.mp.proven
     assert exact.epsilon_right.floor - 0.1 < sampled.epsilon_right.floor < exact.epsilon_right.floor
-
-
-def test_scores_and_posterior_odds_are_two_ways_to_say_the_same() -> None:
-    memberships = random_memberships(90)
-    scores = np.where(memberships, 2.0, -2.0) + np.random.default_rng(1).normal(size=memberships.shape)
-    prior = np.array([0.2, 0.4, 0.5, 0.6])
-    odds = scores + scipy.special.logit(prior)
-    by_ratio = prove_scores(scored(scores[:30], memberships[:30]), scored(scores[30:], memberships[30:], 30), prior)
-    parts = [
-        ScoredModels.of_log_odds(odds[rows], prior, memberships[rows], np.arange(90)[rows])
-        for rows in (slice(30), slice(30, None))
-    ]
-    by_odds = prove_scores(parts[0], parts[1], prior)
-    assert [bound.proven for bound in by_odds.bounds] == [bound.proven for bound in by_ratio.bounds]
 
 
 def test_nothing_about_the_guesses_depends_on_challenged_memberships() -> None:
@@ -202,7 +202,10 @@ def test_bad_models() -> None:
         ({"fitting": models.take(slice(10, 20))}, "model 10 is among both the fitting and the challenged models"),
         ({"num_fitting": 60}, "num_fitting must be below the number of models, 60"),
         ({"num_fitting": 3}, "attack gaussian, full: no node can be attacked with 3 models to fit on"),
-        ({"prior_prob": np.full(3, 0.5)}, r"prior_prob must have shape \(12,\), one for each node, got \(3,\)"),
+        (
+            {"prior_prob": np.full(3, 0.5)},
+            r"prior_prob must have shape \(12,\), one for each node of the graph, got \(3,\)",
+        ),
         ({"prior_prob": np.full(NUM_NODES, 1.5)}, r"prior_prob must be in \[0, 1\], got prior_prob=1.5 for node 0"),
         ({"prior_prob": np.full(NUM_NODES, np.nan)}, r"prior_prob must be in \[0, 1\], got prior_prob=nan for node 0"),
         ({"prior_prob": np.ones(NUM_NODES)}, r"prior_prob must be in \(0, 1\) for at least one node, got only 0 and 1"),

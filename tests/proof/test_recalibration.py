@@ -1,12 +1,10 @@
-import json
-
 import numpy as np
 import pytest
 import scipy.special
 
 from bmpaudit.proof import recalibrate, reliability
 from bmpaudit.util.errors import InputError
-from bmpaudit.util.values import Flags, Floats, to_json
+from bmpaudit.util.values import Flags, Floats
 
 
 def draw(seed: int, shape: tuple[int, int] = (60, 1000), spread: float = 2.0) -> tuple[Floats, Flags]:
@@ -34,7 +32,7 @@ def test_order_is_kept() -> None:
     learnt = recalibrate(truth**3, members)
     grid = np.linspace(-500, 500, 5000)
     assert (np.diff(learnt(grid)) >= 0).all()
-    assert (np.diff(learnt.scores) > 0).all()
+    assert (np.diff(learnt.raw) > 0).all()
 
 
 def test_beyond_the_data_nothing_more_is_promised() -> None:
@@ -81,11 +79,10 @@ def test_calibrated_odds_are_reliable_and_overconfident_ones_are_not() -> None:
     assert reliability(3 * truth, members).expected_calibration_error > 0.05
 
 
-def test_results_are_plain_values_and_print() -> None:
+def test_results_print() -> None:
     truth, members = draw(0, (20, 100))
     result = reliability(truth, members)
-    values = json.loads(to_json(result.to_plain()))
-    assert len(values["edges"]) == len(values["stated"]) + 1
+    assert len(result.edges) == len(result.stated) + 1
     assert str(result).startswith("expected calibration error 0.0")
     assert str(recalibrate(truth, members)).startswith("recalibrated on 2,000 challenges of 20 models")
 

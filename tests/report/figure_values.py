@@ -15,7 +15,7 @@ from bmpaudit.attack import ErrorCounts
 from bmpaudit.estimation import Posterior, estimate
 from bmpaudit.privacy import Region
 from bmpaudit.proof import ExposureCurve, Reliability
-from bmpaudit.proof.naming import Band
+from bmpaudit.proof.exposure import Band
 from bmpaudit.report import figures
 
 INCHES = {"one": 3.35, "two": 6.9}

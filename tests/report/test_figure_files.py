@@ -33,7 +33,7 @@ import sys, matplotlib
 matplotlib.rcParams["font.size"] = 31.0
 from bmpaudit.privacy import Region
 from bmpaudit.proof import ExposureCurve, Reliability
-from bmpaudit.proof.naming import Band
+from bmpaudit.proof.exposure import Band
 from bmpaudit.report import figures
 figure = figures.regions([Region(1.0, 1.0, 1.0)])
 figures.save_figure(figure, sys.argv[1])

@@ -1,10 +1,9 @@
 """The attack: who was in the training sample, inferred from shadow models, and how often that inference is wrong."""
 
-from bmpaudit.attack.challenges import Challenges, challenge, node_mia, split_mia
+from bmpaudit.attack.challenges import Challenges, ChallengeScores, challenge, node_mia, split_mia
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.attack.evidence import (
     SHADOW_FREQUENCY,
-    ChallengeScores,
     Evidence,
     NotAuditable,
     Scores,

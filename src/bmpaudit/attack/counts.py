@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,29 +18,19 @@ from bmpaudit.util.errors import DataError, InputError
 from bmpaudit.util.files import atomic_write
 from bmpaudit.util.values import Flags, Floats, Ints
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 COUNT_COLUMNS = ("num_out", "num_in", "false_positives", "false_negatives")
 COLUMNS = ("node", *COUNT_COLUMNS, "prior_prob")
 
-# Beyond this, a float (which a table may hold) cannot tell whole numbers apart.
-MAX_COUNT = 2**53
+MAX_COUNT = 2**53  # beyond it, a float (which a table may hold) cannot tell whole numbers apart
+_NODE_NUMBER = re.compile(r"0|[1-9]\d{0,17}")  # "007" and "-1" are names
 
 
-class WrongRow(NamedTuple):
-    """The first impossible row, and what is wrong with it."""
-
-    row: int
-    problem: str
-
-
-def find_wrong_row(columns: Mapping[str, npt.NDArray[Any]]) -> WrongRow | None:
-    """Checks the columns of error counts, all of one length."""
+def find_wrong_row(columns: Mapping[str, npt.NDArray[Any]]) -> tuple[int, str] | None:
+    """The first impossible row of error counts in columns of one length, and what is wrong with it."""
     for name in (*COUNT_COLUMNS, "prior_prob"):
         values = columns[name]
         if values.dtype.kind not in "iuf":
-            return WrongRow(0, f"{name} must be numbers, got {values.dtype}")
+            return 0, f"{name} must be numbers, got {values.dtype}"
         if name == "prior_prob":
             fits, bound = (values >= 0) & (values <= 1), "in [0, 1]"
         else:
@@ -48,34 +38,23 @@ def find_wrong_row(columns: Mapping[str, npt.NDArray[Any]]) -> WrongRow | None:
             bound = "a whole number of at least 0"
         if not fits.all():
             row = int(fits.argmin())
-            return WrongRow(row, f"{name} must be {bound}, got {name}={_shown(values[row])}")
+            return row, f"{name} must be {bound}, got {name}={_shown(values[row])}"
     for errors, total in (("false_positives", "num_out"), ("false_negatives", "num_in")):
         fits = columns[errors] <= columns[total]
         if not fits.all():
             row = int(fits.argmin())
             got = f"{errors}={_shown(columns[errors][row])}, {total}={_shown(columns[total][row])}"
-            return WrongRow(row, f"{errors} must be at most {total}, got {got}")
-    return _find_wrong_node(columns["node"])
-
-
-def _find_wrong_node(nodes: npt.NDArray[Any]) -> WrongRow | None:
+            return row, f"{errors} must be at most {total}, got {got}"
+    nodes = columns["node"]
     if nodes.dtype.kind not in "iuUO":
-        return WrongRow(0, f"node must be whole numbers or names, got {nodes.dtype}")
-    _, first = np.unique(nodes, return_index=True)
-    if len(first) == len(nodes):
-        return None
-    is_repeated = np.ones(len(nodes), dtype=np.bool_)
-    is_repeated[first] = False
-    row = int(is_repeated.argmax())
-    return WrongRow(row, f"node must be distinct, got {nodes[row]} again")
+        return 0, f"node must be whole numbers or names, got {nodes.dtype}"
+    repeated = np.setdiff1d(np.arange(len(nodes)), np.unique(nodes, return_index=True)[1])
+    return (int(repeated[0]), f"node must be distinct, got {nodes[repeated[0]]} again") if len(repeated) else None
 
 
 def _shown(number: float) -> str:
     """Whole numbers without a decimal point, even from a column of floats."""
     return str(number).removesuffix(".0")
-
-
-# The outcome of an attack: how often it erred about each node.
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,13 +109,11 @@ class ErrorCounts:
             raise InputError(f"no node is left to audit{why}")
         wrong = find_wrong_row(columns)
         if wrong is not None:
-            raise InputError(f"{wrong.problem}, for node {columns['node'][wrong.row]}")
+            raise InputError(f"{wrong[1]}, for node {columns['node'][wrong[0]]}")
+        node_type = np.int64 if columns["node"].dtype.kind in "iu" else np.str_
+        types: dict[str, Any] = {"node": node_type, "prior_prob": np.float64}
         for name, values in columns.items():
-            if name == "node":
-                dtype = np.dtype(np.int64 if values.dtype.kind in "iu" else np.str_)
-            else:
-                dtype = np.dtype(np.float64 if name == "prior_prob" else np.int64)
-            array = values.astype(dtype)
+            array = values.astype(types.get(name, np.int64))
             array.setflags(write=False)
             object.__setattr__(self, name, array)
 
@@ -198,17 +175,17 @@ class ErrorCounts:
         return np.isin(self.node, [left.node for left in self.not_auditable])
 
     def __str__(self) -> str:
-        false_positives, false_negatives = int(self.false_positives.sum()), int(self.false_negatives.sum())
+        wrong_out, wrong_in = int(self.false_positives.sum()), int(self.false_negatives.sum())
         num_out, num_in, num_constant = int(self.num_out.sum()), int(self.num_in.sum()), int(self.is_constant.sum())
         challenges = num_out + num_in
+        parts = {
+            "false positives": (wrong_out, num_out),
+            "false negatives": (wrong_in, num_in),
+            "right decisions": (challenges - wrong_out - wrong_in, challenges),
+        }
         rows = [
-            ("false positives", f"{false_positives:,} of {num_out:,}", _share(false_positives, num_out)),
-            ("false negatives", f"{false_negatives:,} of {num_in:,}", _share(false_negatives, num_in)),
-            (
-                "right decisions",
-                f"{challenges - false_positives - false_negatives:,} of {challenges:,}",
-                _share(challenges - false_positives - false_negatives, challenges),
-            ),
+            (name, f"{part:,} of {whole:,}", f"{100 * part / whole:5.1f} %" if whole else "")
+            for name, (part, whole) in parts.items()
         ]
         if num_constant:
             rows.append(("constant decision", _nodes(num_constant), "the attack learns nothing there"))
@@ -227,91 +204,65 @@ class ErrorCounts:
         Raises:
             DataError: naming the file, and the line or row where there is one.
         """
-        return read_counts(Path(path))
+        path = _table_path(path)
+        is_csv = path.suffix == CSV
+
+        def place(row: int) -> str:
+            """Where to look: editors count lines from 1, and the first is the header; Parquet only has rows."""
+            return f"{path}: line {row + 2}" if is_csv else f"{path}: row {row}"
+
+        # All of a CSV table as text: what is not a number can then be shown as it is, and no digit is lost.
+        table = read_table(path, text=None, required=COLUMNS)
+        for name in map(str, table.columns):
+            if name not in COLUMNS:
+                raise DataError(f"{path}: unknown column {name!r}; the columns are {', '.join(COLUMNS)}")
+        if table.empty:
+            raise DataError(f"{path}: no node is left to audit, the table has no row")
+        columns: dict[str, npt.NDArray[Any]] = {}
+        for name in COLUMNS:
+            column = table[name]
+            missing = column.isna().to_numpy()
+            if missing.any():
+                what = "missing" if is_csv else "missing or NaN"
+                raise DataError(f"{place(int(missing.argmax()))}: {name} is {what}")
+            if column.dtype.kind in "iufb":  # numbers that are not whole are refused with the other checks
+                columns[name] = column.to_numpy()
+            elif name == "node":
+                names = column.to_numpy(dtype=np.str_)
+                is_numbered = is_csv and all(_NODE_NUMBER.fullmatch(each) for each in names)
+                columns[name] = names.astype(np.int64) if is_numbered else names
+            else:
+                columns[name] = np.empty(len(column), dtype=np.float64)
+                for row, text in enumerate(column):
+                    try:
+                        columns[name][row] = float(text)
+                    except (TypeError, ValueError):
+                        raise DataError(f"{place(row)}: {name} must be a number, got {text!r}") from None
+        wrong = find_wrong_row(columns)
+        if wrong is not None:
+            raise DataError(f"{place(wrong[0])}: {wrong[1]}")
+        return cls.from_arrays(**columns)
 
     def to_table(self, path: str | Path) -> None:
         """Writes `node,num_out,num_in,false_positives,false_negatives,prior_prob`, CSV or Parquet by the suffix."""
-        write_counts(self, Path(path))
+        path = _table_path(path)
+        import pandas as pd
 
-
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:5.1f} %" if whole else ""
+        table = pd.DataFrame({name: getattr(self, name) for name in COLUMNS})
+        with atomic_write(path) as temporary:
+            if path.suffix == CSV:
+                # Names in quotes: a bare carriage return within one would end the line.
+                is_named = self.node.dtype.kind == "U"
+                table.to_csv(temporary, index=False, quoting=csv.QUOTE_NONNUMERIC if is_named else csv.QUOTE_MINIMAL)
+            else:
+                table.to_parquet(temporary, index=False)
 
 
 def _nodes(number: int) -> str:
     return f"{number:,} node{'' if number == 1 else 's'}"
 
 
-# Error counts as a plain table, CSV or Parquet (docs/attack.md).
-
-
-# "007" and "-1" are names.
-_NODE_NUMBER = re.compile(r"0|[1-9]\d{0,17}")
-
-
-def read_counts(path: Path) -> ErrorCounts:
-    """See `ErrorCounts.from_table`."""
-    _check_suffix(path)
-    # All of a CSV table as text: what is not a number can then be shown as it is, and no digit of a number is lost.
-    table = read_table(path, text=None, required=COLUMNS)
-    for column in map(str, table.columns):
-        if column not in COLUMNS:
-            raise DataError(f"{path}: unknown column {column!r}; the columns are {', '.join(COLUMNS)}")
-    if table.empty:
-        raise DataError(f"{path}: no node is left to audit, the table has no row")
-    for name in COLUMNS:
-        missing = table[name].isna().to_numpy()
-        if missing.any():
-            what = "missing" if path.suffix == CSV else "missing or NaN"
-            raise DataError(f"{_place(path, int(missing.argmax()))}: {name} is {what}")
-    columns = {name: _as_numbers(path, table[name]) for name in COLUMNS if name != "node"}
-    columns["node"] = _as_nodes(table["node"], may_be_numbers=path.suffix == CSV)
-    wrong = find_wrong_row(columns)
-    if wrong is not None:
-        raise DataError(f"{_place(path, wrong.row)}: {wrong.problem}")
-    return ErrorCounts.from_arrays(**columns)
-
-
-def write_counts(counts: ErrorCounts, path: Path) -> None:
-    """See `ErrorCounts.to_table`."""
-    _check_suffix(path)
-    import pandas as pd
-
-    table = pd.DataFrame({name: getattr(counts, name) for name in COLUMNS})
-    with atomic_write(path) as temporary:
-        if path.suffix == CSV:
-            # Names in quotes: a bare carriage return within one would end the line.
-            is_named = counts.node.dtype.kind == "U"
-            table.to_csv(temporary, index=False, quoting=csv.QUOTE_NONNUMERIC if is_named else csv.QUOTE_MINIMAL)
-        else:
-            table.to_parquet(temporary, index=False)
-
-
-def _check_suffix(path: Path) -> None:
-    if path.suffix not in SUFFIXES:
+def _table_path(path: str | Path) -> Path:
+    if Path(path).suffix not in SUFFIXES:
         raise InputError(f"{path}: the name of a table must end in {' or '.join(SUFFIXES)}")
-
-
-def _as_numbers(path: Path, column: pd.Series[Any]) -> npt.NDArray[Any]:
-    if column.dtype.kind in "iufb":
-        return column.to_numpy()
-    numbers = np.empty(len(column), dtype=np.float64)
-    for row, text in enumerate(column):
-        try:
-            numbers[row] = float(text)
-        except (TypeError, ValueError):
-            raise DataError(f"{_place(path, row)}: {column.name} must be a number, got {text!r}") from None
-    return numbers
-
-
-def _as_nodes(column: pd.Series[Any], *, may_be_numbers: bool) -> npt.NDArray[Any]:
-    if column.dtype.kind in "iufb":  # numbers that are not whole are refused with the other checks
-        return column.to_numpy()
-    names = column.to_numpy(dtype=np.str_)
-    is_numbered = may_be_numbers and all(_NODE_NUMBER.fullmatch(name) for name in names)
-    return names.astype(np.int64) if is_numbered else names
-
-
-def _place(path: Path, row: int) -> str:
-    """Where to look: editors count lines from 1, and the first is the header; Parquet only has rows."""
-    return f"{path}: line {row + 2}" if path.suffix == CSV else f"{path}: row {row}"
+    return Path(path)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from bmpaudit import _native
-from bmpaudit.attack.rules import as_rule, log_prior_odds
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.tables import (
     FlagTable,
@@ -30,73 +29,13 @@ from bmpaudit.util.values import Flags, Floats, Ints
 
 if TYPE_CHECKING:
     from bmpaudit.graph import Graph
-    from bmpaudit.interfaces import DecisionRule
     from bmpaudit.shadow import ShadowRuns
 
-
-class NeighbourMeans:
-    """Tables of means, each made when it is first asked for.
-
-    Args:
-        statistics: By query, the statistic of every node under every model, shape (J, N).
-        kept: Where to keep the tables, by query, with the graph that they are about.
-    """
-
-    def __init__(self, statistics: Mapping[str, FloatTable], kept: dict[str, tuple[Graph, FloatTable]]) -> None:
-        self._statistics, self._kept = statistics, kept
-
-    @property
-    def num_models(self) -> int:
-        """J."""
-        return len(next(iter(self._statistics.values())))
-
-    @property
-    def folders(self) -> set[Path]:
-        """Folders that the statistics are read from."""
-        found = (getattr(table, "folder", None) for table in self._statistics.values())
-        return {folder for folder in found if isinstance(folder, Path)}
-
-    def share(self) -> None:
-        """Moves tables from temporary files to the folder that the statistics are read from, if they are."""
-        for query, (_, table) in self._kept.items():
-            folder = getattr(self._statistics.get(query), "folder", None)
-            if isinstance(table, ScratchTable) and isinstance(folder, Path):
-                table.share(folder)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without tables that only this process can read, or that nobody will ask for."""
-        kept = {
-            query: (graph, table)
-            for query, (graph, table) in self._kept.items()
-            if query in self._statistics and not (isinstance(table, ScratchTable) and not table.is_shared)
-        }
-        return {"_statistics": self._statistics, "_kept": kept}
-
-    def get(self, query: str, graph: Graph, num_threads: int) -> FloatTable:
-        """The means under one query, shape (J, N)."""
-        known, table = self._kept.get(query, (None, None))
-        if table is None or known is not graph:
-            table = neighbour_means(self._statistics[query], graph, num_threads)
-            self._kept[query] = graph, table
-        return table
-
-
-def neighbour_means(statistics: FloatTable, graph: Graph, num_threads: int) -> FloatTable:
-    """Mean over the neighbours of each node, 0 without neighbours, from shape (J, N) to (J, N).
-
-    Takes some models at a time, with all nodes, so that work and memory do not depend on who the neighbours are.
-    """
-    means = new_table(*statistics.shape)
-    indptr, indices = graph.indptr.astype(np.int64), graph.indices.astype(np.int32)
-    for rows in model_blocks(*statistics.shape):
-        values = np.ascontiguousarray(statistics[rows])
-        block = np.empty_like(values)
-        _native.neighbour_means(indptr, indices, values, num_threads, block)
-        means[rows, :] = block
-    return means
-
-
-# Nodes on which no attack is possible, and why.
+NUM_FOLDS = 10
+SHADOW_FREQUENCY: Literal["shadow-frequency"] = "shadow-frequency"
+Scalar = TypeVar("Scalar", bound=np.generic)
+Value = TypeVar("Value")
+Scope = Literal["models", "targets", "samples"]
 
 
 @dataclass(frozen=True)
@@ -126,50 +65,9 @@ def node_label(node: int, name: str | None) -> str:
     return f"node {node}" if name is None else f"node {name!r}"
 
 
-def too_few_models(
-    nodes: Ints, num_out: Ints, num_in: Ints, needed: int, names: Sequence[str] | None = None
-) -> tuple[NotAuditable, ...]:
-    """Nodes with fewer than `needed` models on one side.
-
-    Args:
-        nodes: Ids of the K nodes to look at, shape (K,).
-        num_out: Number of models trained without each of them, shape (K,).
-        num_in: Number of models trained with each of them, shape (K,).
-        needed: Minimum number of models on either side.
-        names: Names of all nodes of the graph, if they have names.
-    """
-
-    @cache  # of many nodes, few numbers of models differ
-    def reason(number_in: int, number_out: int) -> str:
-        where, count = ("in", number_in) if number_in < needed else ("missing from", number_out)
-        total = number_out + number_in
-        return f"{where} the samples of {count:,} of {total:,} models, at least {needed} are needed"
-
-    is_left = np.minimum(num_out, num_in) < needed
-    rows = zip(nodes[is_left].tolist(), num_in[is_left].tolist(), num_out[is_left].tolist(), strict=True)
-    return tuple(NotAuditable(node, reason(*numbers), names[node] if names else None) for node, *numbers in rows)
-
-
-def with_certain_priors(
-    reasons: Iterable[NotAuditable], nodes: Ints, prior_prob: Floats, names: Sequence[str] | None = None
-) -> tuple[NotAuditable, ...]:
-    """Adds nodes whose prior is 0 or 1, which leaves nothing to infer; one reason per node, in the order of `nodes`."""
-    by_node: dict[int, NotAuditable] = {}
-    for left in reasons:
-        by_node.setdefault(left.node, left)
-    for i in np.flatnonzero((prior_prob <= 0) | (prior_prob >= 1)):
-        node = int(nodes[i])
-        reason = f"its prior probability is {prior_prob[i]:g}"
-        by_node.setdefault(node, NotAuditable(node, reason, names[node] if names else None))
-    return tuple(by_node[node] for node in nodes.tolist() if node in by_node)
-
-
 def can_be_attacked(nodes: Ints, reasons: Iterable[NotAuditable]) -> Flags:
     """Which of the nodes are not among those that cannot be attacked, shape (K,)."""
     return ~np.isin(nodes, [left.node for left in reasons])
-
-
-# Scores of challenges: what an attack returns, and what is kept of it together with the truth.
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,40 +84,19 @@ class Scores:
     not_auditable: tuple[NotAuditable, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class ChallengeScores:
-    """Scores of all challenges (model, node), with the truth.
+def neighbour_means(statistics: FloatTable, graph: Graph, num_threads: int) -> FloatTable:
+    """Mean over the neighbours of each node, 0 without neighbours, from shape (J, N) to (J, N).
 
-    Attributes:
-        node: Ids of the K nodes, shape (K,).
-        log_likelihood_ratio: The attack's scores, shape (J, K); -∞ for nodes that it could not score.
-        memberships: The truth, shape (J, K).
-        prior_prob: γ(1), shape (K,).
-        is_scored: Whether a node could be attacked, shape (K,); others are only here if they were to be kept.
-        threshold: log(c_0/c_1): a decision score above it means "member".
+    Takes some models at a time, with all nodes, so that work and memory do not depend on who the neighbours are.
     """
-
-    node: Ints
-    log_likelihood_ratio: Floats
-    memberships: Flags
-    prior_prob: Floats
-    is_scored: Flags
-    threshold: float
-
-    def of(self, rule: str | DecisionRule) -> Floats:
-        """Decision scores of a rule, shape (J, K); -∞ for nodes that could not be attacked."""
-        # A node that was kept may have a prior of 0 or 1; it is never decided to be a member.
-        log_odds = np.where(self.is_scored, log_prior_odds(self.prior_prob), 0.0)
-        values = as_rule(rule).decision_score(self.log_likelihood_ratio, log_odds)
-        return values if self.is_scored.all() else np.where(self.is_scored, values, -np.inf)
-
-
-# What an attack sees of some models: their statistics under one release, and who was in their training samples.
-
-
-Scalar = TypeVar("Scalar", bound=np.generic)
-Value = TypeVar("Value")
-Scope = Literal["models", "targets", "samples"]
+    means = new_table(*statistics.shape)
+    indptr, indices = graph.indptr.astype(np.int64), graph.indices.astype(np.int32)
+    for rows in model_blocks(*statistics.shape):
+        values = np.ascontiguousarray(statistics[rows])
+        block = np.empty_like(values)
+        _native.neighbour_means(indptr, indices, values, num_threads, block)
+        means[rows, :] = block
+    return means
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,8 +126,9 @@ class Evidence:
     indices: Ints
     graph: Graph | None = None
     targets: Ints | None = None
-    _whole: NeighbourMeans = field(init=False, repr=False)
-    _rows: slice | Ints = field(init=False, repr=False)
+    _whole: Mapping[str, FloatTable] = field(init=False, repr=False)  # statistics of all models there were at first
+    _rows: slice | Ints = field(init=False, repr=False)  # which of these the models are
+    _means: dict[str, tuple[Graph, FloatTable]] = field(init=False, repr=False)  # of all of them, over neighbours
     _kept: dict[Scope, dict[Hashable, Any]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -268,8 +146,9 @@ class Evidence:
         object.__setattr__(self, "indices", indices)
         object.__setattr__(self, "statistics", {query: self._checked(query) for query in self.statistics})
         object.__setattr__(self, "targets", self._as_targets(self.targets))
-        object.__setattr__(self, "_whole", NeighbourMeans(self.statistics, {}))
+        object.__setattr__(self, "_whole", self.statistics)
         object.__setattr__(self, "_rows", slice(None))
+        object.__setattr__(self, "_means", {})
         object.__setattr__(self, "_kept", {scope: {} for scope in get_args(Scope)})
 
     if not TYPE_CHECKING:
@@ -279,15 +158,18 @@ class Evidence:
                 raise InputError("memberships of the models to score are withheld from the attack")
             raise AttributeError(name)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without means that only this process can read, or that nobody will ask for."""
+        means = {
+            query: (graph, table)
+            for query, (graph, table) in self._means.items()
+            if query in self._whole and (not isinstance(table, ScratchTable) or table.is_shared)
+        }
+        return {**vars(self), "_means": means}
+
     @classmethod
     def of_runs(cls, runs: ShadowRuns, release: str, queries: Sequence[str], graph: Graph | None = None) -> Evidence:
-        """What an adversary sees of shadow models.
-
-        Args:
-            runs: The shadow models.
-            release: Label of the release, such as `clean`.
-            queries: Labels of the queries, such as `full` and `none`.
-            graph: Graph of the models.
+        """What an adversary sees of shadow models, by the labels of a release and of queries (`full`, `none`).
 
         Raises:
             InputError: if the models have no such view.
@@ -298,8 +180,7 @@ class Evidence:
         statistics = {query: runs.statistics[f"{query}_{release}"] for query in queries}
         evidence = cls(statistics, runs.memberships, runs.indices, graph)
         # What is worked out about the models is kept with them, for other steps.
-        kept = runs.neighbour_means.setdefault(release, {})
-        return evidence._with(_whole=NeighbourMeans(evidence.statistics, kept))
+        return evidence._with(_means=runs.neighbour_means.setdefault(release, {}))
 
     @property
     def num_models(self) -> int:
@@ -365,7 +246,7 @@ class Evidence:
             statistics={query: take_rows(values, rows) for query, values in self.statistics.items()},
             memberships=take_rows(self.memberships, rows),
             indices=self.indices[rows],
-            _rows=np.arange(self._whole.num_models)[self._rows][rows],
+            _rows=np.arange(len(next(iter(self._whole.values()))))[self._rows][rows],
         )
         if not part.num_models:
             raise InputError("there must be at least one model, got none")
@@ -419,26 +300,31 @@ class Evidence:
         """
         if self.graph is None:
             raise InputError("a graph is needed to look at neighbours, got none")
-        return take_rows(self._whole.get(query, self.graph, num_threads), self._rows)
+        known, table = self._means.get(query, (None, None))
+        if table is None or known is not self.graph:
+            table = neighbour_means(self._whole[query], self.graph, num_threads)
+            self._means[query] = self.graph, table
+        return take_rows(table, self._rows)
 
     def share_neighbour_means(self) -> None:
         """Lets processes that read the statistics from a folder read the means that there are so far, too."""
-        self._whole.share()
+        for query, (_, table) in self._means.items():
+            folder = getattr(self._whole.get(query), "folder", None)
+            if isinstance(table, ScratchTable) and isinstance(folder, Path):
+                table.share(folder)
 
     @property
     def folders(self) -> set[Path]:
         """Folders that the statistics are read from."""
-        return self._whole.folders
+        folders = (getattr(table, "folder", None) for table in self._whole.values())
+        return {folder for folder in folders if isinstance(folder, Path)}
 
     def kept(self, scope: Scope, key: Hashable, make: Callable[[], Value]) -> Value:
-        """What an attack has worked out, made when it is first asked for.
+        """What an attack has worked out, made when it is first asked for, by a key within a scope.
 
-        Args:
-            scope: How long it is right: about the statistics of these "models", whatever the memberships and the nodes
-                to score; about the statistics of the "targets", whatever the memberships; or about the "samples" of
-                these models, whatever the nodes to score. What is about models or samples is sent to workers.
-            key: What tells it from other things of this scope.
-            make: Works it out.
+        The scope says how long it is right: about the statistics of these "models", whatever the memberships and the
+        nodes to score; about the statistics of the "targets", whatever the memberships; or about the "samples" of these
+        models, whatever the nodes to score. What is about models or samples is sent to workers.
         """
         kept = self._kept[scope]
         if key not in kept:
@@ -449,6 +335,18 @@ class Evidence:
         """What messages call a node: by its name if it has one."""
         return node_label(node, self.node_names[node] if self.node_names else None)
 
+    def too_few_models(self, needed: int) -> tuple[NotAuditable, ...]:
+        """The nodes to score that fewer than `needed` of the models hold, or fewer do not."""
+
+        @cache  # of many nodes, few numbers of models differ
+        def reason(num_in: int) -> str:
+            where, count = ("in", num_in) if num_in < needed else ("missing from", self.num_models - num_in)
+            return f"{where} the samples of {count:,} of {self.num_models:,} models, at least {needed} are needed"
+
+        is_left = np.minimum(self.num_in, self.num_models - self.num_in) < needed
+        rows = zip(self.nodes[is_left].tolist(), self.num_in[is_left].tolist(), strict=True)
+        return tuple(self.not_auditable(node, reason(num_in)) for node, num_in in rows)
+
     def not_auditable(self, node: int, reason: str) -> NotAuditable:
         """A node that an attack cannot score, for `Scores.not_auditable`."""
         return NotAuditable(int(node), reason, self.node_names[node] if self.node_names else None)
@@ -458,11 +356,10 @@ class Evidence:
 
     def _with(self, forgotten: Sequence[Scope] = (), **changes: Any) -> Evidence:
         """A changed copy: parts of what was validated need not be validated again."""
-        changed = copy(self)
-        vars(changed).pop("num_in", None)
+        changed = object.__new__(type(self))
         changes["_kept"] = {scope: {} if scope in forgotten else kept for scope, kept in self._kept.items()}
-        for name, value in changes.items():
-            object.__setattr__(changed, name, value)
+        vars(changed).update({**vars(self), **changes})
+        vars(changed).pop("num_in", None)
         return changed
 
     def _checked(self, query: str) -> FloatTable:
@@ -513,39 +410,43 @@ def _checked_memberships(memberships: Any) -> FlagTable:
     return np.ascontiguousarray(flags, dtype=np.bool_)
 
 
-# Priors of the attacked nodes, and whether two sets of models may be used together.
+def folds(num_models: int) -> list[slice]:
+    """Ten contiguous parts of the models, or as many as there are models.
+
+    Models of a plan are independent of each other, so any division that does not look at them will do.
+    """
+    num_folds = min(NUM_FOLDS, num_models)
+    return [slice(*ends) for ends in pairwise(num_models * fold // num_folds for fold in range(num_folds + 1))]
 
 
-SHADOW_FREQUENCY: Literal["shadow-frequency"] = "shadow-frequency"
+class SplitModels(NamedTuple):
+    """Two disjoint sets of models of one plan: the first J^(1), which hypotheses are fitted on, and all others."""
+
+    fitting: Evidence
+    challenged: Evidence
 
 
-def prior_probs(prior_prob: npt.ArrayLike | str, fitting: Evidence) -> Floats:
-    """γ(1) of all nodes, shape (N,): as given, or how often each node is in the samples of the models fitted on."""
-    if isinstance(prior_prob, str):
-        if prior_prob != SHADOW_FREQUENCY:
-            raise InputError(f"prior_prob must be an array or {SHADOW_FREQUENCY!r}, got {prior_prob!r}")
-        return count_in(fitting.memberships) / fitting.num_models
-    num_nodes = fitting.num_nodes
-    probs = np.asarray(prior_prob, dtype=np.float64)
-    if probs.shape != (num_nodes,):
+def split_models(models: Evidence, num_fitting: int | None = None) -> SplitModels:
+    """Divides models by their order (Algorithm 4): the first `num_fitting` are fitted on, half of them if None.
+
+    Raises:
+        InputError: if one of the sets would be empty.
+    """
+    if num_fitting is None:
+        num_fitting = models.num_models // 2
+    check_at_least_one(num_fitting=num_fitting)
+    if num_fitting >= models.num_models:
         raise InputError(
-            f"prior_prob must have shape ({num_nodes},), one for each node of the graph, got {probs.shape}"
+            f"num_fitting must be below the number of models, {models.num_models}, got num_fitting={num_fitting}"
         )
-    is_prob = (probs >= 0) & (probs <= 1)
-    if not is_prob.all():
-        node = int(is_prob.argmin())
-        raise InputError(f"prior_prob must be in [0, 1], got prior_prob={probs[node]} for {fitting.label(node)}")
-    return probs
+    return SplitModels(models.take(slice(num_fitting)), models.take(slice(num_fitting, None)))
 
 
 def check_fitting_models(fitting: Evidence, challenged: Evidence) -> None:
-    """Refuses fitting models of another graph or other queries, and models that are challenged themselves.
+    """Raises `InputError` for fitting models of another graph or other queries, or that are challenged themselves.
 
     Numbers alone do not tell whether two models are the same, as models of two plans may share them. Identical
     memberships and statistics do.
-
-    Raises:
-        InputError: naming what differs, or the model that is on both sides.
     """
     if fitting.num_nodes != challenged.num_nodes:
         raise InputError(
@@ -565,35 +466,30 @@ def check_fitting_models(fitting: Evidence, challenged: Evidence) -> None:
             raise InputError(f"model {fitting.indices[mine]} is among both the fitting and the challenged models")
 
 
-# Dividing models into those that are fitted on and those that are challenged (Algorithm 4).
+def prior_probs(prior_prob: npt.ArrayLike | str, fitting: Evidence) -> Floats:
+    """γ(1) of all nodes, shape (N,): as given, or how often each node is in the samples of the models fitted on."""
+    if isinstance(prior_prob, str):
+        if prior_prob != SHADOW_FREQUENCY:
+            raise InputError(f"prior_prob must be an array or {SHADOW_FREQUENCY!r}, got {prior_prob!r}")
+        return count_in(fitting.memberships) / fitting.num_models
+    return check_priors(prior_prob, fitting.num_nodes, fitting.label)
 
 
-@dataclass(frozen=True, eq=False)
-class SplitModels:
-    """Two disjoint sets of models of one plan.
-
-    Attributes:
-        fitting: The first J^(1) models, which hypotheses are fitted on.
-        challenged: All others.
-    """
-
-    fitting: Evidence
-    challenged: Evidence
-
-
-def split_models(models: Evidence, num_fitting: int | None = None) -> SplitModels:
-    """Divides models by their order: the first `num_fitting` are fitted on, half of them if None.
-
-    Models of a plan are independent of each other, so any division that does not look at them will do.
+def check_priors(
+    prior_prob: npt.ArrayLike, num_nodes: int, label: Callable[[int], str] = lambda node: node_label(node, None)
+) -> Floats:
+    """Priors as an array, shape (N,).
 
     Raises:
-        InputError: if one of the sets would be empty.
+        InputError: if there is not one for each node, or one is not in [0, 1].
     """
-    if num_fitting is None:
-        num_fitting = models.num_models // 2
-    check_at_least_one(num_fitting=num_fitting)
-    if num_fitting >= models.num_models:
+    probs = np.asarray(prior_prob, dtype=np.float64)
+    if probs.shape != (num_nodes,):
         raise InputError(
-            f"num_fitting must be below the number of models, {models.num_models}, got num_fitting={num_fitting}"
+            f"prior_prob must have shape ({num_nodes},), one for each node of the graph, got {probs.shape}"
         )
-    return SplitModels(models.take(slice(num_fitting)), models.take(slice(num_fitting, None)))
+    is_prob = (probs >= 0) & (probs <= 1)
+    if not is_prob.all():
+        node = int(is_prob.argmin())
+        raise InputError(f"prior_prob must be in [0, 1], got prior_prob={probs[node]} for {label(node)}")
+    return probs

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from bmpaudit import _native
-from bmpaudit.attack.evidence import Evidence, NotAuditable, Scores, can_be_attacked, too_few_models
-from bmpaudit.attack.rules import RuleErrors, Strong, Weak
+from bmpaudit.attack.evidence import Evidence, NotAuditable, Scores, can_be_attacked
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.values import Bytes, Floats, Floats32, Ints, as_bytes
 
-NATIVE_RULES = (Strong, Weak)
-"""Rules whose errors `Gaussian.count_errors` counts."""
+
+class NativeErrors(NamedTuple):
+    """False positives and false negatives of the built-in rules, shape (2, K), and nodes that could not be attacked."""
+
+    weak: Ints
+    strong: Ints
+    not_auditable: tuple[NotAuditable, ...]
 
 
 @dataclass(frozen=True)
 class Gaussian:
     """Fits N(μ_0, σ_0²) and N(μ_1, σ_1²) to the statistic of each node without and with it (Algorithm 2).
 
-    The score is log N(z; μ_1, σ_1²) - log N(z; μ_0, σ_0²); `decision.py` has the formula in plain Python. Both sides
-    are fitted, so nothing is assumed about which of them has the higher statistic. Leaving out each model in turn is
-    exact and takes O(models · nodes) for all of them.
+    The score is log N(z; μ_1, σ_1²) - log N(z; μ_0, σ_0²); `rules.log_likelihood_ratio` is the formula in plain Python.
+    Both sides are fitted, so nothing is assumed about which of them has the higher statistic. Leaving out each model in
+    turn is exact and takes O(models · nodes) for all of them.
 
     Attributes:
         pooled_variance: Whether both hypotheses share one standard deviation; steadier with few models.
@@ -45,11 +48,19 @@ class Gaussian:
 
     def score(self, fitting: Evidence, challenged: Evidence, *, num_threads: int) -> Scores:
         """Scores models with hypotheses fitted on others (Algorithm 4)."""
-        return self._scores(challenged, fitting, num_threads)
+        # Memberships would only serve to count errors, which are not wanted here.
+        return self._scores(
+            challenged, np.zeros((challenged.num_models, challenged.num_targets), np.uint8), fitting, num_threads
+        )
 
     def score_left_out(self, models: Evidence, *, num_threads: int) -> Scores:
         """Scores each model with hypotheses fitted on all others (Algorithm 1)."""
-        return self._scores(models, None, num_threads)
+        return self._scores(models, _members(models), None, num_threads)
+
+    def _scores(self, models: Evidence, members: Bytes, fitting: Evidence | None, num_threads: int) -> Scores:
+        scores = np.empty(members.shape)
+        made = self._challenge(models, members, fitting, np.zeros(members.shape[1]), 0.0, num_threads, scores)
+        return Scores(scores, made.not_auditable)
 
     def count_errors(
         self,
@@ -61,50 +72,26 @@ class Gaussian:
         num_threads: int,
         scores: Floats | None = None,
     ) -> NativeErrors:
-        """Counts the errors of both built-in rules in one pass, without keeping scores unless asked to.
+        """Counts the errors of both built-in rules in one pass: decision scores above the threshold mean "member".
 
-        Args:
-            models: Models to challenge.
-            fitting: Other models to fit on; if None, each model is left out of its own fit.
-            log_prior_odds: log η of the targets, shape (K,), finite.
-            threshold: Decision scores above it mean "member".
-            num_threads: Number of threads; the result does not depend on it.
-            scores: If given, is filled with the log-likelihood ratios, shape (J, K).
+        Without `fitting`, each model is left out of its own fit. Log prior odds of the K targets must be finite. Scores
+        are kept only if there is an array of shape (J, K) to fill.
         """
-        reasons = self._find_not_auditable(models, fitting)
-        members = _members(models)
-        errors = self._challenge(models, members, fitting, reasons, log_prior_odds, threshold, num_threads, scores)
-        # The only place that knows the kernel's order: weak, then strong; false positives, then false negatives.
-        weak, strong = errors
-        return NativeErrors({Weak: RuleErrors(*weak), Strong: RuleErrors(*strong)}, reasons)
-
-    def _scores(self, models: Evidence, fitting: Evidence | None, num_threads: int) -> Scores:
-        reasons = self._find_not_auditable(models, fitting)
-        scores = np.empty((models.num_models, len(models.nodes)))
-        # With other models to fit on, memberships only serve to count errors, which are not wanted here.
-        members = _members(models) if fitting is None else np.zeros(scores.shape, dtype=np.uint8)
-        even_odds = np.zeros(scores.shape[1])
-        self._challenge(models, members, fitting, reasons, even_odds, 0.0, num_threads, scores)
-        return Scores(scores, reasons)
-
-    def _find_not_auditable(self, models: Evidence, fitting: Evidence | None) -> tuple[NotAuditable, ...]:
-        needed = self.min_models + (1 if fitting is None else 0)  # one is left out
-        fitted = models if fitting is None else fitting
-        num_out = fitted.num_models - fitted.num_in
-        return too_few_models(models.nodes, num_out, fitted.num_in, needed, models.node_names)
+        return self._challenge(models, _members(models), fitting, log_prior_odds, threshold, num_threads, scores)
 
     def _challenge(
         self,
         models: Evidence,
         members: Bytes,
         fitting: Evidence | None,
-        reasons: tuple[NotAuditable, ...],
         log_prior_odds: Floats,
         threshold: float,
         num_threads: int,
         scores: Floats | None,
-    ) -> Ints:
-        errors = np.zeros((2, 2, len(models.nodes)), dtype=np.int64)
+    ) -> NativeErrors:
+        needed = self.min_models + (1 if fitting is None else 0)  # one is left out
+        reasons = (models if fitting is None else fitting).too_few_models(needed)
+        errors = np.zeros((2, 2, members.shape[1]), dtype=np.int64)
         _native.challenge_models(
             _statistics(models),
             members,
@@ -119,14 +106,7 @@ class Gaussian:
             errors,
             scores,
         )
-        return errors
-
-
-class NativeErrors(NamedTuple):
-    """Errors of each built-in rule on K nodes, and the nodes that could not be attacked."""
-
-    errors: Mapping[type, RuleErrors]
-    not_auditable: tuple[NotAuditable, ...]
+        return NativeErrors(errors[0], errors[1], reasons)
 
 
 def _statistics(models: Evidence) -> Floats32:

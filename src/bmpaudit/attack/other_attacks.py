@@ -8,10 +8,14 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.attack.evidence import Evidence, Scores, too_few_models
+from bmpaudit.attack.evidence import Evidence, Scores
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.tables import columns, evenly_spaced
 from bmpaudit.util.values import Flags, Floats, Ints
+
+MAX_POPULATION = 2**24  # numbers that RMIA compares with, of all models together
+MOST_QUERIES = 8
+SMOOTHING = 0.5  # Jeffreys' prior of a multinomial distribution
 
 
 def log_confidence(margins: npt.ArrayLike) -> Floats:
@@ -30,18 +34,20 @@ def log_mean(log_values: Floats) -> Floats:
 
 
 def log_mean_of_others(log_values: Floats) -> Floats:
-    """For each model the log of the mean over all others, shape (J, N), with J at least 2.
+    """For each model the log of the mean over all others, shape (J, N).
 
     Sums from the left and from the right are joined, as a difference of sums would lose the small values.
+
+    Raises:
+        InputError: if there are no others.
     """
+    if len(log_values) < 2:
+        raise InputError(f"there must be at least 2 models to fit on others, got {len(log_values)}")
     nothing = np.full((1, log_values.shape[1]), -np.inf)
     before = np.concatenate([nothing, np.logaddexp.accumulate(log_values[:-1], axis=0)])
     after = np.concatenate([np.logaddexp.accumulate(log_values[:0:-1], axis=0)[::-1], nothing])
     result: Floats = np.logaddexp(before, after) - np.log(len(log_values) - 1)
     return result
-
-
-# BASE, an approximately Bayes-optimal attack: the loss against its average over reference models.
 
 
 @dataclass(frozen=True)
@@ -68,16 +74,8 @@ class Base:
 
     def score_left_out(self, models: Evidence, *, num_threads: int) -> Scores:  # noqa: ARG002
         """Scores each model against the mean of all others."""
-        if models.num_models < 2:
-            raise InputError(f"there must be at least 2 models to fit on others, got {models.num_models}")
         confidence = log_confidence(models.at_targets(models.only_statistic))
         return Scores(confidence - log_mean_of_others(confidence))
-
-
-# RMIA, the robust attack of few models: a node's confidence ratio against those of all other nodes.
-
-
-MAX_POPULATION = 2**24  # numbers, of all models together
 
 
 @dataclass(frozen=True)
@@ -123,8 +121,6 @@ class RMIA:
 
     def score_left_out(self, models: Evidence, *, num_threads: int) -> Scores:  # noqa: ARG002
         """Scores each model with the mean confidences of all others."""
-        if models.num_models < 2:
-            raise InputError(f"there must be at least 2 models to fit on others, got {models.num_models}")
 
         def log_ratios(nodes: Ints) -> Floats:
             confidence = log_confidence(columns(models.only_statistic, nodes))
@@ -149,13 +145,6 @@ def _population(num_nodes: int, num_models: int) -> Ints:
     return evenly_spaced(np.arange(num_nodes), max(2, MAX_POPULATION // num_models))
 
 
-# An attack for those who see labels only: is the model right about the node, and under which queries?
-
-
-MOST_QUERIES = 8
-SMOOTHING = 0.5  # Jeffreys' prior of a multinomial distribution
-
-
 @dataclass(frozen=True)
 class RightOrWrong:
     """Compares how often models with and without a node answer as the challenged one does.
@@ -178,43 +167,28 @@ class RightOrWrong:
     def score(self, fitting: Evidence, challenged: Evidence, *, num_threads: int) -> Scores:  # noqa: ARG002
         """Scores models by how often others answer alike."""
         members, answers = fitting.at_targets(fitting.memberships), _answers(challenged)
-        ratio = _log_likelihood(answers, _answers(fitting), members, len(fitting.queries))
-        return self._scores(fitting, self.min_models, ratio)
+        ratio = _log_ratio(answers, _answers(fitting), members, len(fitting.queries))
+        return Scores(ratio, fitting.too_few_models(self.min_models))
 
     def score_left_out(self, models: Evidence, *, num_threads: int) -> Scores:  # noqa: ARG002
         """Scores each model by how often all others answer alike."""
         members, answers = models.at_targets(models.memberships), _answers(models)
-        ratio = _log_likelihood(answers, answers, members, len(models.queries), left_out=members)
-        return self._scores(models, self.min_models + 1, ratio)
-
-    def _scores(self, fitted: Evidence, needed: int, ratio: Floats) -> Scores:
-        num_out = fitted.num_models - fitted.num_in
-        return Scores(ratio, too_few_models(fitted.nodes, num_out, fitted.num_in, needed, fitted.node_names))
+        ratio = _log_ratio(answers, answers, members, len(models.queries), left_out=members)
+        return Scores(ratio, models.too_few_models(self.min_models + 1))
 
 
 def _answers(models: Evidence) -> Ints:
-    """The number of the pattern that each model gives for each node, shape (J, K).
-
-    Raises:
-        InputError: if there are too many queries.
-    """
+    """The number of the pattern that each model gives for each node, shape (J, K)."""
     if len(models.queries) > MOST_QUERIES:
         raise InputError(f"right-or-wrong takes at most {MOST_QUERIES} queries, got {len(models.queries)}")
     is_right = [models.at_targets(values) > 0 for values in models.statistics.values()]
     return np.asarray(sum(flags.astype(np.int64) << place for place, flags in enumerate(is_right)))
 
 
-def _log_likelihood(
-    answers: Ints, others: Ints, members: Flags, num_queries: int, left_out: Flags | None = None
-) -> Floats:
-    """Log Pr(answer | in) - log Pr(answer | out), from how often `others` give it.
+def _log_ratio(answers: Ints, others: Ints, members: Flags, num_queries: int, left_out: Flags | None = None) -> Floats:
+    """Log Pr(answer | in) - log Pr(answer | out), from how often `others`, with memberships `members`, give it.
 
-    Args:
-        answers: Answers to score, shape (J, K).
-        others: Answers of the models to go by, shape (F, K).
-        members: Memberships of these, shape (F, K).
-        num_queries: Number of queries.
-        left_out: Memberships of the models to score if these are the others, each of which is then left out.
+    `left_out` are the memberships of the models to score if these are the others, each of which is then left out.
     """
     num_patterns = 2**num_queries
     ratio = np.zeros(answers.shape)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bmpaudit import _native
-from bmpaudit.attack.challenges import challenge
-from bmpaudit.attack.evidence import ChallengeScores, Evidence
+from bmpaudit.attack.challenges import ChallengeScores, challenge
+from bmpaudit.attack.evidence import Evidence
 from bmpaudit.attack.rules import Weak
 from bmpaudit.util.errors import InputError, check_at_least_one, thread_count
 from bmpaudit.util.streams import Purpose, check_seed, stream
-from bmpaudit.util.values import Flags, Floats, as_bytes
+from bmpaudit.util.values import AnyFloats, Flags, Floats, as_bytes
 
 if TYPE_CHECKING:
     from bmpaudit.interfaces import Attack, DecisionRule, Progress
 
 
 NUM_ROC_POINTS = 120
-AnyFloats: TypeAlias = npt.NDArray[np.floating[Any]]
+SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ def attack_performance(
         num_out=num_out,
         num_in=num_in,
         accuracy=1.0 - num_wrong / (num_out + num_in),
-        auc=_area_under_roc(out_scores, in_scores),
+        auc=_auc(out_scores, in_scores),
         tpr_at_fpr={float(rate): _true_positive_rate(out_scores, in_scores, rate) for rate in false_positive_rates},
         roc=_roc_curve(out_scores, in_scores),
     )
@@ -105,44 +105,29 @@ def area_under_curve(scores: Floats, is_member: Flags, *, num_threads: int | Non
     Raises:
         InputError: if all challenges have the same truth.
     """
-    return _area_under_roc(*_sorted_sides(scores, is_member, num_threads))
+    return _auc(*_sorted_sides(scores, is_member, num_threads))
 
 
 class RocWithinModels(NamedTuple):
-    """The ROC curve of each of J models, over its nodes; NaN where a model has no member or no non-member.
+    """The ROC curve of each of J models, over its nodes; NaN where a model has no member or no non-member."""
 
-    Attributes:
-        auc: As in `AttackPerformance`, shape (J,).
-        true_positive_rate: The largest of a threshold whose false positive rate is not above that wanted, shape (J,).
-    """
-
-    auc: Floats
-    true_positive_rate: Floats
+    auc: Floats  # as in `AttackPerformance`, shape (J,)
+    true_positive_rate: Floats  # the largest of a threshold whose false positive rate is not above that wanted
 
 
 def roc_within_models(
     scores: AnyFloats, is_member: Flags, false_positive_rate: float, *, num_threads: int | None = None
 ) -> RocWithinModels:
     """AUC and true positive rate within each model; both arrays of shape (J, K)."""
-    auc, rate = np.empty((2, len(scores)))
-    kind = np.float32 if scores.dtype == np.float32 else np.float64
-    _native.roc_within_models(
-        np.ascontiguousarray(scores, dtype=kind),
-        as_bytes(is_member),
-        false_positive_rate,
-        thread_count(num_threads),
-        auc,
-        rate,
-    )
-    return RocWithinModels(auc, rate)
+    found = RocWithinModels(*np.empty((2, len(scores))))
+    values: AnyFloats = scores if scores.dtype == np.float32 else scores.astype(np.float64)
+    values = np.ascontiguousarray(values)
+    _native.roc_within_models(values, as_bytes(is_member), false_positive_rate, thread_count(num_threads), *found)
+    return found
 
 
 def _sorted_sides(scores: Floats, is_member: Flags, num_threads: int | None) -> tuple[Floats, Floats]:
-    """Scores of non-members and of members, ascending.
-
-    Raises:
-        InputError: if there are none of either.
-    """
+    """Scores of non-members and of members, ascending."""
     values = np.ascontiguousarray(scores, dtype=np.float64)
     out_scores, in_scores = _native.sort_by_side(values, as_bytes(is_member), thread_count(num_threads))
     if not len(out_scores) or not len(in_scores):
@@ -156,7 +141,7 @@ def _num_above(ascending: Floats, threshold: float) -> int:
     return len(ascending) - int(np.searchsorted(ascending, threshold, side="right"))
 
 
-def _area_under_roc(out_scores: Floats, in_scores: Floats) -> float:
+def _auc(out_scores: Floats, in_scores: Floats) -> float:
     return _native.pairs_in_order(out_scores, in_scores) / (2.0 * len(out_scores) * len(in_scores))
 
 
@@ -184,12 +169,6 @@ def _roc_curve(out_scores: Floats, in_scores: Floats) -> RocCurve:
         np.concatenate([[0.0], false_positives / num_out, [1.0]]),
         np.concatenate([[0.0], true_positives / len(in_scores), [1.0]]),
     )
-
-
-# Does the attack find more than it would if there were nothing to find?
-
-
-SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,19 +244,19 @@ def permutation_test(
     if targets is not None:
         models = models.about(targets)
     parts = [models] if attack.fuses_queries else [models.asked(query) for query in models.queries]
+
+    def auc(part: Evidence) -> float:
+        made = challenge(attack, part, prior_prob, {"weak": Weak()}, with_scores=True, num_threads=num_threads)
+        assert made.scores is not None  # noqa: S101 - they were asked for
+        return area_under_curve(made.scores.of("weak"), made.scores.memberships, num_threads=num_threads)
+
     statistics = []
     for trial in range(num_permutations + 1):
         order = np.arange(models.num_models)
         if trial > 0:
             order = stream(seed, trial - 1, Purpose.PERMUTATION_TEST).permutation(models.num_models)
         # Only memberships are shuffled: what an attack has worked out about the statistics stays.
-        statistics.append(max(_auc(attack, part.permuted(order), prior_prob, num_threads) for part in parts))
+        statistics.append(max(auc(part.permuted(order)) for part in parts))
         if progress is not None:
             progress(trial + 1)
     return PermutationTest(statistics[0], np.array(statistics[1:]))
-
-
-def _auc(attack: Attack, models: Evidence, prior_prob: npt.ArrayLike | str, num_threads: int | None) -> float:
-    scores = challenge(attack, models, prior_prob, {"weak": Weak()}, with_scores=True, num_threads=num_threads).scores
-    assert scores is not None  # noqa: S101 - they were asked for
-    return area_under_curve(scores.of("weak"), scores.memberships, num_threads=num_threads)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bmpaudit import registry
 from bmpaudit.util.errors import InputError
-from bmpaudit.util.values import Flags, Floats, Ints
+from bmpaudit.util.values import Floats, Ints
 
 if TYPE_CHECKING:
     from bmpaudit.interfaces import DecisionRule
@@ -61,21 +61,10 @@ def as_rule(rule: str | DecisionRule) -> DecisionRule:
     return built
 
 
-def errors_at(decision_score: Floats, memberships: Flags, threshold: float) -> RuleErrors:
-    """Errors of the decisions "member" where the score exceeds the threshold; both arrays of shape (J, K)."""
-    says_member = decision_score > threshold
-    return RuleErrors(
-        np.count_nonzero(says_member & ~memberships, axis=0), np.count_nonzero(~says_member & memberships, axis=0)
-    )
-
-
 def log_prior_odds(prior_prob: Floats) -> Floats:
     """Log η = log γ(1) - log γ(0); infinite where the prior is 0 or 1."""
     with np.errstate(divide="ignore"):
         return np.log(prior_prob) - np.log1p(-prior_prob)
-
-
-# What changes the decisions that follow from an attack's scores.
 
 
 Unfittable = Literal["leave-out", "non-member"]
@@ -114,23 +103,7 @@ class DecisionSettings:
 DEFAULT_SETTINGS = DecisionSettings()
 
 
-# Algorithm 2 for a single challenge: was this model trained with the node? A reference to read and to compare with.
-#
-# Audits use `Gaussian`, whose native kernel gives the same answers for all models and nodes at once.
-
-
-@dataclass(frozen=True)
-class NormalFit:
-    """N(μ, σ²) as Algorithm 2 fits it: the mean and the population standard deviation."""
-
-    mean: float
-    sigma: float
-
-    def log_density(self, z: float) -> float:
-        """Log N(z; μ, σ²), without the constant -½ log 2π; with σ = 0, ∞ at μ and -∞ elsewhere."""
-        if self.sigma == 0:
-            return math.inf if z == self.mean else -math.inf
-        return -math.log(self.sigma) - 0.5 * ((z - self.mean) / self.sigma) ** 2
+# Algorithm 2 for a single challenge, to read and to compare with: `Gaussian` does the same for all at once.
 
 
 def log_likelihood_ratio(
@@ -143,8 +116,7 @@ def log_likelihood_ratio(
 ) -> float:
     """Log N(z; μ_1, σ_1²) - log N(z; μ_0, σ_0²), the attack's score of one challenge.
 
-    Both sides are fitted, so nothing is assumed about which of them has the higher statistics. Where both densities
-    are 0, or both infinite, the ratio is 1.
+    Where both densities are 0, or both infinite, the ratio is 1.
 
     Args:
         z: Statistic of the challenged model.
@@ -158,22 +130,26 @@ def log_likelihood_ratio(
     >>> log_likelihood_ratio(2.0, [0.0, 0.0], [2.0, 2.0])
     inf
     """
-    means, squares, counts = [], [], []
-    for values in (out_statistics, in_statistics):
-        side = np.asarray(values, dtype=np.float64)
-        shifted = side - side[0]  # so that equal values have a spread of exactly 0
-        means.append(float(side[0] + shifted.mean()))
-        squares.append(float(np.square(shifted - shifted.mean()).sum()))
-        counts.append(len(side))
+    sides = [np.asarray(values, dtype=np.float64) for values in (out_statistics, in_statistics)]
+    shifted = [side - side[0] for side in sides]  # so that equal values have a spread of exactly 0
+    means = [float(side[0] + values.mean()) for side, values in zip(sides, shifted, strict=True)]
+    squares = [float(np.square(values - values.mean()).sum()) for values in shifted]
     if pooled_variance:
-        variances = [sum(squares) / sum(counts)] * 2
+        variances = [sum(squares) / (len(sides[0]) + len(sides[1]))] * 2
     else:
-        variances = [square / count for square, count in zip(squares, counts, strict=True)]
-    without, with_node = (
-        NormalFit(mean, max(math.sqrt(variance), min_sigma)) for mean, variance in zip(means, variances, strict=True)
+        variances = [square / len(side) for square, side in zip(squares, sides, strict=True)]
+    log_out, log_in = (
+        _log_density(z, mean, max(math.sqrt(variance), min_sigma))
+        for mean, variance in zip(means, variances, strict=True)
     )
-    log_in, log_out = with_node.log_density(z), without.log_density(z)
     return 0.0 if math.isinf(log_in) and log_in == log_out else log_in - log_out
+
+
+def _log_density(z: float, mean: float, sigma: float) -> float:
+    """Log N(z; μ, σ²), without the constant -½ log 2π; with σ = 0, ∞ at μ and -∞ elsewhere."""
+    if sigma == 0:
+        return math.inf if z == mean else -math.inf
+    return -math.log(sigma) - 0.5 * ((z - mean) / sigma) ** 2
 
 
 def decide(

@@ -5,46 +5,196 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
 from bmpaudit import _native
-from bmpaudit.attack.evidence import Evidence, NotAuditable, Scores
+from bmpaudit.attack.evidence import Evidence, NotAuditable, Scores, folds
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.tables import columns, evenly_spaced
 from bmpaudit.util.values import Flags, Floats, Floats32, Ints, as_bytes
 
-MIN_OWN_VARIANCE = 1e-6
-"""Share of a feature's variance that the features before it must leave unexplained."""
+MAX_FEATURES = 16  # that the kernel takes
+MIN_OWN_VARIANCE = 1e-6  # share of a feature's variance that the features before it must leave unexplained
+MAX_LOOKED_AT = 256  # nodes that tell whether features depend, and that the degrees of freedom are learnt from
+OTHER_SHARES = np.array([0.0, 0.5, 1.0])  # of the other side's covariance in a node's prior scale that are tried
+FREEDOM = np.geomspace(0.25, 400.0, 25)  # degrees of freedom beyond V + 1 that are tried
+ALL_NODES_WEIGHT = 2.0  # of the mean over nodes in a node's covariance, as a number of models
+BORROWED_FREEDOM = 10.0  # that a side's mean covariance borrows from both sides together
+FLOOR = 1e-6  # share of the variance within a node that is added within a side, for the scale to be definite
+LEAST_VARIANCE = 1e-90  # below the square of the smallest float32
+NUM_IN_CENTER = 9  # models whose median is the center: an answer far off must not cost the others their digits
+MIN_WEIGHT, MAX_WEIGHT = 1e-3, 1e3
 
-MAX_LOOKED_AT = 256  # nodes that tell whether features depend on each other
+
+@dataclass(frozen=True)
+class Student:
+    """Fuses the queries of a release and the neighbours' statistics in a multivariate Student t predictive.
+
+    The features of a node are its statistic under each query and the mean over its neighbours under each: a member
+    changes the answers about its neighbours too. A node without neighbours has its own statistics only, and a feature
+    that is a linear function of others is dropped. Of each node and side ("member" or not) the V features are normal,
+    with a normal-inverse-Wishart prior whose parameters are learnt from all nodes (empirical Bayes). So the features of
+    one more model follow a multivariate Student t distribution on each side, and the score is the log of the ratio of
+    the two densities. With many models this becomes the ratio of two normal densities; with few, the prior steadies it.
+
+    The prior of a side of a node, with n' models, mean x̄' and scatter S' on the *other* side:
+
+        mean    (a·level' + n'·x̄')/(a + n') ± shift, worth 1/(1/b + 1/(a + n')) models
+        scale   (dof - V - 1)·((1-s)·scale + s·(2·scale' + S')/(2 + n')), the latter brought to the side's variances
+
+    `level`, `shift` and `scale` are means over nodes, the weights a and b follow from the variance between nodes (by
+    moments), `dof` and s maximise the marginal likelihood; see `learn_priors`. So a node needs no models on a side:
+    what is known of it then rests on its other side and on the other nodes. Nodes cannot be scored only if no fitting
+    model has a member, or none has a non-member, or no node has two models on a side.
+
+    Leaving out each model in turn is exact for the node's own models, by rank-one downdates in O(models · nodes). The
+    prior is learnt without the tenth of the models that a model belongs to, so that nothing about its memberships
+    enters its score.
+
+    Attributes:
+        neighbours: Whether the mean statistic of a node's neighbours is used.
+    """
+
+    fuses_queries: ClassVar[bool] = True
+
+    neighbours: bool = True
+
+    def score(self, fitting: Evidence, challenged: Evidence, *, num_threads: int) -> Scores:
+        """Scores models with a fit on others."""
+        return self._scores(fitting, challenged, num_threads)
+
+    def score_left_out(self, models: Evidence, *, num_threads: int) -> Scores:
+        """Scores each model with a fit on all others."""
+        if models.num_models < 2:
+            raise InputError(f"there must be at least 2 models to fit on others, got {models.num_models}")
+        return self._scores(models, None, num_threads)
+
+    def _scores(self, fitting: Evidence, challenged: Evidence | None, num_threads: int) -> Scores:
+        """Scores nodes with neighbours and those without, which have fewer features, one after the other."""
+        asked = fitting if challenged is None else challenged
+        llr = np.zeros((asked.num_models, asked.num_targets))
+        reasons: list[NotAuditable] = []
+        has_neighbours = self._have_neighbours(fitting, asked.nodes)
+        for with_neighbours in (True, False):
+            group = np.flatnonzero(has_neighbours == with_neighbours)
+            if not len(group):
+                continue
+            nodes = asked.nodes[group]
+            scores = self._score_group(with_neighbours, nodes, fitting, challenged, num_threads)
+            if scores is None:
+                reason = f"{fitting.num_models:,} models leave nothing to learn the prior of the Student attack from"
+                reasons += [asked.not_auditable(node, reason) for node in nodes]
+            elif len(group) == llr.shape[1]:
+                llr = scores
+            else:
+                llr[:, group] = scores
+        return Scores(llr, tuple(reasons))
+
+    def _have_neighbours(self, models: Evidence, nodes: Ints) -> Flags:
+        """Which of some nodes have neighbours, if these are looked at at all, shape (K,)."""
+        if not self.neighbours or models.graph is None:
+            return np.zeros(len(nodes), dtype=np.bool_)
+        starts = models.graph.indptr
+        return starts[nodes + 1] > starts[nodes]
+
+    def _score_group(
+        self, with_neighbours: bool, nodes: Ints, fitting: Evidence, challenged: Evidence | None, num_threads: int
+    ) -> Floats | None:
+        """Scores of nodes that have the same features; None if there is nothing to learn a prior from."""
+        key, num_models = (self, with_neighbours), fitting.num_models
+        basis = fitting.kept("models", key, lambda: self._basis(with_neighbours, fitting, num_threads))
+        num_features = int(basis.is_kept.sum())
+        scores = np.zeros((num_models if challenged is None else challenged.num_models, len(nodes)))
+        if num_features == 0:  # no statistic varies between models: they all look alike
+            return scores if num_models > 1 else None
+        if num_features > MAX_FEATURES:
+            raise InputError(f"the Student attack takes at most {MAX_FEATURES} features, got {num_features}")
+        parts = folds(num_models) if challenged is None else [slice(None)]
+
+        def learn() -> StudentPriors | None:
+            learnt_from = basis
+            if learnt_from.features is None:
+                learnt_from = self._basis(with_neighbours, fitting, num_threads)
+            assert learnt_from.features is not None  # noqa: S101 - they were just made, if need be
+            members = fitting.memberships[:, learnt_from.nodes]
+            return learn_priors(learnt_from.features, members, parts, num_threads)
+
+        priors = fitting.kept("samples", (*key, len(parts)), learn)
+        if priors is None:
+            return None
+
+        def features_of(models: Evidence) -> Floats32:
+            return node_features(models, nodes, with_neighbours, num_threads, basis.is_kept)
+
+        if challenged is None:
+            features, asked = fitting.kept("targets", key, lambda: features_of(fitting)), None
+        else:
+            features, asked = features_of(fitting), features_of(challenged)
+        _native.student_scores(
+            features,
+            as_bytes(fitting.memberships[:, nodes]),
+            asked,
+            _part_of(parts, len(scores)),
+            *priors,
+            priors.log_gamma(num_models),
+            num_threads=num_threads,
+            scores=scores,
+        )
+        return scores
+
+    def _basis(self, with_neighbours: bool, fitting: Evidence, num_threads: int) -> _Basis:
+        every_node = np.arange(fitting.num_nodes)
+        group = every_node[self._have_neighbours(fitting, every_node) == with_neighbours]
+        some = _spread(group, fitting.num_models)
+        features = node_features(fitting, some, with_neighbours, num_threads)
+        is_kept = independent_features(features)
+        if not with_neighbours and len(group) < fitting.num_nodes:  # all nodes have statistics of their own
+            some = _spread(every_node, fitting.num_models)
+            features = node_features(fitting, some, with_neighbours, num_threads)
+        return _Basis(some, features[is_kept], is_kept)
 
 
-def have_neighbours(models: Evidence, nodes: Ints, with_neighbours: bool) -> Flags:
-    """Which of some nodes have neighbours, if these are looked at at all, shape (K,)."""
-    if not with_neighbours or models.graph is None:
-        return np.zeros(len(nodes), dtype=np.bool_)
-    starts = models.graph.indptr
-    return starts[nodes + 1] > starts[nodes]
+@dataclass(frozen=True, eq=False)
+class _Basis:
+    """What the prior of a group is learnt from, whatever the memberships."""
+
+    nodes: Ints  # ids of M nodes
+    features: Floats32 | None  # shape (V, J, M); None on a worker, which is sent the priors that were learnt instead
+    is_kept: Flags  # which of all features these are
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "features": None}
+
+
+def _spread(nodes: Ints, num_models: int) -> Ints:
+    return evenly_spaced(nodes, num_learnt_from(len(nodes), num_models))
+
+
+def num_learnt_from(num_nodes: int, num_models: int) -> int:
+    """How many nodes a prior is learnt from: so many that the work stays bounded."""
+    return min(num_nodes, max(2**19 // num_models, 256), 2**12)
+
+
+def _part_of(parts: Sequence[slice], num_models: int) -> Ints:
+    """Number of the part that each model belongs to."""
+    part_of = np.zeros(num_models, dtype=np.int64)
+    for number, rows in enumerate(parts):
+        part_of[rows] = number
+    return part_of
+
+
+# Features.
 
 
 def node_features(
     models: Evidence, nodes: Ints, with_neighbours: bool, num_threads: int, is_kept: Flags | None = None
 ) -> Floats32:
-    """Features of some nodes: the statistic under each query, then the mean over the node's neighbours under each.
+    """Features of K nodes: the statistic under each query, then the mean over the node's neighbours under each.
 
-    Args:
-        models: The models.
-        nodes: Ids of K nodes; all with neighbours if these are looked at.
-        with_neighbours: Whether the mean over neighbours is one of the features.
-        num_threads: Number of threads.
-        is_kept: Which features are wanted, shape (V,); all if None.
-
-    Returns:
-        Shape (number of features wanted, J, K).
+    Those of all V features that are kept, all if None: shape (number of features kept, J, K).
     """
     queries = models.queries
     num_features = 2 * len(queries) if with_neighbours else len(queries)
@@ -63,10 +213,7 @@ def independent_features(features: Floats32) -> Flags:
     """Which features vary and are not a linear function of those before them, shape (V,).
 
     A model that ignores edges answers alike to every query; a node without neighbours is answered alike with all edges
-    and with none. Such a feature says nothing new. Memberships are not looked at.
-
-    Args:
-        features: Shape (V, J, K).
+    and with none. Such a feature says nothing new. Memberships are not looked at. Features have shape (V, J, K).
     """
     num_features = len(features)
     nodes = evenly_spaced(np.arange(features.shape[2]), MAX_LOOKED_AT)
@@ -75,128 +222,71 @@ def independent_features(features: Floats32) -> Flags:
     lengths = np.linalg.norm(values, axis=2, keepdims=True)
     values /= np.where(lengths > 0, lengths, 1.0)  # so that every node counts alike
     correlation: Floats = (values @ values.transpose(0, 2, 1)).sum(axis=0)
-    is_kept = np.zeros(num_features, dtype=np.bool_)
+    kept: list[int] = []
     for feature in range(num_features):
-        variance = correlation[feature, feature]
-        if variance > 0 and _unexplained(correlation, is_kept, feature) > MIN_OWN_VARIANCE * variance:
-            is_kept[feature] = True
-    return is_kept
+        variance, with_it = correlation[feature, feature], correlation[kept, feature]
+        unexplained = variance - with_it @ np.linalg.solve(correlation[np.ix_(kept, kept)], with_it)
+        if variance > 0 and unexplained > MIN_OWN_VARIANCE * variance:
+            kept.append(feature)
+    return np.isin(np.arange(num_features), kept)
 
 
-def _unexplained(correlation: Floats, is_kept: Flags, feature: int) -> float:
-    kept = np.flatnonzero(is_kept)
-    if not len(kept):
-        return float(correlation[feature, feature])
-    theirs = correlation[np.ix_(kept, kept)]
-    with_it = correlation[kept, feature]
-    return float(correlation[feature, feature] - with_it @ np.linalg.solve(theirs, with_it))
+# The prior: what the nodes of a graph have in common, by empirical Bayes.
 
 
-# The prior of the Student attack: what the nodes of a graph have in common, by empirical Bayes.
+class StudentPriors(NamedTuple):
+    """Normal-inverse-Wishart priors of V features, one for each of F parts; side 0 is "non-member", 1 is "member"."""
 
-
-OTHER_SHARES = (0.0, 0.5, 1.0)
-"""Shares of the other side's covariance in a node's prior scale that are tried."""
-
-ALL_NODES_WEIGHT = 2.0
-"""Weight of the mean over nodes in that covariance, as a number of models."""
-
-BORROWED_FREEDOM = 10.0
-"""Degrees of freedom that a side's mean covariance borrows from both sides together."""
-
-FLOOR = 1e-6
-"""Variance within a side, as a share of the variance within a node, that is added for the scale to be definite."""
-
-LEAST_VARIANCE = 1e-90  # below the square of the smallest float32
-
-NUM_IN_CENTER = 9  # models whose median is the center: an answer far off must not cost the others their digits
-
-FREEDOM = np.geomspace(0.25, 400.0, 25)
-"""Degrees of freedom beyond V + 1 that are tried."""
-
-MIN_WEIGHT, MAX_WEIGHT = 1e-3, 1e3
-
-MAX_NODES = 256
-"""Nodes that the degrees of freedom are learnt from: two numbers need no more."""
-
-
-@dataclass(frozen=True, eq=False)
-class StudentPrior:
-    """Normal-inverse-Wishart priors of V features; side 0 is "non-member" and side 1 is "member".
-
-    Attributes:
-        level: Mean over nodes of each side's mean, shape (2, V).
-        shift: Mean over nodes of the difference between the means, member minus non-member, shape (V,).
-        level_weight: How much alike the levels of nodes are, as a number of models.
-        shift_weight: How much alike the shifts of nodes are, as a number of models.
-        dof: Degrees of freedom of each side's covariance, shape (2,); above V + 1.
-        other_share: Share of the other side's covariance in each side's prior scale, shape (2,).
-        scale: Mean over nodes of each side's covariance, shape (2, V, V); positive definite.
-    """
-
-    level: Floats
-    shift: Floats
-    level_weight: float
-    shift_weight: float
-    dof: Floats
-    other_share: Floats
-    scale: Floats
+    level: Floats  # mean over nodes of each side's mean, shape (F, 2, V)
+    shift: Floats  # mean over nodes of the difference between the means, member minus non-member, shape (F, V)
+    weights: Floats  # how much alike the levels, and the shifts, of nodes are, as numbers of models, shape (F, 2)
+    dof: Floats  # degrees of freedom of each side's covariance, shape (F, 2); above V + 1
+    other_share: Floats  # share of the other side's covariance in each side's prior scale, shape (F, 2)
+    scale: Floats  # mean over nodes of each side's covariance, shape (F, 2, V, V); positive definite
 
     def log_gamma(self, max_count: int) -> Floats:
-        """Log Γ((dof + n + 1)/2) - log Γ((dof + n + 1 - V)/2) for n from 0 to `max_count`, shape (2, max_count + 1)."""
-        half = (self.dof[:, None] + np.arange(max_count + 1) + 1) / 2
-        result: Floats = gammaln(half) - gammaln(half - len(self.shift) / 2)
+        """Log Γ((dof + n + 1)/2) - log Γ((dof + n + 1 - V)/2) for n from 0 to `max_count`, shape (F, 2, …)."""
+        half = (self.dof[..., None] + np.arange(max_count + 1) + 1) / 2
+        result: Floats = gammaln(half) - gammaln(half - self.shift.shape[1] / 2)
         return result
 
 
 class Moments(NamedTuple):
-    """Models on each side of M nodes, for each of F parts of the models.
+    """Models on each side of M nodes, for each of F parts of the models."""
 
-    Attributes:
-        num_models: Number of models, shape (F, 2, M).
-        mean: Mean of the features, shape (F, 2, M, V); 0 without models.
-        scatter: Sum of outer products of deviations from the mean, shape (F, 2, M, V, V).
-        spread: Variance of each feature within a node, whatever the side, shape (F, V).
-    """
-
-    num_models: Floats
-    mean: Floats
-    scatter: Floats
-    spread: Floats
+    num_models: Floats  # number of models, shape (F, 2, M)
+    mean: Floats  # mean of the features, shape (F, 2, M, V); 0 without models
+    scatter: Floats  # sum of outer products of deviations from the mean, shape (F, 2, M, V, V)
+    spread: Floats  # variance of each feature within a node, whatever the side, shape (F, V)
 
 
 def learn_priors(
-    features: Floats32, memberships: Flags, folds: Sequence[slice], num_threads: int
-) -> list[StudentPrior | None]:
-    """For each fold of models, the prior learnt from the models outside of it; with a single fold, from all.
+    features: Floats32, memberships: Flags, parts: Sequence[slice], num_threads: int
+) -> StudentPriors | None:
+    """For each part of the models, the prior learnt from the models outside of it; with a single part, from all.
 
-    Args:
-        features: Features of M nodes, shape (V, J, M).
-        memberships: Whether each of them was in each model's sample, shape (J, M).
-        folds: Parts of the models that cover all.
-        num_threads: Number of threads; the result does not depend on it.
-
-    Returns:
-        None where the models leave nothing to learn from: no member, no non-member, or one model on each side.
+    Features of M nodes have shape (V, J, M), memberships (J, M). None if the models outside of some part leave nothing
+    to learn from: no member, no non-member, or one model on each side.
     """
-    # Models are summed up fold by fold, so that a prior is a sum over the other folds and nothing of its own remains.
+    # Models are summed up part by part, so that a prior is a sum over the other parts and nothing of its own remains.
     num_features, num_models, num_nodes = features.shape
     center = np.median(features[:, :: -(-num_models // NUM_IN_CENTER)], axis=1).astype(np.float64, order="C")
-    fold_of = np.zeros(num_models, dtype=np.int64)
-    for fold, rows in enumerate(folds):
-        fold_of[rows] = fold
-    sums = np.zeros((len(folds), 2, num_nodes, num_features + 1, num_features + 1))
-    flags = as_bytes(memberships)
-    _native.student_sums(np.ascontiguousarray(features), flags, center, fold_of, num_threads, sums)
-    if len(folds) > 1:
-        sums = np.stack([np.delete(sums, fold, axis=0).sum(axis=0) for fold in range(len(folds))])
+    sums = np.zeros((len(parts), 2, num_nodes, num_features + 1, num_features + 1))
+    part_of = _part_of(parts, num_models)
+    _native.student_sums(np.ascontiguousarray(features), as_bytes(memberships), center, part_of, num_threads, sums)
+    if len(parts) > 1:
+        sums = np.stack([np.delete(sums, part, axis=0).sum(axis=0) for part in range(len(parts))])
     moments = _moments(sums, center)
     freedom = np.maximum(moments.num_models - 1, 0).sum(axis=2)
-    is_learnt = np.all(np.any(moments.num_models > 0, axis=2), axis=1) & (freedom.sum(axis=1) > 0)
-    if not is_learnt.all():
-        moments, freedom = Moments(*(values[is_learnt] for values in moments)), freedom[is_learnt]
-    learnt = iter(_learn(moments, freedom, num_threads))
-    return [next(learnt) if is_so else None for is_so in is_learnt]
+    if not (np.any(moments.num_models > 0, axis=2).all() and (freedom.sum(axis=1) > 0).all()):
+        return None
+    num_known = np.maximum((moments.num_models > 0).sum(axis=2), 1)
+    level: Floats = moments.mean.sum(axis=2) / num_known[..., None]
+    scale = _mean_covariances(moments, freedom)
+    precision: Floats = np.linalg.inv(_node_covariances(moments, scale)).astype(np.float64)
+    shift, shift_weight = _shift(moments, level, precision)
+    weights = np.stack([_level_weight(moments, level, precision), shift_weight], axis=1)
+    return StudentPriors(level, shift, weights, *_covariance_priors(moments, scale, num_threads), scale)
 
 
 def _moments(sums: Floats, center: Floats) -> Moments:
@@ -207,29 +297,6 @@ def _moments(sums: Floats, center: Floats) -> Moments:
     squares = np.diagonal(both[..., 1:, 1:], axis1=2, axis2=3) - both[..., 0, 1:] ** 2 / np.maximum(both[..., :1, 0], 1)
     spread = np.maximum(squares, 0).sum(axis=1) / np.maximum(both[..., 0, 0] - 1, 1).sum(axis=1)[:, None]
     return Moments(count, np.where(count[..., None] > 0, mean + center.T, 0.0), scatter, spread)
-
-
-def _learn(moments: Moments, freedom: Floats, num_threads: int) -> list[StudentPrior]:
-    """A prior from each part of the models; `freedom` has shape (F, 2)."""
-    num_nodes = np.maximum((moments.num_models > 0).sum(axis=2), 1)
-    level: Floats = moments.mean.sum(axis=2) / num_nodes[..., None]
-    scale = _mean_covariances(moments, freedom)
-    precision: Floats = np.linalg.inv(_node_covariances(moments, scale)).astype(np.float64)
-    shift, shift_weight = _shift(moments, level, precision)
-    level_weight = _level_weight(moments, level, precision)
-    dof, other_share = _covariance_priors(moments, scale, num_threads)
-    return [
-        StudentPrior(
-            level[part],
-            shift[part],
-            float(level_weight[part]),
-            float(shift_weight[part]),
-            dof[part],
-            other_share[part],
-            scale[part],
-        )
-        for part in range(len(level))
-    ]
 
 
 def _mean_covariances(moments: Moments, freedom: Floats) -> Floats:
@@ -294,10 +361,10 @@ def _covariance_priors(moments: Moments, scale: Floats, num_threads: int) -> tup
     likelihood has a closed form in the determinants of f·C + S and C. If no node has two models on the side, the
     smallest of all: what is known of the side is little.
     """
-    num_features, shares = scale.shape[-1], np.array(OTHER_SHARES)
+    num_features, shares = scale.shape[-1], OTHER_SHARES
     log_gamma = _log_gamma(num_features, int(moments.num_models.max(initial=1)))
     problems = [(part, side) for part in range(len(scale)) for side in (0, 1)]
-    used = [evenly_spaced(np.flatnonzero(moments.num_models[each] >= 2), MAX_NODES) for each in problems]
+    used = [evenly_spaced(np.flatnonzero(moments.num_models[each] >= 2), MAX_LOOKED_AT) for each in problems]
     freedom = [moments.num_models[each][nodes] - 1 for each, nodes in zip(problems, used, strict=True)]
     likelihood = np.zeros((len(problems), len(shares), len(FREEDOM)))
     if problems:
@@ -340,193 +407,3 @@ def _other_covariances(moments: Moments, scale: Floats, each: tuple[int, int], n
     number = ALL_NODES_WEIGHT + moments.num_models[part, other, nodes]
     result: Floats = ratio[:, None] * ratio * scatter / number[:, None, None]
     return result
-
-
-# All queries of a release and the neighbours, in a multivariate Student t distribution.
-
-
-MAX_FEATURES = 16
-"""Largest number of features that the kernel takes."""
-
-NUM_FOLDS = 10
-"""Parts of the models that a prior is learnt without, where each model is left out in turn."""
-
-
-@dataclass(frozen=True)
-class Student:
-    """Fuses the queries of a release and the neighbours' statistics in a multivariate Student t predictive.
-
-    The features of a node are its statistic under each query and the mean over its neighbours under each: a member
-    changes the answers about its neighbours too. A node without neighbours has its own statistics only, and a feature
-    that is a linear function of others is dropped. Of each node and side ("member" or not) the V features are normal,
-    with a normal-inverse-Wishart prior whose parameters are learnt from all nodes (empirical Bayes). So the features of
-    one more model follow a multivariate Student t distribution on each side, and the score is the log of the ratio of
-    the two densities. With many models this becomes the ratio of two normal densities; with few, the prior steadies it.
-
-    The prior of a side of a node, with n' models, mean x̄' and scatter S' on the *other* side:
-
-        mean    (a·level' + n'·x̄')/(a + n') ± shift, worth 1/(1/b + 1/(a + n')) models
-        scale   (dof - V - 1)·((1-s)·scale + s·(2·scale' + S')/(2 + n')), the latter brought to the side's variances
-
-    `level`, `shift` and `scale` are means over nodes, the weights a and b follow from the variance between nodes (by
-    moments), `dof` and s maximise the marginal likelihood; see `student_prior.py`. So a node needs no models on a side:
-    what is known of it then rests on its other side and on the other nodes. Nodes cannot be scored only if no fitting
-    model has a member, or none has a non-member, or no node has two models on a side.
-
-    Leaving out each model in turn is exact for the node's own models, by rank-one downdates in O(models · nodes). The
-    prior is learnt without the tenth of the models that a model belongs to, so that nothing about its memberships
-    enters its score.
-
-    Attributes:
-        neighbours: Whether the mean statistic of a node's neighbours is used.
-    """
-
-    fuses_queries: ClassVar[bool] = True
-
-    neighbours: bool = True
-
-    def score(self, fitting: Evidence, challenged: Evidence, *, num_threads: int) -> Scores:
-        """Scores models with a fit on others."""
-        return self._scores(fitting, challenged, num_threads)
-
-    def score_left_out(self, models: Evidence, *, num_threads: int) -> Scores:
-        """Scores each model with a fit on all others."""
-        return self._scores(models, None, num_threads)
-
-    def _scores(self, fitting: Evidence, challenged: Evidence | None, num_threads: int) -> Scores:
-        if challenged is None and fitting.num_models < 2:
-            raise InputError(f"there must be at least 2 models to fit on others, got {fitting.num_models}")
-        asked = fitting if challenged is None else challenged
-        llr = np.zeros((asked.num_models, len(asked.nodes)))
-        reasons: list[NotAuditable] = []
-        is_connected = have_neighbours(fitting, asked.nodes, self.neighbours)
-        for with_neighbours in (True, False):
-            columns = np.flatnonzero(is_connected == with_neighbours)
-            if not len(columns):
-                continue
-            task = _GroupTask(self, with_neighbours, fitting, challenged, num_threads)
-            if not task.score(columns, llr):
-                reason = f"{fitting.num_models:,} models leave nothing to learn the prior of the Student attack from"
-                reasons += [asked.not_auditable(node, reason) for node in asked.nodes[columns]]
-        return Scores(llr, tuple(reasons))
-
-
-@dataclass(frozen=True, eq=False)
-class _Basis:
-    """What the prior of a group is learnt from, whatever the memberships.
-
-    Attributes:
-        nodes: Ids of M nodes.
-        features: Their features, shape (V, J, M); None on a worker, which is sent the priors that were learnt instead.
-        is_kept: Which of all features these are.
-    """
-
-    nodes: Ints
-    features: Floats32 | None
-    is_kept: Flags
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "features": None}
-
-
-class _GroupTask(NamedTuple):
-    """Scores of nodes that have the same features."""
-
-    attack: Student
-    with_neighbours: bool
-    fitting: Evidence
-    challenged: Evidence | None
-    num_threads: int
-
-    @property
-    def key(self) -> tuple[Student, bool]:
-        """What tells these nodes from others."""
-        return self.attack, self.with_neighbours
-
-    def score(self, columns: Ints, llr: Floats) -> bool:
-        """Fills columns of the scores; False if there is nothing to learn a prior from."""
-        fitting, challenged, num_models = self.fitting, self.challenged, self.fitting.num_models
-        basis = fitting.kept("models", self.key, self._basis)
-        num_features = int(basis.is_kept.sum())
-        if num_features == 0:  # no statistic varies between models: they all look alike
-            return num_models > 1
-        if num_features > MAX_FEATURES:
-            raise InputError(f"the Student attack takes at most {MAX_FEATURES} features, got {num_features}")
-        folds = _folds(num_models) if challenged is None else [slice(None)]
-        learnt = fitting.kept(
-            "samples",
-            (*self.key, len(folds)),
-            lambda: self._learn_priors(basis if basis.features is not None else self._basis(), folds),
-        )
-        priors = [prior for prior in learnt if prior is not None]
-        if len(priors) < len(learnt):
-            return False
-        set_of = np.zeros(len(llr), dtype=np.int64)
-        for number, rows in enumerate(folds):
-            set_of[rows] = number
-        nodes = (fitting if challenged is None else challenged).nodes[columns]
-
-        def features_of(models: Evidence) -> Floats32:
-            return node_features(models, nodes, self.with_neighbours, self.num_threads, basis.is_kept)
-
-        if challenged is None:
-            features, asked = fitting.kept("targets", self.key, lambda: features_of(fitting)), None
-        else:
-            features, asked = features_of(fitting), features_of(challenged)
-        scores = llr if len(columns) == llr.shape[1] else np.empty((len(llr), len(columns)))
-        members = as_bytes(fitting.memberships[:, nodes])
-        _native.student_scores(
-            features,
-            members,
-            asked,
-            set_of,
-            **_stacked(priors, num_models),
-            num_threads=self.num_threads,
-            scores=scores,
-        )
-        if scores is not llr:
-            llr[:, columns] = scores
-        return True
-
-    def _learn_priors(self, basis: _Basis, folds: Sequence[slice]) -> list[StudentPrior | None]:
-        assert basis.features is not None  # noqa: S101 - they were just made, if need be
-        return learn_priors(basis.features, self.fitting.memberships[:, basis.nodes], folds, self.num_threads)
-
-    def _basis(self) -> _Basis:
-        with_neighbours, fitting = self.with_neighbours, self.fitting
-        every_node = np.arange(fitting.num_nodes)
-        group = every_node[have_neighbours(fitting, every_node, self.attack.neighbours) == with_neighbours]
-        some = _spread(group, fitting.num_models)
-        features = node_features(fitting, some, with_neighbours, self.num_threads)
-        is_kept = independent_features(features)
-        if not with_neighbours and len(group) < fitting.num_nodes:  # all nodes have statistics of their own
-            some = _spread(every_node, fitting.num_models)
-            features = node_features(fitting, some, with_neighbours, self.num_threads)
-        return _Basis(some, features[is_kept], is_kept)
-
-
-def _stacked(priors: Sequence[StudentPrior], num_models: int) -> dict[str, Floats]:
-    return {
-        "level": np.stack([prior.level for prior in priors]),
-        "shift": np.stack([prior.shift for prior in priors]),
-        "weights": np.array([[prior.level_weight, prior.shift_weight] for prior in priors]),
-        "dof": np.stack([prior.dof for prior in priors]),
-        "other_share": np.stack([prior.other_share for prior in priors]),
-        "scale": np.stack([prior.scale for prior in priors]),
-        "log_gamma": np.stack([prior.log_gamma(num_models) for prior in priors]),
-    }
-
-
-def _folds(num_models: int) -> list[slice]:
-    num_folds = min(NUM_FOLDS, num_models)
-    return [slice(*bounds) for bounds in pairwise(num_models * fold // num_folds for fold in range(num_folds + 1))]
-
-
-def _spread(nodes: Ints, num_models: int) -> Ints:
-    """The nodes that a prior is learnt from."""
-    return evenly_spaced(nodes, num_learnt_from(len(nodes), num_models))
-
-
-def num_learnt_from(num_nodes: int, num_models: int) -> int:
-    """How many nodes a prior is learnt from: so many that the work stays bounded."""
-    return min(num_nodes, max(2**19 // num_models, 256), 2**12)

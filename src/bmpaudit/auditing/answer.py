@@ -46,7 +46,7 @@ from bmpaudit.io.codec import normal
 from bmpaudit.plan import AuditPlan, plan_table
 from bmpaudit.proof import ExposureCurve, Proof, ProvenBound, ReleaseExposure, models_to_prove_more, provable
 from bmpaudit.proof.exposure import HARDLY_ANY, MIN_MODELS
-from bmpaudit.proof.guesses import SURE
+from bmpaudit.proof.prove import LEAKAGE_LEVEL
 from bmpaudit.registry import ATTACK, DEFINITION, ENTRIES
 from bmpaudit.releases import gives_labels_only
 from bmpaudit.samplers import Priors
@@ -58,7 +58,6 @@ from bmpaudit.util.words import TABLE_WORDS, confidence, count, factor, in_other
 if TYPE_CHECKING:
     from bmpaudit.auditing.finished import Audit
 
-MIN_REPORTABLE = 0.05  # nats beyond the floor: ε ≥ 0.01 is a change of the odds by ×1
 MAX_SHIFT = 0.1  # nats that the median may move by without a warning
 MAX_DRIVEN = 0.5  # nats by which nodes of constant decision may raise the mean before a warning is due
 PRIOR_SHARE = 0.9  # of a posterior's upper tail from which on it is the prior's
@@ -200,15 +199,14 @@ def _by_text(rates: Mapping[float, float]) -> dict[str, float]:
 
 
 def _proof(proof: Proof) -> ProofResult:
-    bounds: dict[str, Any] = {bound.parameter: _bound(bound, proof.is_leakage_proven) for bound in proof.bounds}
+    bounds: dict[str, Any] = {bound.parameter: _bound(bound, bound.parameter in proof.shown) for bound in proof.bounds}
     return ProofResult(is_leakage_proven=proof.is_leakage_proven, **bounds)
 
 
-def _bound(bound: ProvenBound, is_leakage_proven: bool) -> BoundResult:
-    is_beyond = bound.proven is not None and bound.proven >= bound.floor_high + MIN_REPORTABLE
+def _bound(bound: ProvenBound, is_shown: bool) -> BoundResult:
     names = ("proven", "floor", "level", "method", "num_fitting", "num_challenged", "num_guesses", "num_hits")
     values: dict[str, Any] = {name: getattr(bound, name) for name in names}
-    return BoundResult(is_shown=is_leakage_proven and is_beyond, source=bound.choice.source, **values)
+    return BoundResult(is_shown=is_shown, source=bound.choice.source, **values)
 
 
 def _exposure(of_release: ReleaseExposure) -> ExposureResult:
@@ -437,7 +435,7 @@ def _proven(release: ReleaseResult, priors: PriorsResult, plan: AuditPlan) -> st
             f"Nothing beyond what the sampling alone gives away: {bound.num_challenged:,} guesses prove odds of "
             f"{odds(most)} at most, the sampling gives {odds(least)}."
         )
-    sure = "" if proof.is_leakage_proven else f" with {percent(SURE)} confidence"
+    sure = "" if proof.is_leakage_proven else f" with {percent(LEAKAGE_LEVEL)} confidence"
     return f"Nothing beyond what the sampling alone gives away{sure}."
 
 

@@ -618,7 +618,7 @@ class Comparison:
     """Audits or releases side by side, the first being what the others are compared with.
 
     Limits of differences are Student's t over pairs of models where both audits have the same samples, and Welch's over
-    independent models elsewhere, or those with Hall's correction for skewness (`bmpaudit.proof.naming.band`) where
+    independent models elsewhere, or those with Hall's correction for skewness (`bmpaudit.proof.exposure.band`) where
     they are farther. They hold approximately. Models are the units; the nodes of one model count as one observation.
 
     Attributes:

@@ -19,7 +19,7 @@ from bmpaudit.auditing.finished import Audit
 from bmpaudit.auditing.result import NamedResult, ReleaseResult
 from bmpaudit.auditing.stages import ReleaseFindings
 from bmpaudit.proof import NodeExposure
-from bmpaudit.proof.naming import untransformed
+from bmpaudit.proof.exposure import untransformed
 from bmpaudit.shadow import ShadowRuns
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.tables import model_blocks, take_rows

@@ -7,15 +7,30 @@ from bmpaudit.proof.bounds import (
     epsilon_bound,
     guesses_needed,
     mean_bound,
-    most_provable,
     mp_bound,
     several_guesses,
 )
 from bmpaudit.proof.calibration import Recalibration, Reliability, recalibrate, reliability
-from bmpaudit.proof.exposure import Exposure, ExposureCurve, ModelTable, ReleaseExposure, expose, exposure
-from bmpaudit.proof.guesses import Choice, Claims, Guesses, Proof, ProvenBound, ScoredModels, Threshold
-from bmpaudit.proof.naming import Band, NodeExposure
-from bmpaudit.proof.prove import default_num_fitting, models_to_prove_more, provable, prove, prove_scores
+from bmpaudit.proof.exposure import (
+    Band,
+    Exposure,
+    ExposureCurve,
+    ModelTable,
+    NodeExposure,
+    ReleaseExposure,
+    expose,
+    exposure,
+)
+from bmpaudit.proof.guesses import Choice, Claims, Guesses, ScoredModels, Threshold
+from bmpaudit.proof.prove import (
+    Proof,
+    ProvenBound,
+    default_num_fitting,
+    models_to_prove_more,
+    provable,
+    prove,
+    prove_scores,
+)
 
 __all__ = [
     "AnytimeBound",
@@ -44,7 +59,6 @@ __all__ = [
     "lower_bound",
     "mean_bound",
     "models_to_prove_more",
-    "most_provable",
     "mp_bound",
     "provable",
     "prove",

@@ -1,4 +1,10 @@
-"""What a number of correct guesses proves about ε: with a fixed number of models, at any time, several a model."""
+"""What a number of correct guesses proves about ε: with a fixed number of models, at any time, several a model.
+
+All bounds rest on the same facts. The challenged models are independent of each other and of everything the guessing
+rule was made from: the models it was fitted on, the priors, the threshold. A guess is a function of the output of its
+model. So given all outputs, guesses about different models are right or wrong independently, each with the posterior
+probability that the definition of privacy bounds.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +19,42 @@ import scipy.fft
 import scipy.special
 
 from bmpaudit.util.errors import InputError, check_at_least_one
-from bmpaudit.util.values import Flags, Floats, Ints
+from bmpaudit.util.values import AnyFloats, Flags, Floats, Ints
 
 ROUNDING = 1e-12
-"""Upper bound on the absolute error of `tail`."""
+"""Upper bound on the absolute error of `poisson_binomial_tail`."""
+PRECISION = 1e-6  # of a bound found by bisection
+QUICK_PRECISION = 1e-3  # of one that only serves to choose
+MIN_FAILURE_PROB = 1e-9  # far above rounding in a tail probability
+LARGEST_EPSILON = 700.0  # exp(ε) is a number
+
+
+def check_level(level: float) -> float:
+    """The probability 1 - level that a bound may fail with.
+
+    Raises:
+        InputError: unless level is in (0, 1 - 1e-9].
+    """
+    if not 0 < level <= 1 - MIN_FAILURE_PROB:
+        raise InputError(f"level must be in (0, 1 - 1e-9], got level={level}")
+    return 1 - level
+
+
+def check_log_odds(log_odds: AnyFloats, memberships: Flags) -> tuple[AnyFloats, Flags]:
+    """Posterior log-odds about models and the truth as arrays of one shape (J, K); float32 stays as it is.
+
+    Raises:
+        InputError: if shapes differ or log-odds are NaN.
+    """
+    values, truth = np.asarray(log_odds), np.asarray(memberships, dtype=np.bool_)
+    if values.ndim != 2 or values.shape != truth.shape:
+        raise InputError(
+            f"log-odds and memberships must have one shape (num_models, num_nodes), got {values.shape} and "
+            f"{truth.shape}"
+        )
+    if np.isnan(values).any():
+        raise InputError("log-odds must not be NaN")
+    return values if values.dtype == np.float32 else values.astype(np.float64), truth
 
 
 def poisson_binomial_pmf(prob: Floats) -> Floats:
@@ -61,31 +99,6 @@ def poisson_binomial_tail(prob: Floats, at_least: int) -> float:
     upper = mass[at_least:].sum()
     # The smaller of the two sums is the more accurate one.
     return float(upper) if upper < 0.5 else float(1 - mass[:at_least].sum())
-
-
-# Fixed-sample bounds: what a number of correct guesses proves about ε.
-#
-# All of them rest on the same facts. The challenged models are independent of each other and of everything the guessing
-# rule was made from: the models it was fitted on, the priors, the threshold. A guess is a function of the output of its
-# model. So given all outputs, guesses about different models are right or wrong independently, each with the posterior
-# probability that the definition of privacy bounds.
-
-
-PRECISION = 1e-6  # of a bound found by bisection
-QUICK_PRECISION = 1e-3  # of one that only serves to choose
-MIN_FAILURE_PROB = 1e-9  # far above rounding in a tail probability
-LARGEST_EPSILON = 700.0  # exp(ε) is a number
-
-
-def check_level(level: float) -> float:
-    """The probability 1 - level that a bound may fail with.
-
-    Raises:
-        InputError: unless level is in (0, 1 - 1e-9].
-    """
-    if not 0 < level <= 1 - MIN_FAILURE_PROB:
-        raise InputError(f"level must be in (0, 1 - 1e-9], got level={level}")
-    return 1 - level
 
 
 def epsilon_bound(num_hits: int, num_guesses: int, level: float = 0.95) -> float | None:
@@ -133,20 +146,10 @@ def epsilon_bound(num_hits: int, num_guesses: int, level: float = 0.95) -> float
     return math.log1p(-misses) - math.log(misses) if misses < 1 else None
 
 
-def most_provable(num_guesses: int, level: float = 0.95) -> float:
-    """The bound on ε_R that so many guesses prove if all of them are right; -∞ without any.
-
-    >>> round(most_provable(500), 3)
-    5.114
-    """
-    bound = epsilon_bound(num_guesses, num_guesses, level)
-    return -math.inf if bound is None else bound
-
-
 def guesses_needed(epsilon: float, level: float = 0.95) -> int:
     """The smallest number of guesses that prove a bound of ε on ε_R if all of them are right.
 
-    >>> guesses_needed(5.0), guesses_needed(8.0), most_provable(guesses_needed(5.0)) >= 5.0
+    >>> guesses_needed(5.0), guesses_needed(8.0), epsilon_bound(447, 447) >= 5.0
     (447, 8932, True)
     """
     failure_prob = check_level(level)
@@ -187,27 +190,19 @@ def mp_bound(num_hits: int, log_odds: Floats, level: float = 0.95) -> float | No
     if np.isnan(odds).any():
         raise InputError("log_odds must be numbers, got NaN")
 
-    def is_rejected(epsilon: float) -> bool:
-        tail = poisson_binomial_tail(scipy.special.expit(epsilon + odds), int(num_hits))
-        return tail + ROUNDING <= failure_prob
-
-    return largest_rejected(is_rejected)
+    return largest_rejected(
+        lambda epsilon: (
+            poisson_binomial_tail(scipy.special.expit(epsilon + odds), int(num_hits)) + ROUNDING <= failure_prob
+        )
+    )
 
 
 def quick_mp_bounds(hit_rates: Floats, log_odds: Floats, num_guesses: Ints) -> Floats:
     """The ε of MP at which guesses of these prior log-odds would be right at a rate, at most; 0 if at any ε.
 
-    For choosing a threshold. With the rate at its Clopper-Pearson limit this is never above `mp_bound` where that
-    matters: by Hoeffding (1956) the tail of a Poisson-binomial law at C ≥ Σ q_k + 1 is at most that of the binomial law
-    with the same mean.
-
-    Args:
-        hit_rates: Rates of B sets of guesses, shape (B,).
-        log_odds: Prior log-odds of all guesses, shape (G,).
-        num_guesses: How many of them, from the first on, each set has; at least 1, shape (B,).
-
-    Returns:
-        Shape (B,), as exact as choosing needs.
+    For choosing a threshold, and as exact as that needs. With the rate at its Clopper-Pearson limit this is never above
+    `mp_bound` where that matters: by Hoeffding (1956) the tail of a Poisson-binomial law at C ≥ Σ q_k + 1 is at most
+    that of the binomial law with the same mean. There are B rates, each of the first `num_guesses` of all G guesses.
     """
     starts = np.cumsum(num_guesses) - num_guesses
     odds = log_odds[np.arange(num_guesses.sum()) - np.repeat(starts, num_guesses)]
@@ -231,15 +226,15 @@ def quick_mp_bounds(hit_rates: Floats, log_odds: Floats, num_guesses: Ints) -> F
     return low
 
 
-def largest_rejected(is_rejected: Callable[[float], bool]) -> float | None:
-    """The end, from below, of the rejected half-line in ε ≥ 0; None if 0 is not rejected."""
-    if not is_rejected(0.0):
+def largest_rejected(is_rejected: Callable[[float], bool], low: float = 0.0) -> float | None:
+    """The end, from below, of the rejected half-line in ε ≥ `low`; None if `low` is not rejected."""
+    if not is_rejected(low):
         return None
-    low, high = 0.0, 1.0
+    high = max(low, -1.0) + 1.0
     while is_rejected(high):
         if high > LARGEST_EPSILON:
             return high
-        low, high = high, 2 * high
+        low, high = high, high + max(1.0, abs(high))
     while high - low > PRECISION:
         middle = (low + high) / 2
         low, high = (middle, high) if is_rejected(middle) else (low, middle)
@@ -251,21 +246,11 @@ def _check_counts(num_hits: int, num_guesses: int) -> None:
         raise InputError(f"num_hits must be in [0, num_guesses={num_guesses}], got num_hits={num_hits}")
 
 
-# A bound that holds at any time: models are guessed one after the other, and one may stop whenever one likes.
-
-
 NUM_STAKES = 400
 WEIGHT_OF_ALL = 0.4
-
-
-def _stakes() -> tuple[Floats, Floats]:
-    """Shares of the wealth that are staked, and the logarithms of their weights."""
-    angles = (np.arange(NUM_STAKES) + 0.5) * (np.pi / 2) / NUM_STAKES
-    weights = np.full(NUM_STAKES, (1 - WEIGHT_OF_ALL) / NUM_STAKES)
-    return np.append(np.sin(angles) ** 2, 1.0), np.log(np.append(weights, WEIGHT_OF_ALL))
-
-
-STAKES, LOG_WEIGHTS = _stakes()
+# Shares of the wealth that are staked, and the logarithms of their weights.
+STAKES: Floats = np.append(np.sin((np.arange(NUM_STAKES) + 0.5) * (np.pi / 2) / NUM_STAKES) ** 2, 1.0)
+LOG_WEIGHTS: Floats = np.log(np.append(np.full(NUM_STAKES, (1 - WEIGHT_OF_ALL) / NUM_STAKES), WEIGHT_OF_ALL))
 
 
 class AnytimeBound:
@@ -316,11 +301,6 @@ class AnytimeBound:
         """Number of models that were guessed about."""
         return self._counts.total()
 
-    @property
-    def num_hits(self) -> float:
-        """Sum of the shares of correct guesses."""
-        return math.fsum(share * count for (share, _), count in self._counts.items())
-
     def update(self, share: float, log_odds: float = 0.0) -> None:
         """Adds one model; a model about which nothing is guessed need not be added.
 
@@ -339,30 +319,18 @@ class AnytimeBound:
 
     def update_all(self, shares: Iterable[float], log_odds: Iterable[float] | None = None) -> None:
         """Adds several models."""
-        if log_odds is None:
-            for share in shares:
-                self.update(float(share))
-        else:
-            for share, odds in zip(shares, log_odds, strict=True):
-                self.update(float(share), float(odds))
+        pairs = ((share, 0.0) for share in shares) if log_odds is None else zip(shares, log_odds, strict=True)
+        for share, odds in pairs:
+            self.update(float(share), float(odds))
 
     @property
     def value(self) -> float | None:
         """The largest bound at any time that `value` was read; None if nothing is proven yet."""
         low = self._lowest if self._value is None else self._value
-        if not self._is_ruled_out(low):
-            return self._value
-        high = max(low, -1.0) + 1.0
-        while self._is_ruled_out(high):
-            if high > LARGEST_EPSILON:
-                self._value = high
-                return high
-            low, high = high, high + max(1.0, abs(high))
-        while high - low > PRECISION:
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._is_ruled_out(middle) else (low, middle)
-        self._value = low
-        return low
+        larger = largest_rejected(lambda epsilon: self.log_wealth(epsilon) >= self._log_target, low)
+        if larger is not None:
+            self._value = larger
+        return self._value
 
     def log_wealth(self, epsilon: float) -> float:
         """Logarithm of the mixture supermartingale for a hypothetical ε."""
@@ -374,9 +342,6 @@ class AnytimeBound:
             payoff = np.where(shares > 0, shares * np.exp(-epsilon - odds), 0.0)
             factors = np.log(np.maximum(1 - STAKES * (1 - shares) + STAKES * payoff, 0.0))
         return float(scipy.special.logsumexp(LOG_WEIGHTS + counts @ factors))
-
-    def _is_ruled_out(self, epsilon: float) -> bool:
-        return self.log_wealth(epsilon) >= self._log_target
 
     def __str__(self) -> str:
         value = self.value
@@ -401,9 +366,6 @@ def mean_bound(shares: npt.ArrayLike, level: float = 0.95) -> float | None:
     bound = AnytimeBound(level)
     bound.update_all(np.asarray(shares, dtype=np.float64).ravel())
     return bound.value
-
-
-# Several guesses about each model.
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,19 +408,12 @@ def several_guesses(
     Raises:
         InputError: if shapes differ, log-odds are NaN, or there are fewer than k nodes.
     """
-    values, truth = np.asarray(log_odds, dtype=np.float64), np.asarray(memberships, dtype=np.bool_)
+    values, truth = check_log_odds(log_odds, memberships)
     check_at_least_one(guesses_per_model=guesses_per_model)
-    if values.ndim != 2 or values.shape != truth.shape:
-        raise InputError(
-            f"log-odds and memberships must have one shape (num_models, num_nodes), got {values.shape} and "
-            f"{truth.shape}"
-        )
     if guesses_per_model > values.shape[1]:
         raise InputError(
             f"guesses_per_model must be at most {values.shape[1]}, the number of nodes, got {guesses_per_model}"
         )
-    if np.isnan(values).any():
-        raise InputError("log-odds must not be NaN")
     surest = np.argsort(-values if says_member else values, axis=1, kind="stable")[:, :guesses_per_model]
     is_hit = np.take_along_axis(truth, surest, axis=1) == says_member
     return SeveralGuesses(is_hit.sum(axis=1, dtype=np.int64), int(guesses_per_model), level)

@@ -1,102 +1,90 @@
-"""Making "99 %" mean 99 %: posterior log-odds recalibrated on held-out models, and checked against the truth."""
+"""Making "99 %" mean 99 %: posterior log-odds recalibrated on held-out models, and checked against the truth.
+
+Raw log-odds are an attack's score plus the log prior odds. A recalibration maps them to log-odds that can be believed.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.special
 
 from bmpaudit import _native
+from bmpaudit.proof.bounds import check_log_odds
 from bmpaudit.util.errors import InputError, thread_count
 from bmpaudit.util.tables import evenly_spaced
-from bmpaudit.util.values import Flags, Floats, Ints, as_bytes, plain
+from bmpaudit.util.values import AnyFloats, Flags, Floats, Ints, as_bytes
 
-ROUGHNESS = 2.0
-"""Standard deviation of the change of slope from one knot to the next, as a multiple of the mean slope."""
-
+MAX_CHALLENGES = 20_000_000  # beyond that many, evenly spaced nodes are looked at
+NUM_BINS, NUM_TAIL_BINS, SMALLEST_BIN = 100, 24, 20
+LARGEST_RAW = 1e30  # in place of infinity
+# Shares of the challenges above, and below, each knot, and the number that there must be.
+KNOT_SHARES = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 5e-4, 2e-4, 1e-4)
+MIN_BEYOND_KNOT = 50
+ROUGHNESS = 2.0  # standard deviation of the change of slope from one knot to the next, times the mean slope
 MEAN_SLOPE_BETWEEN = (0.25, 0.75)  # shares of the challenges that the mean slope is taken between
 LEAST_RISE = 0.01  # log-odds between them, where nothing rises
-MAX_STEPS = 60
-TOLERANCE = 1e-9
+MAX_STEPS, TOLERANCE = 60, 1e-9
+EDGES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.99, 0.999, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class MonotoneLogistic:
-    """Log-odds that rise linearly from knot to knot, and are constant beyond the first and the last.
+    """Log-odds that rise linearly from knot to knot, and are constant beyond the first and the last."""
 
-    Attributes:
-        knots: Scores where the slope may change, ascending, shape (S + 1,).
-        coefficients: Log-odds at the first knot, and the rise from each knot to the next, shape (S + 1,).
-        information: Second derivative of the penalised log-likelihood, negated, shape (S + 1, S + 1).
-    """
+    knots: Floats  # raw log-odds where the slope may change, ascending, shape (S + 1,)
+    coefficients: Floats  # log-odds at the first knot, and the rise from each knot to the next, shape (S + 1,)
+    information: Floats  # second derivative of the penalised log-likelihood, negated, shape (S + 1, S + 1)
 
-    knots: Floats
-    coefficients: Floats
-    information: Floats
-
-    def __call__(self, scores: Floats) -> Floats:
-        """Log-odds of some scores, shape (B,)."""
-        result: Floats = _design(scores, self.knots) @ self.coefficients
+    def __call__(self, raw: Floats) -> Floats:
+        """Calibrated log-odds of some raw ones, shape (B,)."""
+        result: Floats = _design(raw, self.knots) @ self.coefficients
         return result
 
     def inverse(self, log_odds: Floats) -> Floats:
         """Scores at which log-odds are reached, shape (P,); the first or the last knot if they never are."""
         return np.interp(log_odds, np.cumsum(self.coefficients), self.knots)
 
-    def sensitivity(self, at: Floats, scores: Floats) -> Floats:
-        """How much the log-odds at some scores move with one more member among the challenges of others.
+    def sensitivity(self, at: Floats, raw: Floats) -> Floats:
+        """How much the map at P raw log-odds moves with one more member among the challenges of B others, shape (P, B).
 
         To first order, with rises that are 0 held there.
-
-        Args:
-            at: P scores.
-            scores: B scores.
-
-        Returns:
-            Shape (P, B).
         """
         is_free = self.coefficients > 0
         is_free[0] = True
-        there, here = _design(at, self.knots)[:, is_free], _design(scores, self.knots)[:, is_free]
+        there, here = _design(at, self.knots)[:, is_free], _design(raw, self.knots)[:, is_free]
         result: Floats = there @ np.linalg.solve(self.information[np.ix_(is_free, is_free)], here.T)
         return result
 
 
-def fit_monotone_logistic(scores: Floats, size: Floats, members: Floats, knots: Floats) -> MonotoneLogistic:
+def fit_monotone_logistic(raw: Floats, size: Floats, members: Floats, knots: Floats) -> MonotoneLogistic:
     """Maximises the likelihood under a penalty on changes of slope, so that few challenges do not bend the line.
 
-    The penalty is relative to the mean slope, which makes the fit the same in any unit of the scores. Each step of
-    Newton's method is a least-squares problem with non-negative rises; the objective is convex.
-
-    Args:
-        scores: Scores of B bins, ascending, shape (B,).
-        size: Number of challenges in each bin, shape (B,).
-        members: Number of members among them, shape (B,).
-        knots: Where the slope may change, ascending, at least two.
+    The penalty is relative to the mean slope, which makes the fit the same in any unit. Each step of Newton's method is
+    a least-squares problem with non-negative rises; the objective is convex. Raw log-odds of B bins are ascending, with
+    numbers of challenges and of members among them; so are the knots, at least two.
     """
     share = np.cumsum(size) / size.sum()
-    ends = np.array([scores[min(int(np.searchsorted(share, q)), len(scores) - 1)] for q in MEAN_SLOPE_BETWEEN])
+    ends = np.array([raw[min(int(np.searchsorted(share, q)), len(raw) - 1)] for q in MEAN_SLOPE_BETWEEN])
     if ends[0] == ends[1]:
         ends = knots[[0, -1]]
-    rise = _fit(scores, size, members, ends, np.zeros((0, 2))).coefficients[1]
+    rise = _fit(raw, size, members, ends, np.zeros((0, 2))).coefficients[1]
     mean_slope = max(float(rise), LEAST_RISE) / (ends[1] - ends[0])
     slopes = np.diag(1 / (ROUGHNESS * mean_slope * np.diff(knots)))
     penalty = np.pad(np.diff(slopes, axis=0), ((0, 0), (1, 0)))
-    return _fit(scores, size, members, knots, penalty)
+    return _fit(raw, size, members, knots, penalty)
 
 
-def _fit(scores: Floats, size: Floats, members: Floats, knots: Floats, penalty: Floats) -> MonotoneLogistic:
+def _fit(raw: Floats, size: Floats, members: Floats, knots: Floats, penalty: Floats) -> MonotoneLogistic:
     """Minimises Σ size·log(1 + e^f) - members·f + |penalty·coefficients|²/2 over rises of at least 0."""
     from scipy.optimize import nnls  # takes long to import; what reads or draws an exposure does without
 
-    design = _design(scores, knots)
+    design = _design(raw, knots)
     # The first coefficient may have any sign: it is the difference of two that may not.
-    signed = np.hstack([design, -design[:, :1]])
-    beside = np.hstack([penalty, -penalty[:, :1]])
-    no_target = np.zeros(len(penalty))
+    signed, signed_penalty = (np.hstack([each, -each[:, :1]]) for each in (design, penalty))
 
     def objective(candidate: Floats) -> float:
         log_odds = design @ candidate
@@ -111,11 +99,8 @@ def _fit(scores: Floats, size: Floats, members: Floats, knots: Floats, penalty: 
         prob = scipy.special.expit(log_odds)
         weight = np.sqrt(np.maximum(size * prob * (1 - prob), 1e-9))
         target = weight * log_odds + (members - size * prob) / weight
-        solution, _ = nnls(
-            np.vstack([weight[:, None] * signed, beside]),
-            np.concatenate([target, no_target]),
-            maxiter=100 * design.shape[1],
-        )
+        rows = np.vstack([weight[:, None] * signed, signed_penalty])
+        solution, _ = nnls(rows, np.append(target, np.zeros(len(penalty))), maxiter=100 * design.shape[1])
         wanted = solution[:-1]
         wanted[0] -= solution[-1]
         step = 1.0
@@ -129,63 +114,39 @@ def _fit(scores: Floats, size: Floats, members: Floats, knots: Floats, penalty: 
     return MonotoneLogistic(knots, coefficients, information)
 
 
-def _design(scores: Floats, knots: Floats) -> Floats:
-    """1, and how far between each knot and the next a score is, from 0 to 1; shape (B, S + 1)."""
-    along = np.clip((scores[:, None] - knots[:-1]) / np.diff(knots), 0.0, 1.0)
-    return np.hstack([np.ones((len(scores), 1)), along])
-
-
-# All that a recalibration has to know of the scores of many models: how many fall where, and how many are members.
-
-
-MAX_CHALLENGES = 20_000_000
-"""Beyond that many, evenly spaced nodes are looked at."""
-
-NUM_BINS = 100
-SMALLEST_BIN = 20
-NUM_TAIL_BINS = 24
-LARGEST_SCORE = 1e30  # in place of infinity
-
-KNOT_SHARES = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 5e-4, 2e-4, 1e-4)
-"""Shares of the challenges above, and below, each knot."""
-
-MIN_BEYOND_KNOT = 50  # challenges
-AnyFloats: TypeAlias = npt.NDArray[np.floating[Any]]
+def _design(raw: Floats, knots: Floats) -> Floats:
+    """1, and how far between each knot and the next raw log-odds are, from 0 to 1; shape (B, S + 1)."""
+    along = np.clip((raw[:, None] - knots[:-1]) / np.diff(knots), 0.0, 1.0)
+    return np.hstack([np.ones((len(raw), 1)), along])
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreBins:
+class RawBins:
     """Scores of J models in B bins: of equal size in the middle, ever smaller towards both ends.
 
-    Where a bin begins depends on all scores and on no membership.
-
-    Attributes:
-        mean_score: Mean score in each bin, ascending, shape (B,).
-        knots: Scores between which a map is linear, ascending.
-        num_challenges: Number of challenges of each model in each bin, shape (J, B).
-        num_members: Number of members among them, shape (J, B).
+    This is all that a recalibration has to know. Where a bin begins depends on all of them and on no membership.
     """
 
-    mean_score: Floats
-    knots: Floats
-    num_challenges: Ints
-    num_members: Ints
+    mean_raw: Floats  # mean raw log-odds in each bin, ascending, shape (B,)
+    knots: Floats  # raw log-odds between which a map is linear, ascending
+    num_challenges: Ints  # number of challenges of each model in each bin, shape (J, B)
+    num_members: Ints  # number of members among them, shape (J, B)
 
     @classmethod
-    def of(cls, scores: AnyFloats, memberships: Flags, *, num_threads: int | None = None) -> ScoreBins:
-        """Bins of scores, shape (J, K) as memberships; ±∞ is allowed.
+    def of(cls, raw: AnyFloats, memberships: Flags, *, num_threads: int | None = None) -> RawBins:
+        """Bins of raw log-odds, shape (J, K) as memberships; ±∞ is allowed.
 
         Raises:
-            InputError: if all scores are the same.
+            InputError: if all are the same.
         """
-        num_models, num_nodes = scores.shape
+        num_models, num_nodes = raw.shape
         nodes = looked_at(num_models, num_nodes)
         if len(nodes) < num_nodes:
-            scores, memberships = scores[:, nodes], memberships[:, nodes]
-        scores = np.ascontiguousarray(scores)
-        ordered = scores.flatten()
+            raw, memberships = raw[:, nodes], memberships[:, nodes]
+        raw = np.ascontiguousarray(raw)
+        ordered = raw.flatten()
         _native.sort_numbers(ordered)
-        np.clip(ordered, -LARGEST_SCORE, LARGEST_SCORE, out=ordered)
+        np.clip(ordered, -LARGEST_RAW, LARGEST_RAW, out=ordered)
         if ordered[0] == ordered[-1]:
             raise InputError(f"log-odds must differ, got {ordered[0]:g} for all challenges")
         edges = _bin_edges(ordered)
@@ -193,7 +154,7 @@ class ScoreBins:
         mean = np.add.reduceat(ordered, edges[:-1], dtype=np.float64) / size
         in_bin, members = np.zeros((2, num_models, len(size)), dtype=np.int64)
         _native.count_by_threshold(
-            scores, as_bytes(memberships), ordered[edges[1:-1]], thread_count(num_threads), in_bin, members, None
+            raw, as_bytes(memberships), ordered[edges[1:-1]], thread_count(num_threads), in_bin, members, None
         )
         return cls(mean, _knots(ordered), in_bin, members)
 
@@ -204,7 +165,7 @@ class ScoreBins:
 
 
 def looked_at(num_models: int, num_nodes: int) -> Ints:
-    """Positions of the nodes whose scores go into bins."""
+    """Positions of the nodes whose log-odds go into bins."""
     return evenly_spaced(np.arange(num_nodes), max(1, MAX_CHALLENGES // num_models))
 
 
@@ -215,7 +176,7 @@ def _bin_edges(ordered: AnyFloats) -> Ints:
     has_tails = num > SMALLEST_BIN * NUM_BINS
     tail = np.geomspace(SMALLEST_BIN, num / NUM_BINS, NUM_TAIL_BINS) if has_tails else np.zeros(0)
     edges = np.unique(np.concatenate([equal, tail, num - tail]).astype(np.int64))
-    # Equal scores stay in one bin.
+    # Equals stay in one bin.
     inner = np.searchsorted(ordered, ordered[edges[1:-1]], side="left")
     return np.unique(np.concatenate([[0], inner, [num]]))
 
@@ -227,44 +188,41 @@ def _knots(ordered: AnyFloats) -> Floats:
     return np.unique(ordered[places].astype(np.float64))
 
 
-# Making "99 %" mean 99 %: posterior log-odds recalibrated on held-out models.
-
-
 @dataclass(frozen=True, eq=False)
 class Recalibration:
     """A non-decreasing map from an attack's log-odds to log-odds that can be believed.
 
     Logistic regression of membership on a non-decreasing, piecewise linear function of the log-odds, pooled over nodes,
     with a penalty on changes of slope (`fit_monotone_logistic`). Where no data speak against it the slope stays as it
-    is, so that few models give nearly the map of many: isotonic regression, which was tried, puts the score from which
-    on 99 % is promised at random within a wide range.
+    is, so that few models give nearly the map of many: isotonic regression, which was tried, puts the log-odds from
+    which on 99 % is promised at random within a wide range.
 
     Formal guarantee: the map is non-decreasing and bounded, so it keeps the order of any two challenges (or makes them
-    equal). Beyond the data it is constant. However extreme the score, it never promises more than the most extreme
+    equal). Beyond the data it is constant. However extreme the log-odds, it never promises more than the most extreme
     challenges have kept: if of the n highest C are members, (C + 1/2)/(n + 1) for the best n; odds of at most 2 n + 1
     where n challenges were all alike. This errs on the safe side.
 
     What it does not promise: that a single node's odds are right. They are right on average over nodes and models of
-    equal score.
+    equal log-odds.
 
     Attributes:
-        scores: Mean log-odds of each bin of challenges as the attack gave them, ascending, shape (B,).
+        raw: Mean raw log-odds of each bin of challenges, ascending, shape (B,).
         log_odds: Log-odds that they stand for, non-decreasing, shape (B,).
         num_models: Number of models that it was learnt on.
         num_challenges: Number of challenges (model, node) that it was learnt on.
     """
 
-    scores: Floats
+    raw: Floats
     log_odds: Floats
     num_models: int
     num_challenges: int
 
-    def __call__(self, log_odds: npt.NDArray[np.floating[Any]]) -> Floats:
+    def __call__(self, log_odds: AnyFloats) -> Floats:
         """Recalibrated log-odds, of the same shape."""
         values = np.asarray(log_odds, dtype=np.float64)
         if np.isnan(values).any():
             raise InputError("log-odds must not be NaN")
-        return np.interp(values, self.scores, self.log_odds)
+        return np.interp(values, self.raw, self.log_odds)
 
     def __str__(self) -> str:
         low, high = scipy.special.expit(self.log_odds[[0, -1]])
@@ -274,7 +232,7 @@ class Recalibration:
         )
 
 
-def recalibrate(log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> Recalibration:
+def recalibrate(log_odds: AnyFloats, memberships: Flags) -> Recalibration:
     """Learns a recalibration from held-out models.
 
     Args:
@@ -291,48 +249,37 @@ def recalibrate(log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> 
     >>> too_sure(np.array([-3.0, 3.0])).round() + 0.0
     array([-1.,  1.])
     """
-    values, truth = checked_log_odds(log_odds, memberships)
+    values, truth = _checked(log_odds, memberships)
     if values.min() == values.max():
         return constant_map(values, truth)
-    return recalibrate_bins(ScoreBins.of(values, truth)).recalibration
+    return recalibrate_bins(RawBins.of(values, truth)).recalibration
 
 
-def constant_map(log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> Recalibration:
+def constant_map(log_odds: AnyFloats, memberships: Flags) -> Recalibration:
     """The map for log-odds that are all the same, and so say nothing: the frequency of members, whatever is asked."""
     num_members = int(np.count_nonzero(memberships))
     base = np.log(num_members + 0.5) - np.log(memberships.size - num_members + 0.5)
-    score = np.clip(np.float64(log_odds.flat[0]), -LARGEST_SCORE, LARGEST_SCORE)
-    return Recalibration(np.array([score]), np.array([base]), len(log_odds), log_odds.size)
+    raw = np.clip(np.float64(log_odds.flat[0]), -LARGEST_RAW, LARGEST_RAW)
+    return Recalibration(np.array([raw]), np.array([base]), len(log_odds), log_odds.size)
 
 
-@dataclass(frozen=True, eq=False)
-class LearntMap:
-    """A recalibration and the regression that it comes from.
-
-    Attributes:
-        recalibration: The map.
-        regression: The same before it is held to what the most extreme challenges have kept.
-    """
+class LearntMap(NamedTuple):
+    """A recalibration, and the regression that it is before it is held to what the most extreme challenges kept."""
 
     recalibration: Recalibration
     regression: MonotoneLogistic
 
 
-def recalibrate_bins(bins: ScoreBins, models: npt.NDArray[Any] | slice = slice(None)) -> LearntMap:
-    """Learns a recalibration from some of the models in bins.
-
-    Args:
-        bins: Scores of J models.
-        models: Which of them to learn from: row numbers, flags, or a slice.
-    """
+def recalibrate_bins(bins: RawBins, models: npt.NDArray[Any] | slice = slice(None)) -> LearntMap:
+    """Learns a recalibration from some of the models in bins, by their row numbers."""
     size = bins.num_challenges[models].sum(axis=0).astype(np.float64)
     members = bins.num_members[models].sum(axis=0).astype(np.float64)
-    regression = fit_monotone_logistic(bins.mean_score, size, members, bins.knots)
+    regression = fit_monotone_logistic(bins.mean_raw, size, members, bins.knots)
     lowest = np.minimum.accumulate(_kept(size, members)[::-1])[::-1]
     highest = np.maximum.accumulate(_kept(size[::-1], members[::-1])[::-1])
-    log_odds = np.clip(regression(bins.mean_score), lowest, np.maximum(lowest, highest))
+    log_odds = np.clip(regression(bins.mean_raw), lowest, np.maximum(lowest, highest))
     num_models = len(bins.num_challenges[models])
-    return LearntMap(Recalibration(bins.mean_score, log_odds, num_models, int(size.sum())), regression)
+    return LearntMap(Recalibration(bins.mean_raw, log_odds, num_models, int(size.sum())), regression)
 
 
 def _kept(size: Floats, members: Floats) -> Floats:
@@ -342,35 +289,13 @@ def _kept(size: Floats, members: Floats) -> Floats:
     return result
 
 
-def checked_log_odds(
-    log_odds: npt.NDArray[np.floating[Any]], memberships: Flags
-) -> tuple[npt.NDArray[np.floating[Any]], Flags]:
-    """Both as arrays; float32 stays as it is.
-
-    Raises:
-        InputError: if shapes differ, there is no member or no non-member, or log-odds are NaN.
-    """
-    values, truth = np.asarray(log_odds), np.asarray(memberships, dtype=np.bool_)
-    if values.dtype != np.float32:
-        values = values.astype(np.float64)
-    if values.ndim != 2 or values.shape != truth.shape:
-        raise InputError(
-            f"log-odds and memberships must have one shape (num_models, num_nodes), got {values.shape} and "
-            f"{truth.shape}"
-        )
-    if np.isnan(values).any():
-        raise InputError("log-odds must not be NaN")
+def _checked(log_odds: AnyFloats, memberships: Flags) -> tuple[AnyFloats, Flags]:
+    values, truth = check_log_odds(log_odds, memberships)
     if truth.all() or not truth.any():
         raise InputError(
             f"memberships must hold both sides, got no {'non-member' if truth.size and truth.all() else 'member'}"
         )
     return values, truth
-
-
-# How well stated probabilities of membership agree with the truth.
-
-
-EDGES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.99, 0.999, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -396,19 +321,6 @@ class Reliability:
         gaps = np.abs(self.stated - self.observed)[is_filled]
         return float(np.average(gaps, weights=self.num_challenges[is_filled]))
 
-    def to_plain(self) -> dict[str, Any]:
-        """Values as JSON can hold them."""
-        values: dict[str, Any] = plain(
-            {
-                "edges": self.edges,
-                "num_challenges": self.num_challenges,
-                "stated": self.stated,
-                "observed": self.observed,
-                "expected_calibration_error": self.expected_calibration_error,
-            }
-        )
-        return values
-
     def __str__(self) -> str:
         lines = ["  stated    observed  challenges"]
         for stated, observed, number in zip(self.stated, self.observed, self.num_challenges, strict=True):
@@ -417,7 +329,7 @@ class Reliability:
         return "\n".join([f"expected calibration error {self.expected_calibration_error:.4f}", *lines])
 
 
-def reliability(log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> Reliability:
+def reliability(log_odds: AnyFloats, memberships: Flags) -> Reliability:
     """Compares stated probabilities with the truth, on models that nothing was learnt from.
 
     Args:
@@ -427,20 +339,14 @@ def reliability(log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> 
     Raises:
         InputError: if shapes differ, there is no member or no non-member, or log-odds are NaN.
     """
-    values, truth = checked_log_odds(log_odds, memberships)
+    values, truth = _checked(log_odds, memberships)
     counter = ReliabilityCounter(len(values), values.dtype, thread_count(None))
     counter.add(values, truth)
     return counter.result()
 
 
 class ReliabilityCounter:
-    """Compares stated probabilities with the truth, a block of nodes at a time.
-
-    Args:
-        num_models: J.
-        dtype: Type of the log-odds.
-        num_threads: Number of threads.
-    """
+    """Compares stated probabilities with the truth, a block of nodes at a time; log-odds are of type `dtype`."""
 
     def __init__(self, num_models: int, dtype: np.dtype[Any], num_threads: int) -> None:
         exact = scipy.special.logit(np.array(EDGES[1:-1]))
@@ -451,17 +357,11 @@ class ReliabilityCounter:
         self._number, self._members = np.zeros((2, num_models, len(exact) + 1), dtype=np.int64)
         self._total = np.zeros((num_models, len(exact) + 1))
 
-    def add(self, log_odds: npt.NDArray[np.floating[Any]], memberships: Flags) -> None:
+    def add(self, log_odds: AnyFloats, memberships: Flags) -> None:
         """Counts log-odds and memberships of some nodes, both of shape (J, number of nodes)."""
-        _native.count_by_threshold(
-            np.ascontiguousarray(log_odds),
-            as_bytes(memberships),
-            self._thresholds,
-            self._num_threads,
-            self._number,
-            self._members,
-            self._total,
-        )
+        counts = (self._number, self._members, self._total)
+        values, flags = np.ascontiguousarray(log_odds), as_bytes(memberships)
+        _native.count_by_threshold(values, flags, self._thresholds, self._num_threads, *counts)
 
     def result(self) -> Reliability:
         """The comparison, after all nodes were added."""

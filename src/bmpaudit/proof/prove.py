@@ -1,13 +1,14 @@
-"""From guesses about challenged models to what they prove."""
+"""From models, or scores of models, to lower bounds on ε that hold with a stated confidence."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,26 +25,20 @@ from bmpaudit.proof.bounds import (
     check_level,
     epsilon_bound,
     guesses_needed,
-    most_provable,
     mp_bound,
 )
 from bmpaudit.proof.guesses import (
-    ONE_GUESS,
     PARAMETERS,
-    PREQUENTIAL,
-    SURE,
+    AnyModels,
     Choice,
     ClaimsByOrder,
     Guesses,
     Parameter,
     PriorOdds,
-    Proof,
-    ProvenBound,
     SaysNothingError,
     ScoredModels,
     Share,
-    Source,
-    can_be_named,
+    allowed_nodes,
     choose,
     claims_of_attack,
     make_guesses,
@@ -51,126 +46,140 @@ from bmpaudit.proof.guesses import (
     sources_of,
 )
 from bmpaudit.util.errors import InputError, thread_count
-from bmpaudit.util.tables import count_in
-from bmpaudit.util.values import Flags
-
-# From guesses about challenged models to what they prove.
-
-
-Guessed = dict[Parameter, tuple[Choice, Guesses]]
-"""For each parameter what to guess by, chosen on the fitting models, and the guesses about the challenged ones."""
-
-MIN_MODELS = 8
-
-
-def choose_and_guess(
-    on_fitting: Mapping[str, ClaimsByOrder],
-    on_challenged: Callable[[str], ClaimsByOrder],
-    fitting: Evidence | ScoredModels,
-    challenged: Evidence | ScoredModels,
-    num_ahead: int,
-    priors: PriorOdds,
-    level: float,
-) -> Guessed:
-    """Chooses on the fitting models, then guesses about the challenged ones."""
-    choices = {
-        parameter: choose(
-            parameter,
-            on_fitting,
-            fitting.memberships,
-            priors.log_odds,
-            num_ahead,
-            1 - level,
-        )
-        for parameter in PARAMETERS
-    }
-    claims = {name: on_challenged(name) for name in sorted({choice.source for choice in choices.values()})}
-    guessed: Guessed = {}
-    for parameter, choice in choices.items():
-        made = claims[choice.source][choice.order]
-        log_odds = made.log_odds(priors.low, priors.high)
-        guesses = make_guesses(made, choice.threshold.value, challenged.memberships, challenged.indices, log_odds)
-        guessed[parameter] = (choice, guesses)
-    return guessed
-
-
-def prove_once(
-    guessed: Guessed,
-    fitting: Evidence | ScoredModels,
-    challenged: Evidence | ScoredModels,
-    priors: PriorOdds,
-    level: float,
-) -> Proof:
-    """What guesses prove, at most one about each challenged model."""
-    bounds = {}
-    for parameter, (choice, guesses) in guessed.items():
-        if parameter == "mp":
-            proven = mp_bound(guesses.num_hits, guesses.log_odds, priors.mp_level(level))
-        else:
-            proven = epsilon_bound(guesses.num_hits, guesses.num_guesses, level)
-        bounds[parameter] = ProvenBound(
-            parameter=parameter,
-            proven=proven,
-            **floor_of(parameter, priors),
-            level=level,
-            method=ONE_GUESS,
-            num_fitting=fitting.num_models,
-            num_challenged=challenged.num_models,
-            choice=choice,
-            guesses=guesses,
-        )
-    return Proof(**bounds, is_leakage_proven=proves_leakage(bounds["mp"], priors))
-
-
-def proves_leakage(bound: ProvenBound, priors: PriorOdds) -> bool:
-    """Whether MP's ε is above 0, at 99 % or the bound's own level if that is higher; see `Proof`."""
-    level = max(SURE, bound.level)
-    sure, guesses = priors.at_level(level), bound.guesses
-    log_odds = np.where(guesses.says_member, sure.high[guesses.node], -sure.low[guesses.node])
-    if bound.method == ONE_GUESS:
-        proven = mp_bound(guesses.num_hits, log_odds, sure.mp_level(level))
-    else:
-        running = AnytimeBound(sure.mp_level(level), lowest=0.0)
-        running.update_all(guesses.is_hit, log_odds)
-        proven = running.value
-    return proven is not None and proven > 0
-
-
-def floor_of(parameter: Parameter, priors: PriorOdds) -> dict[str, float]:
-    """What the sampler alone gives away, as a bound has it."""
-    limits = {"epsilon_right": priors.floor_right, "epsilon_left": priors.floor_left, "mp": (0.0, 0.0)}[parameter]
-    return dict(zip(("floor", "floor_high"), limits, strict=True))
-
-
-def allowed_nodes(fitting: Evidence | ScoredModels, priors: PriorOdds) -> Flags:
-    """Nodes that may be guessed about, shape (N,): those that rest on enough models, or all if there are none."""
-    is_allowed = priors.is_uncertain & can_be_named(count_in(fitting.memberships), fitting.num_models)
-    return is_allowed if is_allowed.any() else priors.is_uncertain
-
-
-def check_enough(num_models: int) -> None:
-    """Raises `InputError` if there are too few models to fit on some and challenge others."""
-    if num_models < MIN_MODELS:
-        raise InputError(
-            f"there must be at least {MIN_MODELS} models to fit on some and challenge others, got {num_models}"
-        )
-
-
-def check_sides(fitting: Evidence | ScoredModels, challenged: Evidence | ScoredModels, priors: PriorOdds) -> None:
-    """Raises `InputError` if memberships have one side only, or contradict exact priors."""
-    priors.check_memberships(count_in(fitting.memberships), fitting.num_models, "fitting")
-    priors.check_memberships(count_in(challenged.memberships), challenged.num_models, "challenged")
-
-
-# From models to what they prove.
-
+from bmpaudit.util.text import html_table, paragraphs
+from bmpaudit.util.values import plain
+from bmpaudit.util.words import SYMBOLS
 
 Method = Literal["one-guess", "prequential"]
+METHODS: dict[Method, str] = {"one-guess": "one guess per model", "prequential": "prequential"}
+LEAKAGE_LEVEL = 0.99  # confidence with which leakage is said to be proven, at least
+MIN_REPORTABLE = 0.05  # nats beyond the floor from which on a bound is shown: ε ≥ 0.01 is a change of the odds by ×1
+MIN_MODELS_TO_PROVE, FEW_MODELS, MANY_MODELS = 8, 128, 1_000
+FIRST_FIT, GROWTH = 64, 1.5  # models that the prequential method first fits on, and by how much until it fits again
 
-FEW_MODELS = 128
-MANY_MODELS = 1_000
-FIRST_FIT = 64
-GROWTH = 1.5
+
+@dataclass(frozen=True, eq=False)
+class ProvenBound:
+    """A lower confidence bound on one parameter, by one method.
+
+    `epsilon_bound`, `mp_bound` and `AnytimeBound` have the formal guarantees and their proofs.
+
+    Attributes:
+        parameter: What is bounded: epsilon_right, epsilon_left or mp.
+        proven: The bound; None if nothing is proven.
+        floor: What the sampler alone gives away (Prop. 1), a lower confidence limit if priors were sampled.
+        floor_high: The same, an upper confidence limit if priors were sampled.
+        level: Confidence level.
+        method: Method: one guess per model, or prequential.
+        num_fitting: Number of models that the rule was fitted on; for the prequential method, at the end.
+        num_challenged: Number of models that could be guessed about.
+        choice: What was guessed by, and when not; for the prequential method, at the end.
+        guesses: The guesses.
+    """
+
+    parameter: Parameter
+    proven: float | None
+    floor: float
+    floor_high: float
+    level: float
+    method: str
+    num_fitting: int
+    num_challenged: int
+    choice: Choice
+    guesses: Guesses
+
+    @property
+    def num_guesses(self) -> int:
+        """G, number of models about which something was guessed."""
+        return self.guesses.num_guesses
+
+    @property
+    def num_hits(self) -> int:
+        """C, number of correct guesses."""
+        return self.guesses.num_hits
+
+    def __str__(self) -> str:
+        proven = "nothing proven" if self.proven is None else f"≥ {self.proven:.2f}"
+        return (
+            f"{SYMBOLS[self.parameter]:<4}  {proven:<14}  {self.num_hits:,} of {self.num_guesses:,} guesses right, "
+            f"{self.choice.source}; the sampler alone gives ≥ {self.floor:.2f}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """What is proven about one release.
+
+    Each of the three bounds holds with probability `level` by itself; all three hold together with probability at
+    least 1 - 3 (1 - level).
+
+    Attributes:
+        epsilon_right: Bound on ε_R: how sure an adversary can become that a node is in.
+        epsilon_left: Bound on ε_L: how sure they can become that a node is not in.
+        mp: Bound on ε of MP: how far the odds move either way.
+        is_leakage_proven: Whether the guesses show, with 99 % confidence (or `level`, if that is higher), that models
+            give away more than the sampling does: MP's ε is above 0. No guess of a mechanism that gives away nothing is
+            right more often than its prior says, however nodes depend on each other. Limits of sampled priors are
+            allowed for.
+    """
+
+    epsilon_right: ProvenBound
+    epsilon_left: ProvenBound
+    mp: ProvenBound
+    is_leakage_proven: bool
+
+    @property
+    def bounds(self) -> tuple[ProvenBound, ProvenBound, ProvenBound]:
+        """All three."""
+        return (self.epsilon_right, self.epsilon_left, self.mp)
+
+    @property
+    def shown(self) -> dict[Parameter, ProvenBound]:
+        """The bounds that are shown as proven, by parameter: the one rule for it.
+
+        Leakage is proven, and the bound lies above the upper confidence limit of what the sampler alone gives away, by
+        so much that a reader sees it (`MIN_REPORTABLE`).
+        """
+        beyond = [
+            each for each in self.bounds if each.proven is not None and each.proven >= each.floor_high + MIN_REPORTABLE
+        ]
+        return {each.parameter: each for each in beyond if self.is_leakage_proven}
+
+    def to_plain(self) -> dict[str, Any]:
+        """By parameter, values as JSON can hold them."""
+        names = ("level", "method", "num_fitting", "num_challenged", "num_guesses", "num_hits")
+        return {
+            bound.parameter: plain(
+                {"proven": bound.proven, "is_shown": bound.parameter in self.shown, "floor": bound.floor}
+                | {name: getattr(bound, name) for name in names}
+                | {"source": bound.choice.source}
+            )
+            for bound in self.bounds
+        }
+
+    def _head(self) -> str:
+        first = self.epsilon_right
+        return (
+            f"proven with {100 * first.level:g} % confidence each, {first.method}, fitted on {first.num_fitting:,} "
+            f"models, {first.num_challenged:,} challenged"
+        )
+
+    def __str__(self) -> str:
+        return "\n".join([self._head(), *(f"  {bound}" for bound in self.bounds)])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        rows = [
+            (
+                SYMBOLS[bound.parameter],
+                "nothing" if bound.proven is None else f"≥ {bound.proven:.2f}",
+                f"{bound.num_hits:,} of {bound.num_guesses:,}",
+                bound.choice.source,
+                f"≥ {bound.floor:.2f}",
+            )
+            for bound in self.bounds
+        ]
+        return paragraphs([self._head()]) + html_table(("", "proven", "guesses right", "by", "sampling alone"), rows)
 
 
 def default_num_fitting(num_models: int) -> int:
@@ -235,24 +244,25 @@ def prove(
     Raises:
         InputError: if the inputs do not fit together or are too few to prove anything.
     """
-    attacks = [attack] if isinstance(attack, Attack) else list(attack)
     priors = PriorOdds.of(prior_prob, models.num_nodes, prior_draws, check_level(level))
+    attacks = [attack] if isinstance(attack, Attack) else list(attack)
     sources = {source.name: source for source in sources_of(attacks, models.queries)}
     claim = partial(claims_of_attack, num_threads=thread_count(num_threads), executor=executor)
 
-    def report(share: float) -> None:
-        progress(int(share * models.num_nodes))
-
-    def guess(fitted: Evidence, challenged: Evidence, report: Share) -> Guessed:
-        is_allowed, num_chosen = allowed_nodes(fitted, priors), iter(range(len(PARAMETERS)))
-
-        def claims(name: str) -> ClaimsByOrder:
-            part = partial(_of_part, report, 0.5 + next(num_chosen) / (2 * len(PARAMETERS)), 1 / (2 * len(PARAMETERS)))
-            return claim(sources[name], challenged, fitted, priors.log_odds, is_allowed, report=part)
-
-        return choose_and_guess(
-            _claims_on_fitting(claim, sources, fitted, priors, is_allowed, partial(_of_part, report, 0.0, 0.5)),
+    def guess(fitted: Evidence, challenged: Evidence, report: Share) -> GuessesOf:
+        is_allowed, claims, silent = allowed_nodes(fitted, priors), {}, []
+        for k, (name, source) in enumerate(sources.items()):
+            part = _part(report, 0.5 * k / len(sources), 0.5 / len(sources))
+            try:
+                claims[name] = claim(source, fitted, None, priors.log_odds, is_allowed, report=part)
+            except SaysNothingError as reason:
+                silent.append(reason)
+        if not claims:
+            raise silent[0]
+        parts = (_part(report, 0.5 + k / 6, 1 / 6) for k in range(len(PARAMETERS)))
+        return _guess(
             claims,
+            lambda name: claim(sources[name], challenged, fitted, priors.log_odds, is_allowed, report=next(parts)),
             fitted,
             challenged,
             challenged.num_models if method == "one-guess" else fitted.num_models,
@@ -260,167 +270,19 @@ def prove(
             level,
         )
 
-    if method == "prequential":
-        if fitting is not None or num_fitting is not None:
-            raise InputError("the prequential method fits on the models before each one, and takes no fitting models")
-        return _prove_prequentially(guess, models, priors, level, report)
-    if method != "one-guess":
-        raise InputError(f"method must be one-guess or prequential, got method={method!r}")
-    if fitting is not None and num_fitting is not None:
-        raise InputError("only one of fitting and num_fitting can be given, got both")
-    if fitting is not None:
-        check_fitting_models(fitting, models)
-        challenged = models
-    else:
-        check_enough(models.num_models)
-        split = split_models(models, default_num_fitting(models.num_models) if num_fitting is None else num_fitting)
-        fitting, challenged = split.fitting, split.challenged
-    check_sides(fitting, challenged, priors)
-    return prove_once(guess(fitting, challenged, report), fitting, challenged, priors, level)
-
-
-def _of_part(report: Share, start: float, size: float, done: float) -> None:
-    """Reports what is done of a part of the work."""
-    report(start + size * done)
-
-
-def _claims_on_fitting(
-    claim: Callable[..., ClaimsByOrder],
-    sources: Mapping[str, Source],
-    fitted: Evidence,
-    priors: PriorOdds,
-    is_allowed: Flags,
-    report: Share,
-) -> dict[str, ClaimsByOrder]:
-    """Statements about the fitting models, by those of the sources that have any to make.
-
-    Raises:
-        SaysNothingError: if none has.
-    """
-    claims, reasons = {}, []
-    for number, (name, source) in enumerate(sources.items()):
-        part = partial(_of_part, report, number / len(sources), 1 / len(sources))
-        try:
-            claims[name] = claim(source, fitted, None, priors.log_odds, is_allowed, report=part)
-        except SaysNothingError as reason:
-            reasons.append(reason)
-    if not claims:
-        raise reasons[0]
-    return claims
-
-
-def _prove_prequentially(
-    guess: Callable[[Evidence, Evidence, Share], Guessed],
-    models: Evidence,
-    priors: PriorOdds,
-    level: float,
-    report: Share,
-) -> Proof:
-    if models.num_models <= FIRST_FIT:
-        raise InputError(f"the prequential method needs more than {FIRST_FIT} models, got {models.num_models}")
-    check_sides(models.take(slice(FIRST_FIT)), models.take(slice(FIRST_FIT, None)), priors)
-    running: dict[Parameter, AnytimeBound] = {
-        "epsilon_right": AnytimeBound(level),
-        "epsilon_left": AnytimeBound(level),
-        "mp": AnytimeBound(priors.mp_level(level), lowest=0.0),
-    }
-    total: Guessed = {}
-    first = FIRST_FIT
-    for first, last in pairwise(refits(models.num_models)):
-        # The work of a round is about that of all models up to its end.
-        part = partial(_of_part, report, first / models.num_models, (last - first) / models.num_models)
-        guessed = guess(models.take(slice(first)), models.take(slice(first, last)), part)
-        for parameter, (choice, guesses) in guessed.items():
-            log_odds = guesses.log_odds if parameter == "mp" else np.zeros(guesses.num_guesses)
-            running[parameter].update_all(guesses.is_hit, log_odds)
-            running[parameter].value  # noqa: B018  keeps the largest bound so far
-            before = total.get(parameter)
-            total[parameter] = (choice, guesses if before is None else before[1].followed_by(guesses))
-    bounds = {
-        parameter: ProvenBound(
-            parameter=parameter,
-            proven=running[parameter].value,
-            **floor_of(parameter, priors),
-            level=level,
-            method=PREQUENTIAL,
-            num_fitting=first,
-            num_challenged=models.num_models - FIRST_FIT,
-            choice=choice,
-            guesses=guesses,
-        )
-        for parameter, (choice, guesses) in total.items()
-    }
-    return Proof(**bounds, is_leakage_proven=proves_leakage(bounds["mp"], priors))
-
-
-def refits(num_models: int) -> Iterator[int]:
-    """Numbers of models at which the prequential method fits again, and the end.
-
-    >>> list(refits(200))
-    [64, 96, 144, 200]
-    """
-    number = FIRST_FIT
-    while number < num_models:
-        yield number
-        number = int(number * GROWTH)
-    yield num_models
-
-
-# How much models could prove if every guess were right, and how many models it takes to prove more than some ε.
-
-
-def provable(num_challenged: int, level: float = 0.95, method: Method = "one-guess") -> float:
-    """The bound on ε_R that so many challenged models prove if every guess is right; -∞ without any.
-
-    >>> round(provable(500), 3), round(provable(500, method="prequential"), 3)
-    (5.114, 4.957)
-    """
-    if method == "one-guess":
-        return most_provable(num_challenged, level)
-    bound = AnytimeBound(level)
-    bound.update_all(np.ones(num_challenged))
-    return -math.inf if bound.value is None else bound.value
-
-
-def models_to_prove_more(epsilon: float, level: float = 0.95, method: Method = "one-guess") -> int:
-    """The smallest number of models that can prove a bound above ε on ε_R, those to fit on included.
-
-    >>> models_to_prove_more(5.0), models_to_prove_more(5.0, method="prequential")
-    (670, 586)
-    """
-    num_guesses = _guesses_to_prove_more(epsilon, level, method)
-    if method == "prequential":
-        return FIRST_FIT + num_guesses
-    return _first(
-        lambda number: number - default_num_fitting(number) >= num_guesses, MIN_MODELS, MIN_MODELS + 2 * num_guesses
-    )
-
-
-def _guesses_to_prove_more(epsilon: float, level: float, method: Method) -> int:
-    above = epsilon + PRECISION  # to which bounds are found
-    num_guesses = guesses_needed(above, level)
-    if method == "one-guess":
-        return num_guesses
-    log_target = -math.log(check_level(level))
-    # The wealth of `AnytimeBound` if every guess is right: a hit multiplies what is bet with stake c by 1 + c e^-ε.
-    gains = np.log1p(STAKES * math.exp(-above))
-    with_one_stake = (log_target - math.log(WEIGHT_OF_ALL)) / float(gains[-1])
-    return _first(
-        lambda number: bool(scipy.special.logsumexp(LOG_WEIGHTS + number * gains) >= log_target),
-        num_guesses,
-        math.ceil(with_one_stake),
-    )
-
-
-def _first(is_enough: Callable[[int], bool], low: int, high: int) -> int:
-    """The smallest number from `low` to `high` that is enough; `high` is."""
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
-    return low
-
-
-# From the scores of any attack to what they prove.
+    rounds: list[GuessesOf] = []
+    num_last = num_done = num_challenged = 0
+    for fitted, challenged in _splits(models, method, num_fitting, fitting):
+        if not rounds:
+            all_challenged = models if fitting is not None else models.take(slice(fitted.num_models, None))
+            priors.check_memberships(fitted, "fitting")
+            priors.check_memberships(all_challenged, "challenged")
+            num_challenged = all_challenged.num_models
+        start, size = num_done / num_challenged, challenged.num_models / num_challenged
+        part = _part(lambda share: progress(int(share * models.num_nodes)), start, size)
+        rounds.append(guess(fitted, challenged, part))
+        num_last, num_done = fitted.num_models, num_done + challenged.num_models
+    return _proof(rounds, num_last, num_challenged, priors, level, METHODS[method])
 
 
 def prove_scores(
@@ -452,45 +314,205 @@ def prove_scores(
             f"fitting and challenged models must have scores of the same names, got {', '.join(on_fitting) or 'none'} "
             f"and {', '.join(on_challenged) or 'none'}"
         )
-    fitted, others = (_same_models(part) for part in (on_fitting, on_challenged))
-    priors = PriorOdds.of(prior_prob, fitted.memberships.shape[1], prior_draws, check_level(level))
-    check_enough(fitted.num_models + others.num_models)
-    _check_apart(fitted, others)
-    check_sides(fitted, others, priors)
+    fitted, others = (next(iter(part.values())) for part in (on_fitting, on_challenged))
+    for part, first in ((on_fitting, fitted), (on_challenged, others)):
+        for name, scored in part.items():
+            if not np.array_equal(scored.memberships, first.memberships):
+                raise InputError(f"all scores must be of the same models, got other memberships for {name}")
+    num_nodes, other_nodes = fitted.memberships.shape[1], others.memberships.shape[1]
+    priors = PriorOdds.of(prior_prob, num_nodes, prior_draws, check_level(level))
+    _check_enough(fitted.num_models + others.num_models)
+    if num_nodes != other_nodes:
+        raise InputError(f"challenged models must have {num_nodes} nodes as the fitting models, got {other_nodes}")
+    in_both = np.intersect1d(fitted.indices, others.indices)
+    if len(in_both):
+        raise InputError(f"model {in_both[0]} is among both the fitting and the challenged models")
+    priors.check_memberships(fitted, "fitting")
+    priors.check_memberships(others, "challenged")
     is_allowed = allowed_nodes(fitted, priors)
     for name, scored in on_fitting.items():
         values = scored.log_likelihood_ratio[:, is_allowed]
         if (values == values.flat[0]).all():
             raise InputError(f"{name} must differ, got {values.flat[0]:g} for all fitting models and nodes")
-    guessed = choose_and_guess(
-        {
-            name: most_confident(scored.log_likelihood_ratio, priors.log_odds, is_allowed)
-            for name, scored in on_fitting.items()
-        },
-        lambda name: most_confident(on_challenged[name].log_likelihood_ratio, priors.log_odds, is_allowed),
+
+    def claims(scored: ScoredModels) -> ClaimsByOrder:
+        return most_confident(scored.log_likelihood_ratio, priors.log_odds, is_allowed)
+
+    made = _guess(
+        {name: claims(scored) for name, scored in on_fitting.items()},
+        lambda name: claims(on_challenged[name]),
         fitted,
         others,
         others.num_models,
         priors,
         level,
     )
-    return prove_once(guessed, fitted, others, priors, level)
+    return _proof([made], fitted.num_models, others.num_models, priors, level, METHODS["one-guess"])
 
 
-def _same_models(scored: Mapping[str, ScoredModels]) -> ScoredModels:
-    first = next(iter(scored.values()))
-    for name, other in scored.items():
-        if not np.array_equal(other.memberships, first.memberships):
-            raise InputError(f"all scores must be of the same models, got other memberships for {name}")
-    return first
+def _splits(
+    models: Evidence, method: str, num_fitting: int | None, fitting: Evidence | None
+) -> Iterator[tuple[Evidence, Evidence]]:
+    """Models to fit on and models to challenge, once or, for the prequential method, ever again."""
+    if method == "prequential":
+        if fitting is not None or num_fitting is not None:
+            raise InputError("the prequential method fits on the models before each one, and takes no fitting models")
+        if models.num_models <= FIRST_FIT:
+            raise InputError(f"the prequential method needs more than {FIRST_FIT} models, got {models.num_models}")
+        for first, last in pairwise(refits(models.num_models)):
+            yield models.take(slice(first)), models.take(slice(first, last))
+    elif method != "one-guess":
+        raise InputError(f"method must be one-guess or prequential, got method={method!r}")
+    elif fitting is None:
+        _check_enough(models.num_models)
+        yield split_models(models, default_num_fitting(models.num_models) if num_fitting is None else num_fitting)
+    elif num_fitting is not None:
+        raise InputError("only one of fitting and num_fitting can be given, got both")
+    else:
+        check_fitting_models(fitting, models)
+        yield fitting, models
 
 
-def _check_apart(fitting: ScoredModels, challenged: ScoredModels) -> None:
-    if fitting.memberships.shape[1] != challenged.memberships.shape[1]:
+def _check_enough(num_models: int) -> None:
+    if num_models < MIN_MODELS_TO_PROVE:
         raise InputError(
-            f"challenged models must have {fitting.memberships.shape[1]} nodes as the fitting models, got "
-            f"{challenged.memberships.shape[1]}"
+            f"there must be at least {MIN_MODELS_TO_PROVE} models to fit on some and challenge others, got {num_models}"
         )
-    both = np.intersect1d(fitting.indices, challenged.indices)
-    if len(both):
-        raise InputError(f"model {both[0]} is among both the fitting and the challenged models")
+
+
+def refits(num_models: int) -> Iterator[int]:
+    """Numbers of models at which the prequential method fits again, and the end.
+
+    >>> list(refits(200))
+    [64, 96, 144, 200]
+    """
+    number = FIRST_FIT
+    while number < num_models:
+        yield number
+        number = int(number * GROWTH)
+    yield num_models
+
+
+def _part(report: Share, start: float, size: float) -> Share:
+    """Reports what is done of a part of the work."""
+    return lambda done: report(start + size * done)
+
+
+GuessesOf: TypeAlias = dict[Parameter, tuple[Choice, Guesses]]
+"""For each parameter what to guess by, chosen on the fitting models, and the guesses about the challenged ones."""
+
+
+def _guess(
+    on_fitting: Mapping[str, ClaimsByOrder],
+    on_challenged: Callable[[str], ClaimsByOrder],
+    fitting: AnyModels,
+    challenged: AnyModels,
+    num_ahead: int,
+    priors: PriorOdds,
+    level: float,
+) -> GuessesOf:
+    """Chooses on the fitting models, to guess about `num_ahead` others, then guesses about the challenged ones."""
+    choices = {
+        parameter: choose(parameter, on_fitting, fitting.memberships, priors.log_odds, num_ahead, 1 - level)
+        for parameter in PARAMETERS
+    }
+    claims = {name: on_challenged(name) for name in sorted({choice.source for choice in choices.values()})}
+    guesses: GuessesOf = {}
+    for parameter, choice in choices.items():
+        made, silence = claims[choice.source][choice.order], choice.threshold.value
+        limits = priors.of_claims(made)
+        guesses[parameter] = choice, make_guesses(made, silence, challenged.memberships, challenged.indices, limits)
+    return guesses
+
+
+def _proof(
+    rounds: Sequence[GuessesOf], num_fitting: int, num_challenged: int, priors: PriorOdds, level: float, method: str
+) -> Proof:
+    """What the guesses of one or more rounds prove, at most one about each challenged model."""
+    bounds = {}
+    for parameter in PARAMETERS:
+        choice, parts = rounds[-1][parameter][0], [each[parameter][1] for each in rounds]
+        bounds[parameter] = ProvenBound(
+            parameter,
+            _bound(parameter, parts, priors, level, method),
+            *priors.floor(parameter),
+            level,
+            method,
+            num_fitting,
+            num_challenged,
+            choice,
+            Guesses.joined(parts),
+        )
+    sure_level, guesses = max(LEAKAGE_LEVEL, level), bounds["mp"].guesses
+    sure = priors.at_level(sure_level)
+    surely = _bound("mp", [replace(guesses, log_odds=sure.of_claims(guesses))], sure, sure_level, method)
+    return Proof(**bounds, is_leakage_proven=surely is not None and surely > 0)
+
+
+def _bound(
+    parameter: Parameter, rounds: Sequence[Guesses], priors: PriorOdds, level: float, method: str
+) -> float | None:
+    """What the guesses of one or more rounds prove about a parameter."""
+    is_mp = parameter == "mp"
+    guess_level = priors.mp_level(level) if is_mp else level
+    if method == METHODS["one-guess"]:
+        (guesses,) = rounds
+        if is_mp:
+            return mp_bound(guesses.num_hits, guesses.log_odds, guess_level)
+        return epsilon_bound(guesses.num_hits, guesses.num_guesses, guess_level)
+    running = AnytimeBound(guess_level, lowest=0.0 if is_mp else -math.inf)
+    proven = None
+    for guesses in rounds:
+        running.update_all(guesses.is_hit, guesses.log_odds if is_mp else None)
+        proven = running.value  # the largest bound so far
+    return proven
+
+
+# How much models could prove if every guess were right, and how many models it takes to prove more than some ε.
+
+
+def provable(num_challenged: int, level: float = 0.95, method: Method = "one-guess") -> float:
+    """The bound on ε_R that so many challenged models prove if every guess is right; -∞ without any.
+
+    >>> round(provable(500), 3), round(provable(500, method="prequential"), 3)
+    (5.114, 4.957)
+    """
+    if method == "one-guess":
+        bound = epsilon_bound(num_challenged, num_challenged, level)
+    else:
+        running = AnytimeBound(level)
+        running.update_all(np.ones(num_challenged))
+        bound = running.value
+    return -math.inf if bound is None else bound
+
+
+def models_to_prove_more(epsilon: float, level: float = 0.95, method: Method = "one-guess") -> int:
+    """The smallest number of models that can prove a bound above ε on ε_R, those to fit on included.
+
+    >>> models_to_prove_more(5.0), models_to_prove_more(5.0, method="prequential")
+    (670, 586)
+    """
+    above = epsilon + PRECISION  # to which bounds are found
+    num_guesses = guesses_needed(above, level)
+    if method == "one-guess":
+        return _first(
+            lambda number: number - default_num_fitting(number) >= num_guesses,
+            MIN_MODELS_TO_PROVE,
+            MIN_MODELS_TO_PROVE + 2 * num_guesses,
+        )
+    # The wealth of `AnytimeBound` if every guess is right: a hit multiplies what is bet with stake c by 1 + c e^-ε.
+    log_target, gains = -math.log(check_level(level)), np.log1p(STAKES * math.exp(-above))
+    with_one_stake = (log_target - math.log(WEIGHT_OF_ALL)) / float(gains[-1])
+    return FIRST_FIT + _first(
+        lambda number: bool(scipy.special.logsumexp(LOG_WEIGHTS + number * gains) >= log_target),
+        num_guesses,
+        math.ceil(with_one_stake),
+    )
+
+
+def _first(is_enough: Callable[[int], bool], low: int, high: int) -> int:
+    """The smallest number from `low` to `high` that is enough; `high` is, and may be too large for `bisect`."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
+    return low

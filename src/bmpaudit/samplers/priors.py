@@ -106,7 +106,7 @@ def _bound_smallest(pilot: Ints, num_pilot: int, rest: Ints, num_rest: int, erro
     return float(high)
 
 
-def clopper_pearson(successes: Ints | int, num_trials: int, error_prob: float) -> tuple[Floats, Floats]:
+def clopper_pearson(successes: Ints | int, num_trials: Ints | int, error_prob: float) -> tuple[Floats, Floats]:
     """Lower and upper Clopper–Pearson bounds of a binomial probability, each wrong with at most `error_prob`.
 
     >>> low, high = clopper_pearson(0, 100, 0.05)
