@@ -174,7 +174,7 @@ def test_tables_lead_with_what_is_proven_and_exposed(audited: Audit) -> None:
     assert named.endswith("too few models") == (not curve.is_settled[k])
     proof = audited.main_findings.proof
     assert proof is not None
-    is_proven = proof.mp.is_beyond_floor and proof.is_leakage_proven
+    is_proven = "mp" in proof.shown
     assert row["MP ε proven (95 %)"] == (f"≥ {proof.mp.proven:.2f}" if is_proven else "nothing")
     assert estimates[0].startswith("| attack | bmp ε_L | bmp ε_R |")
     latex = latex_table(audited)
