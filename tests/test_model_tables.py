@@ -1,10 +1,9 @@
 """Tables that are not in memory read as arrays do, and blocks cover everything once."""
 
+import errno
 import gc
 import os
 import pickle
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -96,17 +95,9 @@ def test_rows_are_taken_without_reading(kind: str, tmp_path: Path, monkeypatch: 
     np.testing.assert_array_equal(np.asarray(table), expected)
 
 
-def test_what_was_not_written_cannot_be_read() -> None:
-    scratch = ScratchTable(3, 4)
-    scratch[0:1, 0:4] = VALUES[:1, :4]
-    np.testing.assert_array_equal(scratch[0], VALUES[0, :4])
-    with pytest.raises(EOFError, match=r"^a part of a temporary table was not written$"):
-        scratch[2]
-
-
 def test_a_temporary_file_goes_with_its_last_table() -> None:
     table, _ = lazy_table("scratch", Path())
-    number = table._file._number  # type: ignore[attr-defined]
+    number = table._file.opened.fileno()  # type: ignore[attr-defined]
     part = take_rows(table, slice(3))
     del table
     np.testing.assert_array_equal(part[:], VALUES[:3])
@@ -116,31 +107,7 @@ def test_a_temporary_file_goes_with_its_last_table() -> None:
         os.fstat(number)
 
 
-def test_a_temporary_file_of_the_same_file_system_is_not_copied(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    try:
-        os.close(os.open(tmp_path, os.O_RDWR | os.O_TMPFILE))
-    except (AttributeError, OSError):
-        pytest.skip("this system has no files that get a name later")
-    monkeypatch.delattr(shutil, "copyfileobj")
-    values = np.arange(12, dtype=np.float32).reshape(3, 4)
-    scratch = ScratchTable(3, 4)
-    scratch[:, :] = values
-    assert list(tmp_path.iterdir()) == []
-    scratch.share(tmp_path)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(scratch))[:], values)
-    del scratch
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("is_copied", [False, True])
-def test_a_temporary_file_is_shared_by_its_path(
-    is_copied: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if is_copied:
-        monkeypatch.setattr(tables, "_has_named", lambda *_: False)
+def test_a_temporary_file_is_shared_by_its_path(tmp_path: Path) -> None:
     scratch = ScratchTable(*SHAPE)
     values = np.random.default_rng(0).normal(size=SHAPE).astype(np.float32)
     scratch[:, :] = values
@@ -170,6 +137,16 @@ def test_a_temporary_file_is_shared_by_its_path(
     del scratch, part
     gc.collect()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system cannot reserve room")
+def test_a_full_disk_is_noticed_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left"):
+        ScratchTable(*SHAPE)
 
 
 def test_small_tables_are_arrays(monkeypatch: pytest.MonkeyPatch) -> None:

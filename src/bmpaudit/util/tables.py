@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import IO, Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -123,101 +123,11 @@ def _bits_at(octets: npt.NDArray[np.uint8], nodes: Ints) -> Flags:
     return (octets >> (7 - (nodes & 7)).astype(np.uint8) & 1).view(np.bool_)
 
 
-class _TemporaryFile:
-    """A file that goes with its last user: without a name, until it is shared with other processes."""
-
-    def __init__(self) -> None:
-        self._number: int | None = _open_unnamed()
-        self.path: Path | None = None
-
-    def __getstate__(self) -> Path:
-        if self.path is None:
-            raise TypeError("a temporary file that is not shared cannot be sent")
-        return self.path
-
-    def __setstate__(self, path: Path) -> None:
-        self.path, self._number = path, None  # opened when it is read: not every worker can
-
-    def __del__(self) -> None:
-        if self._number is not None:
-            os.close(self._number)
-
-    @property
-    def number(self) -> int:
-        """Of the open file."""
-        if self._number is None:
-            assert self.path is not None  # noqa: S101 - it was sent
-            self._number = os.open(self.path, os.O_RDONLY)
-        return self._number
-
-    def share(self, folder: Path) -> None:
-        """Moves the file to a folder, with a name by which it is removed if this process is killed.
-
-        Within a file system it only gets the name; else the content is copied.
-        """
-        if self.path is not None and self.path.exists():
-            return
-        path = folder.resolve() / f".scratch.partial-{secrets.token_hex(4)}"
-        weakref.finalize(self, _remove, path, os.getpid())
-        if not _has_named(self.number, path):
-            with path.open("xb") as file, os.fdopen(os.dup(self.number), "rb") as content:
-                content.seek(0)
-                shutil.copyfileobj(content, file, 2**24)
-            os.close(self.number)
-            self._number = os.open(path, os.O_RDWR)
-        self.path = path
-
-    def write(self, values: Floats32, offset: int) -> None:
-        """Writes an array whose numbers lie together."""
-        left = values.reshape(-1).view(np.uint8).data
-        while left:
-            written = os.pwrite(self.number, left, offset)
-            left, offset = left[written:], offset + written
-
-    def read(self, values: Floats32, offset: int) -> None:
-        """Fills an array whose numbers lie together."""
-        left = values.reshape(-1).view(np.uint8).data
-        while left:
-            num_read = os.preadv(self.number, [left], offset)
-            if not num_read:
-                raise EOFError("a part of a temporary table was not written")
-            left, offset = left[num_read:], offset + num_read
-
-
-def _open_unnamed() -> int:
-    """An open file in TMPDIR that has no name; where the system allows it, one that can get a name."""
-    try:
-        return os.open(tempfile.gettempdir(), os.O_RDWR | os.O_TMPFILE, 0o666)
-    except (AttributeError, OSError):  # only Linux has that, and not for every file system
-        with tempfile.TemporaryFile(prefix="bmpaudit-") as file:
-            return os.dup(file.fileno())
-
-
-def _has_named(number: int, path: Path) -> bool:
-    """Gives an open file without a name one, if that can be done: it has to be of the same file system."""
-    try:
-        folder = os.open("/proc/self/fd", os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        os.link(str(number), path, src_dir_fd=folder)  # only with a folder does os.link follow the symbolic link
-    except OSError:
-        return False
-    finally:
-        os.close(folder)
-    return True
-
-
-def _remove(path: Path, owner: int) -> None:
-    if os.getpid() == owner:  # and not in a fork of it
-        path.unlink(missing_ok=True)
-
-
 class ScratchTable(LazyTable[np.float32]):
-    """Numbers in a temporary file (in TMPDIR), which goes with the table.
+    """Numbers in a temporary file, which goes with its last table, or with the process.
 
-    The file holds chunks of `NODES_PER_CHUNK` nodes one after the other, each with one row per model, so that a block
-    of nodes lies together.
+    The file is in TMPDIR and has no name until it is shared with other processes. It holds blocks of `NODES_PER_CHUNK`
+    nodes one after the other, each with one row per model, and is mapped into memory a block at a time.
 
     Args:
         num_models: J.
@@ -229,7 +139,7 @@ class ScratchTable(LazyTable[np.float32]):
     def __init__(self, num_models: int, num_nodes: int) -> None:
         super().__init__(num_models, num_nodes)
         self._num_models = num_models
-        self._file = _TemporaryFile()
+        self._file = _ScratchFile(4 * num_models * num_nodes)
 
     @property
     def is_shared(self) -> bool:
@@ -242,52 +152,79 @@ class ScratchTable(LazyTable[np.float32]):
 
     def __setitem__(self, key: tuple[slice, slice], values: npt.NDArray[Any]) -> None:
         """Writes a block: a slice of rows and a slice of nodes without step."""
-        rows, nodes = self._rows[key[0]], slice(*key[1].indices(self._num_nodes)[:2])
-        for piece in self._pieces(rows, nodes):
-            self._file.write(np.ascontiguousarray(values[piece.rows, piece.columns], dtype=np.float32), piece.offset)
+        for here, block, columns in self._blocks(np.arange(self._num_nodes)[key[1]], "r+"):
+            block[_outer(self._rows[key[0]], columns)] = values[:, _in_a_row(here)]
 
     def _read(self, rows: Ints, nodes: slice | Ints) -> Floats32:
-        if not isinstance(nodes, slice):
-            return self._read_spread(rows, nodes)
-        read = np.empty((len(rows), nodes.stop - nodes.start), dtype=np.float32)
-        for piece in self._pieces(rows, nodes):
-            into = read[piece.rows, piece.columns]
-            values = into if into.flags.c_contiguous else np.empty(into.shape, dtype=np.float32)
-            self._file.read(values, piece.offset)
-            if values is not into:
-                into[:] = values
+        wanted = np.arange(nodes.start, nodes.stop) if isinstance(nodes, slice) else nodes
+        read = np.empty((len(rows), len(wanted)), dtype=np.float32)
+        for here, block, columns in self._blocks(wanted, "r"):
+            read[:, _in_a_row(here)] = block[_outer(rows, columns)]
         return read
 
-    def _read_spread(self, rows: Ints, nodes: Ints) -> Floats32:
-        """Reads nodes that do not follow each other, chunk by chunk."""
-        read = np.empty((len(rows), len(nodes)), dtype=np.float32)
-        chunk_of = nodes // NODES_PER_CHUNK
-        for chunk in np.unique(chunk_of).tolist():
-            is_here, first = chunk_of == chunk, chunk * NODES_PER_CHUNK
-            for block in model_blocks(len(rows), NODES_PER_CHUNK):
-                whole = self._read(rows[block], slice(first, min(first + NODES_PER_CHUNK, self._num_nodes)))
-                read[block, is_here] = whole[:, nodes[is_here] - first]
+    def _read_each(self, rows: Ints, nodes: Ints) -> Floats32:
+        read = np.empty(len(rows), dtype=np.float32)
+        for here, block, columns in self._blocks(nodes, "r"):
+            read[here] = block[rows[here], columns]
         return read
 
-    def _pieces(self, rows: Ints, nodes: slice) -> Iterator[_Piece]:
-        """What lies together of some rows and nodes: rows that follow each other, of whole chunks of nodes."""
-        ends = np.append(np.flatnonzero(np.diff(rows) != 1) + 1, len(rows)).tolist()
-        runs = list(zip([0, *ends[:-1]], ends, strict=True)) if len(rows) else []
-        single = [(row, row + 1) for row in range(len(rows))]
-        for first in range(nodes.start // NODES_PER_CHUNK * NODES_PER_CHUNK, nodes.stop, NODES_PER_CHUNK):
-            last = min(first + NODES_PER_CHUNK, self._num_nodes)
-            start, stop = max(nodes.start, first), min(nodes.stop, last)
-            for run in runs if (start, stop) == (first, last) else single:
-                place = self._num_models * first + int(rows[run[0]]) * (last - first) + start - first
-                yield _Piece(slice(*run), slice(start - nodes.start, stop - nodes.start), 4 * place)
+    def _blocks(self, nodes: Ints, mode: Literal["r", "r+"]) -> Iterator[tuple[Ints, Floats32, Ints]]:
+        """The blocks of the file that hold some nodes: places in `nodes`, the block, and columns of it."""
+        block_of = nodes // NODES_PER_CHUNK
+        for number in np.unique(block_of).tolist():
+            here, first = np.flatnonzero(block_of == number), number * NODES_PER_CHUNK
+            shape = self._num_models, min(NODES_PER_CHUNK, self._num_nodes - first)
+            block = np.memmap(self._file.opened, np.float32, mode, 4 * self._num_models * first, shape)
+            yield here, block, nodes[here] - first
 
 
-class _Piece(NamedTuple):
-    """Rows and columns of a block that lie together in a file, and where."""
+class _ScratchFile:
+    """A file of so many bytes, without a name until it is shared; all tables of the same numbers have it."""
 
-    rows: slice
-    columns: slice
-    offset: int
+    def __init__(self, num_bytes: int) -> None:
+        self.path: Path | None = None
+        self._keep(tempfile.TemporaryFile(prefix="bmpaudit-"))
+        # A full disk is noticed here: to write to what is mapped and has no room would end the process.
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(self.opened.fileno(), 0, num_bytes)
+        else:
+            self.opened.truncate(num_bytes)
+
+    def __getstate__(self) -> Path:
+        if self.path is None:
+            raise TypeError("a temporary file that is not shared cannot be sent")
+        return self.path
+
+    def __setstate__(self, path: Path) -> None:
+        self.path = path
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "opened" or self.path is None:
+            raise AttributeError(name)
+        self._keep(self.path.open("rb"))  # when it is read: not every worker can
+        return self.opened
+
+    def share(self, folder: Path) -> None:
+        """Moves the file to a folder, with a name by which it is removed if this process is killed."""
+        if self.path is not None and self.path.exists():
+            return
+        path = folder.resolve() / f".scratch.partial-{secrets.token_hex(4)}"
+        weakref.finalize(self, _remove, path, os.getpid())
+        self.opened.seek(0)
+        with path.open("xb") as file:
+            shutil.copyfileobj(self.opened, file, 2**24)
+        self.opened.close()
+        self.path = path
+        self._keep(path.open("rb+"))
+
+    def _keep(self, file: IO[bytes]) -> None:
+        self.opened = file
+        weakref.finalize(self, file.close)
+
+
+def _remove(path: Path, owner: int) -> None:
+    if os.getpid() == owner:  # and not in a fork of it
+        path.unlink(missing_ok=True)
 
 
 def fits_in_memory(num_bytes: int) -> bool:
@@ -364,3 +301,9 @@ def _in_a_row(nodes: npt.NDArray[Any]) -> slice | Ints:
     ids: Ints = np.flatnonzero(nodes) if nodes.dtype == np.bool_ else nodes
     follow = len(ids) > 0 and ids[-1] - ids[0] == len(ids) - 1 and bool((np.diff(ids) == 1).all())
     return slice(int(ids[0]), int(ids[-1]) + 1) if follow else ids
+
+
+def _outer(rows: Ints, nodes: Ints) -> Any:
+    """What to index an array with for some of its rows and columns, as slices if they follow each other."""
+    chosen = _in_a_row(rows), _in_a_row(nodes)
+    return chosen if slice in map(type, chosen) else np.ix_(rows, nodes)
