@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from bmpaudit.io.remote_folder import RemoteFolder
 from bmpaudit.util.errors import DataError, UntrustedCodeError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ MOST_EXPANSION = 200
 
 
 @contextmanager
-def damage_in(path: Path | str, what: str, remedy: str = "") -> Iterator[None]:
+def damage_in(path: Path | RemoteFolder, what: str, remedy: str = "") -> Iterator[None]:
     """Whatever cannot be read in the block is reported as damage of the file, in one line.
 
     A damaged file can make a parser raise nearly anything; only a lack of memory is not the file's.
@@ -124,7 +125,7 @@ def read_text(path: Path, *, most_bytes: int = LARGEST_TEXT, encoding: str = "ut
         return _text(path, most_bytes, encoding)
 
 
-def read_json(path: Path, schema: Schema | None = None, *, remedy: str = "") -> Any:
+def read_json(path: Path | RemoteFolder, schema: Schema | None = None, *, remedy: str = "") -> Any:
     """The value of a JSON file.
 
     Args:
@@ -192,11 +193,15 @@ def parse_toml(text: str) -> dict[str, Any]:
     return value
 
 
-def _text(path: Path, most_bytes: int, encoding: str = "utf-8") -> str:
-    with opened(path) as file:
-        content = file.read(most_bytes + 1)
+def _text(path: Path | RemoteFolder, most_bytes: int, encoding: str = "utf-8") -> str:
+    if isinstance(path, RemoteFolder):
+        content = path.read_bytes(most_bytes + 1)
+    else:
+        with opened(path) as file:
+            content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
-        raise DataError(f"{path}: must have at most {most_bytes:,} bytes, got {path.stat().st_size:,}")
+        size = "more" if isinstance(path, RemoteFolder) else f"{path.stat().st_size:,}"
+        raise DataError(f"{path}: must have at most {most_bytes:,} bytes, got {size}")
     return content.decode(encoding)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bmpaudit.graph import Graph
-from bmpaudit.interfaces import Engine, Progress
+from bmpaudit.interfaces import Progress
 from bmpaudit.io.remote_folder import RemoteFolder, folder_at
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
 from bmpaudit.shadow.engines.making import closing, make_engine, threads_for
@@ -19,20 +19,20 @@ from bmpaudit.shadow.engines.scoring import Question, distinct_questions, questi
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.store import (
     PLAN_FILE,
-    Columns,
+    Sealed,
     ShadowStore,
     array_kinds,
     check_same_plan,
-    columns_of,
     difference,
-    model_digests,
+    first_damaged,
     read_description,
+    sealed_arrays,
     weights_name,
     write_description,
 )
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.tables import MODELS_PER_CHUNK
-from bmpaudit.util.values import Flags, Floats32, Ints, to_json
+from bmpaudit.util.values import Flags, Ints, to_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,99 +121,76 @@ def add_views(
         return
     store = ShadowStore(place, graph, addition.there)
     if addition.asked is not None:
-        _Adding(store, addition, addition.asked).run(num_threads, progress)
+        _add(store, addition, addition.asked, num_threads, progress)
     write_description(place, graph, plan)
 
 
-class _Adding:
-    """The views of a plan that are missing in a store, chunk by chunk."""
+def _add(
+    store: ShadowStore, addition: Addition, asked: ShadowPlan, num_threads: int | None, progress: Progress
+) -> None:
+    """Adds the views of a plan that are missing in a store, chunk by chunk."""
+    done = store.is_done
+    sources = _logits_behind(store, addition) if done.any() and not store.num_weights else {}
+    sealed = sealed_arrays(store.graph, asked, keep_logits=store.keep_logits, num_weights=store.num_weights)
+    missing = {digest: kinds for digest, kinds in sealed.items() if digest not in store.sealed}
+    kinds = {name: kind for name, kind in array_kinds(missing).items() if name not in ("failed", "done")}
+    store.arrays.check(kinds, are_all_there=False, with_room=False)
+    store.arrays.create(kinds, to_finished=True)
+    store.extend(store.num_models)
+    if not done.any():
+        return
+    engine = make_engine(store.graph, asked)
+    with closing(engine):
+        for start in range(0, len(done), MODELS_PER_CHUNK):
+            chunk = slice(start, min(start + MODELS_PER_CHUNK, len(done)))
+            is_done = done[chunk]
+            if is_done.any() and not _is_there(store, missing, chunk, is_done):
+                failed = np.asarray(store.arrays["failed"][chunk]) & is_done
+                batch = _batch(store, asked, chunk, np.flatnonzero(is_done & ~failed))
+                if sources:
+                    _ask_logits(store, asked, batch, chunk, sources)
+                else:
+                    engine.fill(batch, threads_for(engine, num_threads), lambda _: None)
+                lost = _batch(store, asked, chunk, np.flatnonzero(failed))
+                for row in range(len(lost.indices)):
+                    lost.fail(row)
+                store.put(missing, ShadowBatch.joined([batch, lost]), is_new=True)
+                # With the new views some models fail that did not before; they are trained again, and found to have
+                # failed.
+                newly = batch.indices[batch.state == ModelState.FAILED]
+                if len(newly):
+                    store.arrays.write("done", chunk, is_done & ~np.isin(np.arange(chunk.start, chunk.stop), newly))
+            progress(int(done[: chunk.stop].sum()))
 
-    def __init__(self, store: ShadowStore, addition: Addition, asked: ShadowPlan) -> None:
-        self.store, self.asked = store, asked
-        there = {columns.name for columns in store.columns}
-        everything = columns_of(store.graph, asked, keep_logits=store.keep_logits, num_weights=store.num_weights)
-        self.missing = [columns for columns in everything if columns.name not in there]
-        self.sources: dict[Question, str] = {}
-        if store.is_done.any() and not store.num_weights:
-            self.sources = _logits_behind(store, addition)
 
-    def run(self, num_threads: int | None, progress: Progress) -> None:
-        store = self.store
-        kinds = {name: kind for name, kind in array_kinds(self.missing).items() if name not in ("failed", "done")}
-        store.arrays.check(kinds, are_all_there=False, with_room=False)
-        store.arrays.create(kinds, to_finished=True)
-        store.extend(store.num_models)
-        done = store.is_done
-        if not done.any():
-            return
-        engine = make_engine(store.graph, self.asked)
-        with closing(engine):
-            for start in range(0, len(done), MODELS_PER_CHUNK):
-                chunk = slice(start, min(start + MODELS_PER_CHUNK, len(done)))
-                if done[chunk].any() and not self._is_there(chunk, done[chunk]):
-                    self._add(engine, chunk, done[chunk], threads_for(engine, num_threads))
-                progress(int(done[: chunk.stop].sum()))
+def _is_there(store: ShadowStore, missing: Sealed, chunk: slice, done: Flags) -> bool:
+    """Whether a call that was stopped has added a chunk."""
+    names = [name for digest, kinds in missing.items() for name in (digest, *kinds)]
+    try:
+        values = {name: np.asarray(store.arrays[name][chunk])[done] for name in names}
+    except Exception:  # what a stop left half written can raise nearly anything
+        return False
+    return first_damaged(missing, chunk.start + np.flatnonzero(done), values) is None
 
-    def _is_there(self, chunk: slice, done: Flags) -> bool:
-        """Whether a call that was stopped has added a chunk."""
-        indices = chunk.start + np.flatnonzero(done)
-        try:
-            for columns in self.missing:
-                values = {name: np.asarray(self.store.arrays[name][chunk])[done] for name in columns.kinds}
-                digests = np.asarray(self.store.arrays[columns.digest][chunk])[done]
-                if not np.array_equal(model_digests(indices, values), digests):
-                    return False
-        except Exception:  # what a stop left half written can raise nearly anything
-            return False
-        return True
 
-    def _add(self, engine: Engine, chunk: slice, done: Flags, num_threads: int) -> None:
-        store = self.store
-        failed = np.asarray(store.arrays["failed"][chunk]) & done
-        batch = self._batch(chunk, np.flatnonzero(done & ~failed))
-        if self.sources:
-            self._ask_logits(batch, chunk)
-        else:
-            engine.fill(batch, num_threads, lambda _: None)
-        lost = self._batch(chunk, np.flatnonzero(failed))
-        for row in range(len(lost.indices)):
-            lost.fail(row)
-        for columns in self.missing:
-            for each in (batch, lost):
-                values = columns.values(each)
-                self._put(chunk, columns, each.indices, values, is_first=each is batch)
-        # With the new views some models fail that did not before; they are trained again, and found to have failed.
-        is_lost = np.zeros(len(done), dtype=bool)
-        is_lost[batch.indices[batch.state == ModelState.FAILED] - chunk.start] = True
-        if is_lost.any():
-            store.arrays.write("done", chunk, done & ~is_lost)
+def _batch(store: ShadowStore, asked: ShadowPlan, chunk: slice, rows: Ints) -> ShadowBatch:
+    """Models of a chunk with their samples, and their weights as far as they are kept."""
+    memberships = np.asarray(store.arrays["memberships"][chunk])[rows]
+    indices, keep_logits = chunk.start + rows, store.keep_logits
+    batch = ShadowBatch.empty(store.graph, asked, indices, memberships, keep_logits, store.num_weights)
+    if batch.weights is not None:
+        for repeat in range(min(asked.num_repeats, store.plan.num_repeats)):
+            batch.weights[repeat] = np.asarray(store.arrays[weights_name(repeat)][chunk])[rows]
+    return batch
 
-    def _batch(self, chunk: slice, rows: Ints) -> ShadowBatch:
-        """Models of a chunk with their samples, and their weights as far as they are kept."""
-        store = self.store
-        memberships = np.asarray(store.arrays["memberships"][chunk])[rows]
-        batch = ShadowBatch.empty(
-            store.graph, self.asked, chunk.start + rows, memberships, store.keep_logits, store.num_weights
-        )
-        if batch.weights is not None:
-            for repeat in range(min(self.asked.num_repeats, store.plan.num_repeats)):
-                batch.weights[repeat] = np.asarray(store.arrays[weights_name(repeat)][chunk])[rows]
-        return batch
 
-    def _ask_logits(self, batch: ShadowBatch, chunk: slice) -> None:
-        stored: dict[Question, Floats32] = {
-            question: np.asarray(self.store.arrays[f"logits_{view}"][chunk]) for question, view in self.sources.items()
-        }
-        for row, index in enumerate((batch.indices - chunk.start).tolist()):
-            answers = {question: logits[index] for question, logits in stored.items()}
-            score_model(self.asked, self.store.graph.labels, batch, row, answers, {})
-
-    def _put(self, chunk: slice, columns: Columns, indices: Ints, values: Mapping[str, Any], *, is_first: bool) -> None:
-        arrays = self.store.arrays
-        for name, table in {**values, columns.digest: model_digests(indices, values)}.items():
-            kept = arrays.blank(name, chunk) if is_first else np.asarray(arrays[name][chunk])
-            kept[indices - chunk.start] = table
-            arrays.write(name, chunk, kept)
+def _ask_logits(
+    store: ShadowStore, asked: ShadowPlan, batch: ShadowBatch, chunk: slice, sources: Mapping[Question, str]
+) -> None:
+    stored = {question: np.asarray(store.arrays[f"logits_{view}"][chunk]) for question, view in sources.items()}
+    for row, index in enumerate((batch.indices - chunk.start).tolist()):
+        answers = {question: logits[index] for question, logits in stored.items()}
+        score_model(asked, store.graph.labels, batch, row, answers, {})
 
 
 def _logits_behind(store: ShadowStore, addition: Addition) -> dict[Question, str]:

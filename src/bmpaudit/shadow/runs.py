@@ -5,17 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bmpaudit.graph import Graph
-from bmpaudit.graph.graph import node_ids
-from bmpaudit.io.readers import read_table
 from bmpaudit.releases import label_margin
-from bmpaudit.util.errors import DataError, InputError
+from bmpaudit.util.errors import InputError
 from bmpaudit.util.tables import FlagTable, FloatTable
 from bmpaudit.util.values import Flags, Floats, Floats32, Ints
 
@@ -63,36 +60,6 @@ def log_votes(probabilities: Floats) -> Floats32:
     above_zero = probabilities > 0
     zero = min(ZERO_SHARE * np.min(probabilities, where=above_zero, initial=1.0), LARGEST_ZERO)
     return np.log(np.where(above_zero, probabilities, max(zero, np.finfo(float).tiny))).astype(np.float32)
-
-
-# Outputs of one query as a Parquet table: a row for each node, a column for each class.
-
-
-NODE = "node"
-
-
-def read_output_table(path: Path, graph: Graph) -> npt.NDArray[Any]:
-    """Outputs of shape (rows, classes); with a column `node` of names or numbers, rows are put in the graph's order.
-
-    Raises:
-        DataError: if the file is missing or damaged, or a node is unknown, missing or there twice.
-    """
-    columns = dict(read_table(path).items())
-    nodes = columns.pop(NODE, None)
-    if not columns:
-        raise DataError(f"{path}: a table of outputs must have a column for each class, got none")
-    try:
-        outputs = np.column_stack([np.array(column, dtype=np.float64) for column in columns.values()])
-    except (TypeError, ValueError) as failure:
-        raise DataError(f"{path}: a table of outputs must hold numbers: {failure}") from None
-    if nodes is None or len(nodes) != graph.num_nodes:
-        return outputs
-    ordered = np.empty_like(outputs)
-    ordered[node_ids(nodes.tolist(), graph, str(path))] = outputs
-    return ordered
-
-
-# The shadow models' answers: what the attack works on.
 
 
 SUM_TOLERANCE = 1e-3

@@ -183,7 +183,7 @@ class _ScratchFile:
 
     def __init__(self, num_bytes: int) -> None:
         self.path: Path | None = None
-        self._keep(tempfile.TemporaryFile(prefix="bmpaudit-"))
+        self._keep(tempfile.TemporaryFile(prefix="bmpaudit-"))  # noqa: SIM115 - closed with this object
         # A full disk is noticed here: to write to what is mapped and has no room would end the process.
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(self.opened.fileno(), 0, num_bytes)
