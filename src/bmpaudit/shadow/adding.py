@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -35,58 +34,6 @@ from bmpaudit.util.tables import MODELS_PER_CHUNK
 from bmpaudit.util.values import Flags, Ints, to_json
 
 
-@dataclass(frozen=True, eq=False)
-class Addition:
-    """What a plan asks for beyond what a folder has.
-
-    Attributes:
-        there: The plan of the folder.
-        asked: The plan with those of its releases of which the folder lacks a view; None if it lacks none.
-    """
-
-    there: ShadowPlan
-    asked: ShadowPlan | None
-
-    @property
-    def words(self) -> str:
-        """What is added, by name."""
-        there = {view.name for view in self.there.views}
-        views = [] if self.asked is None else self.asked.views
-        return ", ".join(view.name for view in views if view.name not in there)
-
-
-def addition_to(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan) -> Addition | None:
-    """What a plan adds to the models of a folder; None if there are none, or none of this plan with fewer views.
-
-    Releases can be added anywhere, queries after those that are there: what a release draws goes on from query to
-    query.
-    """
-    if not (folder / PLAN_FILE).exists():
-        return None
-    stored: Mapping[str, Any] = read_description(folder)
-    wanted = json.loads(to_json(plan.describe(graph)))
-    alike = {name: wanted[name] for name in ("releases", "queries")}
-    if stored == wanted or difference({**stored, **alike}, wanted) is not None:
-        return None
-    releases, queries = stored.get("releases"), stored.get("queries")
-    if not isinstance(releases, list) or not isinstance(queries, list):
-        return None
-    if any(each not in wanted["releases"] for each in releases) or wanted["queries"][: len(queries)] != queries:
-        return None
-    there = replace(
-        plan,
-        releases=[plan.releases[wanted["releases"].index(each)] for each in releases],
-        queries=plan.queries[: len(queries)],
-    )
-    has_all_queries = len(queries) == len(plan.queries)
-    lacking = [
-        release
-        for release, description in zip(plan.releases, wanted["releases"], strict=True)
-        if not has_all_queries or description not in releases
-    ]
-    return Addition(there, replace(plan, releases=lacking) if lacking else None)
-
-
 def check_plan(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan) -> None:
     """Checks that the models of a folder are of a plan, or that what the plan has beyond them can be added.
 
@@ -94,13 +41,11 @@ def check_plan(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan) -> N
         InputError: if they are of another plan or graph, or have neither weights nor logits to go by.
         DataError: if the folder does not say.
     """
-    addition = addition_to(folder, graph, plan)
-    if addition is None:
+    there = _plan_there(folder, graph, plan)
+    if there is None:
         check_same_plan(folder, graph, plan)
-    elif addition.asked is not None and (folder / "shadows").exists():
-        store = ShadowStore(folder, graph, addition.there, read_only=True)
-        if store.is_done.any() and not store.num_weights:
-            _logits_behind(store, addition)
+    elif (folder / "shadows").exists():
+        _sources(ShadowStore(folder, graph, there, read_only=True), _lacking(plan, there))
 
 
 def add_views(
@@ -116,21 +61,49 @@ def add_views(
         InputError: if neither weights nor the logits that it takes were kept.
     """
     place = folder_at(folder)
-    addition = addition_to(place, graph, plan)
-    if addition is None:
-        return
-    store = ShadowStore(place, graph, addition.there)
-    if addition.asked is not None:
-        _add(store, addition, addition.asked, num_threads, progress)
-    write_description(place, graph, plan)
+    there = _plan_there(place, graph, plan)
+    if there is not None:
+        store, lacking = ShadowStore(place, graph, there), _lacking(plan, there)
+        if lacking is not None:
+            _add(store, lacking, num_threads, progress)
+        write_description(place, graph, plan)
 
 
-def _add(
-    store: ShadowStore, addition: Addition, asked: ShadowPlan, num_threads: int | None, progress: Progress
-) -> None:
+def _plan_there(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan) -> ShadowPlan | None:
+    """The plan of the models of a folder, if a plan only adds to it; None if there are none, or no such models.
+
+    Releases can be added anywhere, queries after those that are there: what a release draws goes on from query to
+    query.
+    """
+    if not (folder / PLAN_FILE).exists():
+        return None
+    stored = read_description(folder)
+    wanted = json.loads(to_json(plan.describe(graph)))
+    alike = {name: wanted[name] for name in ("releases", "queries")}
+    if stored == wanted or difference({**stored, **alike}, wanted) is not None:
+        return None
+    releases, queries = stored.get("releases"), stored.get("queries")
+    if not isinstance(releases, list) or not isinstance(queries, list):
+        return None
+    if any(each not in wanted["releases"] for each in releases) or wanted["queries"][: len(queries)] != queries:
+        return None
+    return replace(
+        plan,
+        releases=[plan.releases[wanted["releases"].index(each)] for each in releases],
+        queries=plan.queries[: len(queries)],
+    )
+
+
+def _lacking(plan: ShadowPlan, there: ShadowPlan) -> ShadowPlan | None:
+    """A plan with those of its releases of which another lacks a view; None if it lacks none."""
+    has_all_queries = len(there.queries) == len(plan.queries)
+    releases = [each for each in plan.releases if not has_all_queries or each not in there.releases]
+    return replace(plan, releases=releases) if releases else None
+
+
+def _add(store: ShadowStore, asked: ShadowPlan, num_threads: int | None, progress: Progress) -> None:
     """Adds the views of a plan that are missing in a store, chunk by chunk."""
-    done = store.is_done
-    sources = _logits_behind(store, addition) if done.any() and not store.num_weights else {}
+    done, sources = store.is_done, _sources(store, asked)
     sealed = sealed_arrays(store.graph, asked, keep_logits=store.keep_logits, num_weights=store.num_weights)
     missing = {digest: kinds for digest, kinds in sealed.items() if digest not in store.sealed}
     kinds = {name: kind for name, kind in array_kinds(missing).items() if name not in ("failed", "done")}
@@ -142,7 +115,7 @@ def _add(
     engine = make_engine(store.graph, asked)
     with closing(engine):
         for start in range(0, len(done), MODELS_PER_CHUNK):
-            chunk = slice(start, min(start + MODELS_PER_CHUNK, len(done)))
+            chunk = store.chunk_of(start)
             is_done = done[chunk]
             if is_done.any() and not _is_there(store, missing, chunk, is_done):
                 failed = np.asarray(store.arrays["failed"][chunk]) & is_done
@@ -193,23 +166,26 @@ def _ask_logits(
         score_model(asked, store.graph.labels, batch, row, answers, {})
 
 
-def _logits_behind(store: ShadowStore, addition: Addition) -> dict[Question, str]:
-    """For each question of the views to be added, a view whose kept logits answer it.
+def _sources(store: ShadowStore, asked: ShadowPlan | None) -> dict[Question, str]:
+    """For each question of a plan, a view whose kept logits answer it; nothing where weights answer it.
 
     Raises:
-        InputError: if there is none.
+        InputError: if there is neither.
     """
-    there = addition.there
+    if asked is None or store.num_weights or not store.is_done.any():
+        return {}
+    there = store.plan
     known = {
         questions[0]: view.name
         for view, questions in zip(there.views, questions_of(there), strict=True)
         if len(questions) == 1 and not view.release.changes_outputs
     }
-    asked = [] if addition.asked is None else distinct_questions(addition.asked)
-    if not store.keep_logits or any(question not in known for question in asked):
+    questions = distinct_questions(asked)
+    if not store.keep_logits or any(question not in known for question in questions):
         kept = "no weights, and not the logits that it takes" if store.keep_logits else "neither weights nor logits"
+        added = ", ".join(view.name for view in asked.views if view not in there.views)
         raise InputError(
-            f"{store.folder}: {addition.words} cannot be added to its shadow models, of which {kept} were kept; use a "
+            f"{store.folder}: {added} cannot be added to its shadow models, of which {kept} were kept; use a "
             "new folder, with --keep-weights if more is to be added later"
         )
-    return {question: known[question] for question in asked}
+    return {question: known[question] for question in questions}

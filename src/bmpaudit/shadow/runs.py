@@ -25,43 +25,6 @@ ZERO_SHARE, LARGEST_ZERO = 0.25, 0.01
 Trees and nearest neighbours count votes, so that 0 stands for less than one vote. A number far smaller would put such
 answers far from all others, and attacks that fit a mean and a spread would find less."""
 
-
-def table_features(graph: Graph) -> Any:
-    """The features as a classifier gets them, shape (num_nodes, num_features): dense unless they are too large."""
-    is_small = 4 * graph.num_nodes * graph.num_features <= MAX_DENSE_BYTES
-    return graph.dense_features if is_small else graph.features
-
-
-def class_probabilities(estimator: Any, features: Any, num_classes: int) -> Floats:
-    """Probability of every class for each node, shape (num_nodes, num_classes); 0 for classes that it does not know.
-
-    Raises:
-        InputError: if the classifier knows other classes, or does not give one number for each node and class.
-    """
-    answers, known = np.asarray(estimator.predict_proba(features)), np.asarray(estimator.classes_)
-    wanted = (features.shape[0], len(known))
-    if answers.shape != wanted:
-        raise InputError(f"predict_proba must give shape {wanted} (nodes, classes), got {answers.shape}")
-    if known.dtype.kind not in "iu" or known.min() < 0 or known.max() >= num_classes:
-        shown = ", ".join(map(str, known[:5]))
-        raise InputError(f"the classifier must know classes from 0 to {num_classes - 1}, got {shown}")
-    probabilities = np.zeros((len(answers), num_classes))
-    probabilities[:, known] = answers
-    return probabilities
-
-
-def log_votes(probabilities: Floats) -> Floats32:
-    """Logits of one model's probabilities, shape (num_nodes, num_classes), with a finite one for 0.
-
-    >>> log_votes(np.array([[0.98, 0.02], [1.0, 0.0]])).round(2)
-    array([[-0.02, -3.91],
-           [ 0.  , -5.3 ]], dtype=float32)
-    """
-    above_zero = probabilities > 0
-    zero = min(ZERO_SHARE * np.min(probabilities, where=above_zero, initial=1.0), LARGEST_ZERO)
-    return np.log(np.where(above_zero, probabilities, max(zero, np.finfo(float).tiny))).astype(np.float32)
-
-
 SUM_TOLERANCE = 1e-3
 """How far from 1 the sum of a node's probabilities may be."""
 
@@ -155,15 +118,19 @@ class ShadowRuns:
             labels, node_names = graph_or_labels.labels, node_names or graph_or_labels.node_names
         else:
             labels = graph_or_labels
-        members = _as_memberships(memberships)
+        given = np.asarray(memberships)
+        if given.ndim != 2 or given.size == 0:
+            raise InputError(f"memberships must have shape (num_models, num_nodes), got {given.shape}")
+        if given.dtype != np.bool_ and not np.isin(given, (0, 1)).all():
+            raise InputError("memberships must be booleans, or 0 and 1")
+        members = given.astype(np.bool_)
         classes = np.asarray(labels)
         if classes.shape != (members.shape[1],):
             raise InputError(f"labels must have shape ({members.shape[1]},), got {classes.shape}")
         if node_names is not None and len(node_names) != len(classes):
             raise InputError(f"node_names must have {len(classes)} names, got {len(node_names)}")
-        views = logits_or_statistics
-        if not isinstance(views, Mapping):
-            views = {"full_clean": views}
+        is_single = not isinstance(logits_or_statistics, Mapping)
+        views: Any = {"full_clean": logits_or_statistics} if is_single else logits_or_statistics
         if not views:
             raise InputError("logits_or_statistics must hold at least one view, got none")
         unknown = np.full(len(members), np.nan, dtype=np.float32)
@@ -181,15 +148,6 @@ class ShadowRuns:
                 for name, table in tables.items()
             },
         )
-
-
-def _as_memberships(memberships: npt.ArrayLike) -> Flags:
-    flags = np.asarray(memberships)
-    if flags.ndim != 2 or flags.size == 0:
-        raise InputError(f"memberships must have shape (num_models, num_nodes), got {flags.shape}")
-    if flags.dtype != np.bool_ and not np.isin(flags, (0, 1)).all():
-        raise InputError("memberships must be booleans, or 0 and 1")
-    return flags.astype(np.bool_)
 
 
 def _as_statistics(
@@ -218,7 +176,11 @@ def _as_statistics(
             )
             values = log_probabilities(values)
         statistics = label_margin(values, labels)
-    _check_finite(view, statistics, node_names)
+    is_finite = np.isfinite(statistics)
+    if not is_finite.all():
+        model, node = np.argwhere(~is_finite)[0].tolist()
+        name = node if node_names is None else repr(node_names[node])
+        raise InputError(f"view {view}: must be finite, got {statistics[model, node]} for model {model}, node {name}")
     return statistics
 
 
@@ -230,14 +192,6 @@ def _accuracy(outputs: npt.NDArray[Any], members: Flags, labels: npt.NDArray[Any
         with np.errstate(invalid="ignore"):
             shares.append(((right & chosen).sum(axis=1) / total).astype(np.float32))
     return ViewAccuracy(*shares)
-
-
-def _check_finite(view: str, statistics: Floats32, node_names: Sequence[str] | None) -> None:
-    is_finite = np.isfinite(statistics)
-    if not is_finite.all():
-        model, node = np.argwhere(~is_finite)[0].tolist()
-        name = node if node_names is None else repr(node_names[node])
-        raise InputError(f"view {view}: must be finite, got {statistics[model, node]} for model {model}, node {name}")
 
 
 def is_probabilities(outputs: npt.NDArray[Any]) -> bool:
@@ -255,3 +209,39 @@ def log_probabilities(probabilities: npt.NDArray[Any]) -> npt.NDArray[np.float64
     """Logarithms, with 0 taken as the smallest positive number of the input's precision, float32 at the most."""
     kind = np.float16 if probabilities.dtype == np.float16 else np.float32
     return np.log(np.maximum(probabilities.astype(np.float64), float(np.finfo(kind).smallest_subnormal)))
+
+
+def table_features(graph: Graph) -> Any:
+    """The features as a classifier gets them, shape (num_nodes, num_features): dense unless they are too large."""
+    is_small = 4 * graph.num_nodes * graph.num_features <= MAX_DENSE_BYTES
+    return graph.dense_features if is_small else graph.features
+
+
+def class_probabilities(estimator: Any, features: Any, num_classes: int) -> Floats:
+    """Probability of every class for each node, shape (num_nodes, num_classes); 0 for classes that it does not know.
+
+    Raises:
+        InputError: if the classifier knows other classes, or does not give one number for each node and class.
+    """
+    answers, known = np.asarray(estimator.predict_proba(features)), np.asarray(estimator.classes_)
+    wanted = (features.shape[0], len(known))
+    if answers.shape != wanted:
+        raise InputError(f"predict_proba must give shape {wanted} (nodes, classes), got {answers.shape}")
+    if known.dtype.kind not in "iu" or known.min() < 0 or known.max() >= num_classes:
+        shown = ", ".join(map(str, known[:5]))
+        raise InputError(f"the classifier must know classes from 0 to {num_classes - 1}, got {shown}")
+    probabilities = np.zeros((len(answers), num_classes))
+    probabilities[:, known] = answers
+    return probabilities
+
+
+def log_votes(probabilities: Floats) -> Floats32:
+    """Logits of one model's probabilities, shape (num_nodes, num_classes), with a finite one for 0.
+
+    >>> log_votes(np.array([[0.98, 0.02], [1.0, 0.0]])).round(2)
+    array([[-0.02, -3.91],
+           [ 0.  , -5.3 ]], dtype=float32)
+    """
+    above_zero = probabilities > 0
+    zero = min(ZERO_SHARE * np.min(probabilities, where=above_zero, initial=1.0), LARGEST_ZERO)
+    return np.log(np.where(above_zero, probabilities, max(zero, np.finfo(float).tiny))).astype(np.float32)

@@ -232,12 +232,12 @@ class ArrayGroup:
             codecs = tuple(str(codec["name"]) for codec in about["codecs"])
             if codecs != CODECS:
                 raise DataError(f"{self.path}: {name} must be encoded by {', '.join(CODECS)}, got {', '.join(codecs)}")
-            self._store.chunk_bytes[name] = math.prod(kind.chunks) * array.dtype.itemsize
             if array.dtype != kind.dtype or array.shape[1:] != kind.extent or array.chunks != kind.chunks:
                 raise DataError(
                     f"{self.path}: {name} must hold {kind.dtype} of shape {('any', *kind.extent)} in chunks of "
                     f"{kind.chunks}, got {array.dtype} of shape {array.shape} in chunks of {array.chunks}"
                 )
+            self._store.chunk_bytes[name] = math.prod(kind.chunks) * array.dtype.itemsize
             if not num_models <= array.shape[0] <= MOST_MODELS:
                 raise DataError(
                     f"{self.path}: {name} must have room for as many models as done, and for at most {MOST_MODELS:,}, "
@@ -415,9 +415,8 @@ class ShadowStore:
             write_description(self.folder, graph, plan)
         with reaching(self.folder):
             self.arrays = ArrayGroup(self.folder / "shadows", read_only=read_only)
-        # A folder that keeps logits or weights keeps those of all its models.
-        self.keep_logits = keep_logits or any(name.startswith("logits_") for name in self.arrays.names)
-        with reaching(self.folder):
+            # A folder that keeps logits or weights keeps those of all its models.
+            self.keep_logits = keep_logits or any(name.startswith("logits_") for name in self.arrays.names)
             self.num_weights = num_weights
             if weights_name(0) in self.arrays.names:
                 self.num_weights = int(self.arrays[weights_name(0)].shape[1])
@@ -447,9 +446,8 @@ class ShadowStore:
 
     def new_batch(self, indices: Ints, num_threads: int) -> ShadowBatch:
         """Models to be trained and stored here; `indices` are ascending."""
-        return ShadowBatch.drawn(
-            self.graph, self.plan, indices, self.keep_logits, self.num_weights, num_threads=num_threads
-        )
+        keeps = self.keep_logits, self.num_weights
+        return ShadowBatch.drawn(self.graph, self.plan, indices, *keeps, num_threads=num_threads)
 
     def write(self, batch: ShadowBatch) -> None:
         """Stores the finished models of a batch whose models lie in one chunk."""
@@ -467,7 +465,8 @@ class ShadowStore:
         """
         with reaching(self.folder):
             # A chunk without finished models may be what a crash left of one: it is written anew, unread.
-            is_new = not (with_others and np.asarray(self.arrays["done"][self._chunk(batch.indices)]).any())
+            chunk = self.chunk_of(int(batch.indices[0]))
+            is_new = not (with_others and np.asarray(self.arrays["done"][chunk]).any())
             self.put(self.sealed, batch, is_new=is_new)
             self._put("failed", batch.indices, batch.state == ModelState.FAILED, is_new=is_new)
 
@@ -479,7 +478,7 @@ class ShadowStore:
                 self._put(name, batch.indices, array, is_new=is_new)
 
     def _put(self, name: str, indices: Ints, values: npt.NDArray[Any], *, is_new: bool) -> None:
-        chunk = self._chunk(indices)
+        chunk = self.chunk_of(int(indices[0]))
         kept = self.arrays.blank(name, chunk) if is_new else np.asarray(self.arrays[name][chunk])
         kept[indices - chunk.start] = values
         self.arrays.write(name, chunk, kept)
@@ -489,8 +488,9 @@ class ShadowStore:
         with reaching(self.folder):
             self._put("done", indices, np.ones(len(indices), dtype=np.bool_), is_new=False)
 
-    def _chunk(self, indices: Ints) -> slice:
-        start = int(indices[0]) // MODELS_PER_CHUNK * MODELS_PER_CHUNK
+    def chunk_of(self, model: int) -> slice:
+        """The models that are stored together with one of them, itself included."""
+        start = model // MODELS_PER_CHUNK * MODELS_PER_CHUNK
         return slice(start, min(start + MODELS_PER_CHUNK, self.num_models))
 
     def discard_damaged(self, report: Callable[[str], None], num_threads: int | None = None) -> None:
@@ -498,8 +498,7 @@ class ShadowStore:
         starts = np.arange(0, self.num_models, MODELS_PER_CHUNK)
         with suppress(ValueError, RuntimeError):  # if that record is damaged itself, every chunk is looked at
             starts = np.unique(np.flatnonzero(self.is_done) // MODELS_PER_CHUNK) * MODELS_PER_CHUNK
-        for start in starts.tolist():
-            chunk = slice(start, min(start + MODELS_PER_CHUNK, self.num_models))
+        for chunk in map(self.chunk_of, starts.tolist()):
             problem = self.problem(chunk, num_threads)
             if problem is not None:
                 report(f"models {chunk.start} to {chunk.stop - 1}: {problem}; they are trained again")
@@ -681,13 +680,9 @@ class Writer:
         if before is not None:
             before.result()
 
-    def wait(self) -> None:
-        """Waits until everything is written."""
-        if self._pending is not None:
-            self._pending.result()
-
     def __exit__(self, *_: object) -> None:
         try:
-            self.wait()
+            if self._pending is not None:
+                self._pending.result()
         finally:
             self._pool.shutdown()
