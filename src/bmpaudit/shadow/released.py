@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,14 +23,7 @@ from bmpaudit.registry import QUERY, RELEASE, UntrustedPart
 from bmpaudit.shadow.engines.native import make_kernel
 from bmpaudit.shadow.engines.scoring import shown_graphs
 from bmpaudit.shadow.plan import ShadowPlan
-from bmpaudit.shadow.runs import (
-    ProbabilitiesConvertedWarning,
-    class_probabilities,
-    is_probabilities,
-    log_probabilities,
-    log_votes,
-    table_features,
-)
+from bmpaudit.shadow.runs import as_logits, class_probabilities, is_probabilities, log_votes, table_features
 from bmpaudit.util.errors import DataError, InputError
 from bmpaudit.util.values import Floats32
 
@@ -218,16 +210,10 @@ class _Asked:
             raise InputError(
                 f"{query}: outputs must not be NaN, got one for {describe_node(node, graph.node_names)}, class {column}"
             )
-        is_converted = not self.changes_outputs and is_probabilities(outputs)
-        if is_converted and plan.engine_name == "sklearn":
+        if not self.changes_outputs and plan.engine_name != "sklearn":
+            outputs = as_logits(outputs, query, stacklevel=6)
+        elif not self.changes_outputs and is_probabilities(outputs):
             outputs = log_votes(outputs)  # as those of the shadow models, which give out probabilities too
-        elif is_converted:
-            warnings.warn(
-                f"{query}: the outputs are probabilities (each row sums to 1): converted to log-probabilities",
-                ProbabilitiesConvertedWarning,
-                stacklevel=5,
-            )
-            outputs = log_probabilities(outputs)
         with np.errstate(over="ignore"):  # a number too large becomes infinite, which is refused
             statistics = np.asarray(plan.statistic(outputs.astype(np.float32), graph.labels), dtype=np.float32)
         is_finite = np.isfinite(statistics)

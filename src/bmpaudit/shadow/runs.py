@@ -134,19 +134,19 @@ class ShadowRuns:
         if not views:
             raise InputError("logits_or_statistics must hold at least one view, got none")
         unknown = np.full(len(members), np.nan, dtype=np.float32)
-        tables = {name: np.asarray(values) for name, values in views.items()}
+        statistics, accuracies = {}, {}
+        for name, values in views.items():
+            given = np.asarray(values)
+            statistics[name] = _as_statistics(name, given, members.shape, classes, node_names)
+            is_known = given.ndim == 3
+            accuracies[name] = _accuracy(given, members, classes) if is_known else ViewAccuracy(unknown, unknown)
         return cls(
             indices=np.arange(len(members)),
             memberships=members,
-            statistics={
-                name: _as_statistics(name, table, members.shape, classes, node_names) for name, table in tables.items()
-            },
+            statistics=statistics,
             train_accuracy=unknown,
             held_out_accuracy=unknown,
-            view_accuracy={
-                name: ViewAccuracy(unknown, unknown) if table.ndim < 3 else _accuracy(table, members, classes)
-                for name, table in tables.items()
-            },
+            view_accuracy=accuracies,
         )
 
 
@@ -168,14 +168,7 @@ def _as_statistics(
         with np.errstate(over="ignore"):  # a number too large becomes infinite, which is refused
             statistics = values.astype(np.float32)
     else:
-        if is_probabilities(values):
-            warnings.warn(
-                f"view {view}: the outputs are probabilities (each row sums to 1): converted to log-probabilities",
-                ProbabilitiesConvertedWarning,
-                stacklevel=4,
-            )
-            values = log_probabilities(values)
-        statistics = label_margin(values, labels)
+        statistics = label_margin(as_logits(values, f"view {view}", stacklevel=4), labels)
     is_finite = np.isfinite(statistics)
     if not is_finite.all():
         model, node = np.argwhere(~is_finite)[0].tolist()
@@ -192,6 +185,15 @@ def _accuracy(outputs: npt.NDArray[Any], members: Flags, labels: npt.NDArray[Any
         with np.errstate(invalid="ignore"):
             shares.append(((right & chosen).sum(axis=1) / total).astype(np.float32))
     return ViewAccuracy(*shares)
+
+
+def as_logits(outputs: npt.NDArray[Any], what: str, stacklevel: int) -> npt.NDArray[Any]:
+    """Logits as they are, and probabilities as log-probabilities, with a warning that names `what`."""
+    if not is_probabilities(outputs):
+        return outputs
+    message = f"{what}: the outputs are probabilities (each row sums to 1): converted to log-probabilities"
+    warnings.warn(message, ProbabilitiesConvertedWarning, stacklevel)
+    return log_probabilities(outputs)
 
 
 def is_probabilities(outputs: npt.NDArray[Any]) -> bool:

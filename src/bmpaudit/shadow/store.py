@@ -178,7 +178,7 @@ class ArrayGroup:
             make: Any = path.zarr_store if isinstance(path, RemoteFolder) else partial(LocalStore, path)
             self._store = BoundedStore(make(read_only=read_only))
             self._group = uninterrupted(lambda: zarr.open_group(self._store, mode="r" if read_only else "a"))
-            arrays = [self[name] for name in self._keys()]
+            arrays = [self[name] for name in self.names]
         except Exception as damage:  # what was damaged can make Zarr raise nearly anything
             raise DataError(f"{path}: damaged metadata ({one_line(damage)}); use a new folder") from None
         if "done" not in self._group and (read_only or any(array.shape[0] for array in arrays)):
@@ -187,14 +187,13 @@ class ArrayGroup:
     @property
     def names(self) -> list[str]:
         """The arrays, `done` last."""
-        return sorted(self._keys(), key=lambda name: (name == "done", name))
-
-    def _keys(self) -> list[str]:
         # Not Zarr's own listing: it opens all arrays at once and, of damaged ones, logs all tracebacks but the first. A
         # process that was killed while it made an array leaves a folder without metadata, which the next one fills.
         if isinstance(self.path, RemoteFolder):
-            return self.path.folders_with("zarr.json")
-        return [file.parent.name for file in self.path.glob("*/zarr.json")]
+            names = self.path.folders_with("zarr.json")
+        else:
+            names = [file.parent.name for file in self.path.glob("*/zarr.json")]
+        return sorted(names, key=lambda name: (name == "done", name))
 
     def __getitem__(self, name: str) -> zarr.Array[Any]:
         # Opening reads and checks the metadata, which takes as long as writing a small chunk. Kept arrays stay right:
