@@ -43,9 +43,9 @@ from bmpaudit.attack.rules import (
     log_prior_odds,
 )
 from bmpaudit.interfaces import Attack, DecisionRule, LeaveOneOutAttack, Progress
-from bmpaudit.util import tables
+from bmpaudit.util import matrices
 from bmpaudit.util.errors import InputError, one_line, thread_count
-from bmpaudit.util.tables import LazyTable, columns, node_blocks, take_rows
+from bmpaudit.util.matrices import LazyMatrix, columns, node_blocks, take_rows
 from bmpaudit.util.values import Flags, Floats, Ints, as_bytes
 from bmpaudit.workers import crew_of, marked
 
@@ -145,7 +145,7 @@ def _named(value: object) -> str:
 Answer = TypeVar("Answer")
 
 SMALLEST_SENT = 1.25
-"""Challenges that are worth sending to workers, as a multiple of `tables.MAX_BLOCK`."""
+"""Challenges that are worth sending to workers, as a multiple of `matrices.MAX_BLOCK`."""
 
 
 class BlockScores(NamedTuple):
@@ -209,7 +209,7 @@ class BlockJob(ABC, Generic[Answer]):
 
     @property
     def _is_lazy(self) -> bool:
-        return isinstance(next(iter(self.models.statistics.values())), LazyTable)
+        return isinstance(next(iter(self.models.statistics.values())), LazyMatrix)
 
     @cached_property
     def _rounds(self) -> list[Round]:
@@ -235,7 +235,7 @@ def map_blocks(
         A block and its answer, in the order of the nodes.
     """
     blocks = list(job.blocks())
-    is_large = blocks[-1].stop * job.num_models > SMALLEST_SENT * tables.MAX_BLOCK
+    is_large = blocks[-1].stop * job.num_models > SMALLEST_SENT * matrices.MAX_BLOCK
     num_here = 1 if executor is not None and is_large else len(blocks)
     for block in blocks[:num_here]:
         yield block, job.run(block, num_threads, lambda done, before=block.start: progress(before + done))  # type: ignore[misc]

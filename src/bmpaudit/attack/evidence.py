@@ -15,15 +15,15 @@ import numpy.typing as npt
 from bmpaudit import _native
 from bmpaudit.attack.rules import as_rule, log_prior_odds
 from bmpaudit.util.errors import InputError, check_at_least_one
-from bmpaudit.util.tables import (
-    FlagTable,
-    FloatTable,
-    LazyTable,
-    ScratchTable,
+from bmpaudit.util.matrices import (
+    FlagMatrix,
+    FloatMatrix,
+    LazyMatrix,
+    ScratchMatrix,
     columns,
     count_in,
     model_blocks,
-    new_table,
+    new_matrix,
     take_rows,
 )
 from bmpaudit.util.values import Flags, Floats, Ints
@@ -42,7 +42,7 @@ class NeighbourMeans:
         kept: Where to keep the tables, by query, with the graph that they are about.
     """
 
-    def __init__(self, statistics: Mapping[str, FloatTable], kept: dict[str, tuple[Graph, FloatTable]]) -> None:
+    def __init__(self, statistics: Mapping[str, FloatMatrix], kept: dict[str, tuple[Graph, FloatMatrix]]) -> None:
         self._statistics, self._kept = statistics, kept
 
     @property
@@ -60,7 +60,7 @@ class NeighbourMeans:
         """Moves tables from temporary files to the folder that the statistics are read from, if they are."""
         for query, (_, table) in self._kept.items():
             folder = getattr(self._statistics.get(query), "folder", None)
-            if isinstance(table, ScratchTable) and isinstance(folder, Path):
+            if isinstance(table, ScratchMatrix) and isinstance(folder, Path):
                 table.share(folder)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -68,11 +68,11 @@ class NeighbourMeans:
         kept = {
             query: (graph, table)
             for query, (graph, table) in self._kept.items()
-            if query in self._statistics and not (isinstance(table, ScratchTable) and not table.is_shared)
+            if query in self._statistics and not (isinstance(table, ScratchMatrix) and not table.is_shared)
         }
         return {"_statistics": self._statistics, "_kept": kept}
 
-    def get(self, query: str, graph: Graph, num_threads: int) -> FloatTable:
+    def get(self, query: str, graph: Graph, num_threads: int) -> FloatMatrix:
         """The means under one query, shape (J, N)."""
         known, table = self._kept.get(query, (None, None))
         if table is None or known is not graph:
@@ -81,12 +81,12 @@ class NeighbourMeans:
         return table
 
 
-def neighbour_means(statistics: FloatTable, graph: Graph, num_threads: int) -> FloatTable:
+def neighbour_means(statistics: FloatMatrix, graph: Graph, num_threads: int) -> FloatMatrix:
     """Mean over the neighbours of each node, 0 without neighbours, from shape (J, N) to (J, N).
 
     Takes some models at a time, with all nodes, so that work and memory do not depend on who the neighbours are.
     """
-    means = new_table(*statistics.shape)
+    means = new_matrix(*statistics.shape)
     indptr, indices = graph.indptr.astype(np.int64), graph.indices.astype(np.int32)
     for rows in model_blocks(*statistics.shape):
         values = np.ascontiguousarray(statistics[rows])
@@ -229,7 +229,7 @@ class Evidence:
     Two releases are two mechanisms and are never mixed. The queries of one release are questions of one adversary: an
     attack may use them all. Validated when made; arrays that already fit are not copied.
 
-    The tables of many models on many nodes are not in memory (`tables.LazyTable`). An attack reads of them what it
+    The tables of many models on many nodes are not in memory (`matrices.LazyMatrix`). An attack reads of them what it
     needs for the nodes that it is to score: `evidence.at_targets(table)`, or `table[:, nodes]` for other nodes.
 
     Attributes:
@@ -244,8 +244,8 @@ class Evidence:
         InputError: if shapes do not fit or a statistic is not finite.
     """
 
-    statistics: Mapping[str, FloatTable]
-    memberships: FlagTable
+    statistics: Mapping[str, FloatMatrix]
+    memberships: FlagMatrix
     indices: Ints
     graph: Graph | None = None
     targets: Ints | None = None
@@ -338,7 +338,7 @@ class Evidence:
         return self.at_targets(self.memberships).sum(axis=0, dtype=np.int64)
 
     @property
-    def only_statistic(self) -> FloatTable:
+    def only_statistic(self) -> FloatMatrix:
         """The statistic of the single query, shape (J, N).
 
         Raises:
@@ -407,11 +407,11 @@ class Evidence:
         """The same models without what attacks have worked out about the nodes to score, to be sent to workers."""
         return self._with(("targets",))
 
-    def at_targets(self, values: npt.NDArray[Scalar] | LazyTable[Scalar]) -> npt.NDArray[Scalar]:
+    def at_targets(self, values: npt.NDArray[Scalar] | LazyMatrix[Scalar]) -> npt.NDArray[Scalar]:
         """The columns of the nodes to score, from shape (J, N) to (J, K); not copied if these are all nodes."""
         return values[:, :] if self.targets is None else columns(values, self.targets)
 
-    def neighbour_means(self, query: str, num_threads: int) -> FloatTable:
+    def neighbour_means(self, query: str, num_threads: int) -> FloatMatrix:
         """Mean statistic of each node's neighbours, shape (J, N), 0 without any; worked out once for all models.
 
         Raises:
@@ -465,15 +465,15 @@ class Evidence:
             object.__setattr__(changed, name, value)
         return changed
 
-    def _checked(self, query: str) -> FloatTable:
+    def _checked(self, query: str) -> FloatMatrix:
         table = self.statistics[query]
-        if not isinstance(table, LazyTable):
+        if not isinstance(table, LazyMatrix):
             table = np.asarray(table)
         if table.shape != self.memberships.shape:
             raise InputError(
                 f"query {query}: statistics must have shape {self.memberships.shape} as memberships, got {table.shape}"
             )
-        if isinstance(table, LazyTable):  # checked when it is read
+        if isinstance(table, LazyMatrix):  # checked when it is read
             return table
         with np.errstate(over="ignore"):  # a number too large becomes infinite, which is refused
             values = np.ascontiguousarray(table, dtype=np.float32)
@@ -502,8 +502,8 @@ class Evidence:
         return ids.astype(np.int64)
 
 
-def _checked_memberships(memberships: Any) -> FlagTable:
-    if isinstance(memberships, LazyTable):
+def _checked_memberships(memberships: Any) -> FlagMatrix:
+    if isinstance(memberships, LazyMatrix):
         return memberships
     flags = np.asarray(memberships)
     if flags.ndim != 2 or (flags.dtype != np.bool_ and not np.isin(flags, (0, 1)).all()):

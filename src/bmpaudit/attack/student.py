@@ -14,7 +14,7 @@ from scipy.special import gammaln
 from bmpaudit import _native
 from bmpaudit.attack.evidence import Evidence, NotAuditable, Scores
 from bmpaudit.util.errors import InputError
-from bmpaudit.util.tables import columns, evenly_spaced
+from bmpaudit.util.matrices import columns, evenly_spaced
 from bmpaudit.util.values import Flags, Floats, Floats32, Ints, as_bytes
 
 MIN_OWN_VARIANCE = 1e-6

@@ -11,7 +11,7 @@ import scipy.special
 
 from bmpaudit import _native
 from bmpaudit.util.errors import InputError, thread_count
-from bmpaudit.util.tables import evenly_spaced
+from bmpaudit.util.matrices import evenly_spaced
 from bmpaudit.util.values import Flags, Floats, Ints, as_bytes, plain
 
 ROUGHNESS = 2.0

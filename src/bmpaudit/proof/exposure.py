@@ -25,7 +25,7 @@ from bmpaudit.proof.calibration import (
 )
 from bmpaudit.proof.naming import Band, BothSides, LeftOut, NamedNodes, NodeExposure, band, calibrated, count_named
 from bmpaudit.util.errors import InputError, thread_count
-from bmpaudit.util.tables import columns, model_blocks, new_table, take_rows
+from bmpaudit.util.matrices import columns, model_blocks, new_matrix, take_rows
 from bmpaudit.util.text import html_table, paragraphs
 from bmpaudit.util.values import Flags, Floats, Ints, plain
 
@@ -530,7 +530,7 @@ def expose(
     if not len(open_nodes):
         raise InputError("no node can be named, as all priors are 0 or 1")
     threads, num_models = thread_count(num_threads), models.num_models
-    table = new_table(num_models, len(open_nodes))
+    table = new_matrix(num_models, len(open_nodes))
     left_out = LeftOut.score(attack, models.about(open_nodes), log_odds, table, threads, executor, progress)
     nodes = left_out.nodes
     if not len(nodes):

@@ -21,7 +21,7 @@ from bmpaudit.proof.bounds import (
 )
 from bmpaudit.samplers.priors import clopper_pearson
 from bmpaudit.util.errors import InputError, thread_count
-from bmpaudit.util.tables import FlagTable
+from bmpaudit.util.matrices import FlagMatrix
 from bmpaudit.util.text import html_table, paragraphs
 from bmpaudit.util.values import Flags, Floats, Ints, as_bytes, plain
 from bmpaudit.util.words import SYMBOLS
@@ -229,7 +229,7 @@ class Claims:
             np.where(is_other, other.confidence, self.confidence),
         )
 
-    def are_hits(self, memberships: FlagTable) -> Flags:
+    def are_hits(self, memberships: FlagMatrix) -> Flags:
         """Which statements are true, shape (J,); `memberships` has shape (J, N)."""
         return memberships[np.arange(len(self.node)), self.node] == self.says_member
 
@@ -369,7 +369,7 @@ class Choice:
 def choose(
     parameter: Parameter,
     claims: Mapping[str, Mapping[Order, Claims]],
-    memberships: FlagTable,
+    memberships: FlagMatrix,
     log_prior_odds: Floats,
     num_challenged: int,
     failure_prob: float,
@@ -435,7 +435,7 @@ class Guesses:
         return Guesses(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
 
-def make_guesses(claims: Claims, threshold: float, memberships: FlagTable, indices: Ints, log_odds: Floats) -> Guesses:
+def make_guesses(claims: Claims, threshold: float, memberships: FlagMatrix, indices: Ints, log_odds: Floats) -> Guesses:
     """The claims of sufficient confidence, compared with the truth.
 
     Args:

@@ -28,7 +28,7 @@ from bmpaudit.proof.calibration import (
     recalibrate_bins,
 )
 from bmpaudit.util.errors import thread_count
-from bmpaudit.util.tables import ScratchTable, columns, model_blocks, node_blocks
+from bmpaudit.util.matrices import ScratchMatrix, columns, model_blocks, node_blocks
 from bmpaudit.util.values import Flags, Floats, Floats32, Ints, as_bytes
 
 
@@ -394,7 +394,7 @@ class LeftOut:
     """
 
     models: Evidence
-    table: Floats32 | ScratchTable
+    table: Floats32 | ScratchMatrix
     is_scored: Flags
     num_threads: int
     executor: Executor | None
@@ -405,7 +405,7 @@ class LeftOut:
         attack: Attack,
         models: Evidence,
         log_prior_odds: Floats,
-        table: Floats32 | ScratchTable,
+        table: Floats32 | ScratchMatrix,
         num_threads: int,
         executor: Executor | None,
         progress: Progress,

@@ -51,7 +51,7 @@ from bmpaudit.proof.guesses import (
     sources_of,
 )
 from bmpaudit.util.errors import InputError, thread_count
-from bmpaudit.util.tables import count_in
+from bmpaudit.util.matrices import count_in
 from bmpaudit.util.values import Flags
 
 # From guesses about challenged models to what they prove.

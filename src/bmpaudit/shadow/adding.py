@@ -30,7 +30,7 @@ from bmpaudit.shadow.store import (
     write_description,
 )
 from bmpaudit.util.errors import InputError
-from bmpaudit.util.tables import MODELS_PER_CHUNK
+from bmpaudit.util.matrices import MODELS_PER_CHUNK
 from bmpaudit.util.values import Flags, Ints, to_json
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bmpaudit.graph import Graph
 from bmpaudit.releases import label_margin
 from bmpaudit.util.errors import InputError
-from bmpaudit.util.tables import FlagTable, FloatTable
+from bmpaudit.util.matrices import FlagMatrix, FloatMatrix
 from bmpaudit.util.values import Flags, Floats, Floats32, Ints
 
 MAX_DENSE_BYTES = 2**30
@@ -49,8 +49,9 @@ class ViewAccuracy(NamedTuple):
 class ShadowRuns:
     """Memberships and statistics of J finished shadow models on N nodes.
 
-    Tables of shape (J, N) are NumPy arrays, or read from the store when they are indexed (`tables.LazyTable`) if that
-    would take too much memory; `table[:, nodes]` gives an array in either case, and `np.asarray(table)` the whole.
+    Matrices of shape (J, N) are NumPy arrays, or read from the store when they are indexed (`matrices.LazyMatrix`) if
+    that would take too much memory; `matrix[:, nodes]` gives an array in either case, and `np.asarray(matrix)` the
+    whole.
 
     Attributes:
         indices: Number of each model in its plan, ascending, shape (J,).
@@ -68,14 +69,14 @@ class ShadowRuns:
     """
 
     indices: Ints
-    memberships: FlagTable
-    statistics: Mapping[str, FloatTable]
+    memberships: FlagMatrix
+    statistics: Mapping[str, FloatMatrix]
     train_accuracy: Floats32
     held_out_accuracy: Floats32
     failed: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     view_accuracy: Mapping[str, ViewAccuracy] = field(default_factory=dict)
-    neighbour_means: dict[str, dict[str, tuple[Graph, FloatTable]]] = field(default_factory=dict, repr=False)
+    neighbour_means: dict[str, dict[str, tuple[Graph, FloatMatrix]]] = field(default_factory=dict, repr=False)
 
     @property
     def num_models(self) -> int:

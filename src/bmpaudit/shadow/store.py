@@ -24,7 +24,7 @@ from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ShadowRuns, ViewAccuracy
 from bmpaudit.util.errors import DataError, InputError, one_line
 from bmpaudit.util.files import remove_leftovers, uninterrupted, write_text
-from bmpaudit.util.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK, FlagTable, LazyTable, fits_in_memory, new_flags
+from bmpaudit.util.matrices import MODELS_PER_CHUNK, NODES_PER_CHUNK, FlagMatrix, LazyMatrix, fits_in_memory, new_flags
 from bmpaudit.util.values import Flags, Floats32, Ints, to_json
 
 if TYPE_CHECKING:
@@ -316,7 +316,7 @@ class ArrayGroup:
         return np.full((chunk.stop - chunk.start, *array.shape[1:]), array.fill_value, dtype=array.dtype)
 
 
-class StoredTable(LazyTable[np.float32]):
+class StoredMatrix(LazyMatrix[np.float32]):
     """Numbers of finished models in a Zarr array of all models; every number that is read is checked to be finite.
 
     Args:
@@ -365,7 +365,7 @@ class ShadowStore:
     dimensions model and node: see `sealed_arrays`, with NaN where there is no number. A missing Zarr chunk reads as the
     fill value without a word, so only `done` says what is there; it is written last, and every file is replaced in one
     step. Digests (see `model_digests`) tell whether the numbers of a model are its own. They are checked before models
-    are added, and whenever models are read whose tables fit into memory.
+    are added, and whenever models are read whose matrices fit into memory.
 
     The store takes no lock: whoever writes holds `files.folder_lock`, as `train_shadows` and `import_runs` do, or
     writes for somebody who does.
@@ -526,7 +526,7 @@ class ShadowStore:
     def read(self, num_models: int | None = None) -> ShadowRuns:
         """The finished ones of the first `num_models` models, or of all.
 
-        Tables too large to be held in memory (`tables.MOST_IN_MEMORY`) are read from the folder when they are used.
+        Matrices too large to be held in memory (`matrices.MOST_IN_MEMORY`) are read from the folder when they are used.
 
         Raises:
             DataError: if data is damaged or missing.
@@ -542,30 +542,30 @@ class ShadowStore:
             }
             stored = {view.name: self.arrays[f"statistic_{view.name}"] for view in self.plan.views}
         indices = np.flatnonzero(usable)
-        tables = {view: StoredTable(self.folder, array, indices) for view, array in stored.items()}
+        matrices = {view: StoredMatrix(self.folder, array, indices) for view, array in stored.items()}
         runs = ShadowRuns(
             indices=indices,
             memberships=self._memberships(indices),
-            statistics={view: table[:] if fits_in_memory(table.nbytes) else table for view, table in tables.items()},
+            statistics={view: each[:] if fits_in_memory(each.nbytes) else each for view, each in matrices.items()},
             train_accuracy=numbers["train_accuracy"],
             held_out_accuracy=numbers["held_out_accuracy"],
             view_accuracy={
                 view: ViewAccuracy(numbers[f"train_accuracy_{view}"], numbers[f"held_out_accuracy_{view}"])
-                for view in tables
+                for view in matrices
             },
             failed=tuple(np.flatnonzero(failed).tolist()),
             notes=self.arrays.notes,
         )
-        if all(isinstance(table, np.ndarray) for table in runs.statistics.values()):
+        if all(isinstance(each, np.ndarray) for each in runs.statistics.values()):
             values = {**numbers, "memberships": runs.memberships[:]}
-            values |= {f"statistic_{view}": np.asarray(table) for view, table in runs.statistics.items()}
+            values |= {f"statistic_{view}": np.asarray(each) for view, each in runs.statistics.items()}
             read = {digest: kinds for digest, kinds in self.sealed.items() if kinds.keys() <= values.keys()}
             damaged = first_damaged(read, indices, values)  # missing, or in the place of another
             if damaged is not None:
                 raise DataError(f"{self.folder}: damaged: model {damaged} is not as it was written: run bmpaudit train")
         return runs
 
-    def _memberships(self, indices: Ints) -> FlagTable:
+    def _memberships(self, indices: Ints) -> FlagMatrix:
         """Who is in the sample of each of some models; one bit each if they are many."""
         flags = new_flags(len(indices), self.graph.num_nodes)
         for start in range(0, int(indices[-1]) + 1 if len(indices) else 0, MODELS_PER_CHUNK):

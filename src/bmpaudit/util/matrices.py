@@ -1,7 +1,7 @@
-"""Tables of models by nodes that need not fit into memory: whoever works through one reads a block of nodes at a time.
+"""Matrices of models by nodes that need not fit into memory: whoever uses one reads a block of nodes at a time.
 
-A table is a NumPy array, or a `LazyTable` if an array would take more than `MOST_IN_MEMORY`. Both are read the same
-way: `table[:, nodes]` is an array with one row per model.
+A matrix is a NumPy array, or a `LazyMatrix` if an array would take more than `MOST_IN_MEMORY`. Both are read the same
+way: `matrix[:, nodes]` is an array with one row per model.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ import numpy.typing as npt
 from bmpaudit.util.values import Flags, Floats32, Ints
 
 MOST_IN_MEMORY = 2**26
-"""Bytes of a table that is held in memory."""
+"""Bytes of a matrix that is held in memory."""
 
 MODELS_PER_CHUNK = 2**5
 NODES_PER_CHUNK = 2**12
-"""Models and nodes that lie together where a table is stored."""
+"""Models and nodes that lie together where a matrix is stored."""
 
 MAX_BLOCK = 2**23
-"""Entries of a table that are worked on at once."""
+"""Entries of a matrix that are worked on at once."""
 
 Scalar = TypeVar("Scalar", bound=np.generic)
-AnyTable = TypeVar("AnyTable", bound="npt.NDArray[Any] | LazyTable[Any]")
+AnyMatrix = TypeVar("AnyMatrix", bound="npt.NDArray[Any] | LazyMatrix[Any]")
 
 
-class LazyTable(ABC, Generic[Scalar]):
-    """A table of J models by N nodes that is read when it is indexed, by rows or by rows and nodes."""
+class LazyMatrix(ABC, Generic[Scalar]):
+    """A matrix of J models by N nodes that is read when it is indexed, by rows or by rows and nodes."""
 
     dtype: np.dtype[Scalar]
 
@@ -52,7 +52,7 @@ class LazyTable(ABC, Generic[Scalar]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the table would take in memory."""
+        """Bytes that the matrix would take in memory."""
         return len(self) * self._num_nodes * self.dtype.itemsize
 
     def __len__(self) -> int:
@@ -71,7 +71,7 @@ class LazyTable(ABC, Generic[Scalar]):
         read = self._read(np.atleast_1d(chosen), where)
         return read if np.ndim(chosen) else read[0]
 
-    def take(self: AnyTable, rows: slice | npt.NDArray[Any]) -> AnyTable:
+    def take(self: AnyMatrix, rows: slice | npt.NDArray[Any]) -> AnyMatrix:
         """Some of the rows, still not read."""
         taken = copy(self)
         taken._rows = self._rows[rows]  # type: ignore[union-attr]
@@ -86,12 +86,12 @@ class LazyTable(ABC, Generic[Scalar]):
         return np.array([self._read(rows[k : k + 1], nodes[k : k + 1])[0, 0] for k in range(len(rows))], self.dtype)
 
 
-FlagTable: TypeAlias = Flags | Any
-FloatTable: TypeAlias = Floats32 | Any
-"""Arrays, or a `LazyTable` where they would be large; to type checkers that know of no large graph, arrays."""
+FlagMatrix: TypeAlias = Flags | Any
+FloatMatrix: TypeAlias = Floats32 | Any
+"""Arrays, or a `LazyMatrix` where they would be large; to type checkers that know of no large graph, arrays."""
 
 
-class PackedFlags(LazyTable[np.bool_]):
+class PackedFlags(LazyMatrix[np.bool_]):
     """Flags that take a bit each.
 
     Args:
@@ -123,8 +123,8 @@ def _bits_at(octets: npt.NDArray[np.uint8], nodes: Ints) -> Flags:
     return (octets >> (7 - (nodes & 7)).astype(np.uint8) & 1).view(np.bool_)
 
 
-class ScratchTable(LazyTable[np.float32]):
-    """Numbers in a temporary file, which goes with its last table, or with the process.
+class ScratchMatrix(LazyMatrix[np.float32]):
+    """Numbers in a temporary file, which goes with its last matrix, or with the process.
 
     The file is in TMPDIR and has no name until it is shared with other processes. It holds blocks of `NODES_PER_CHUNK`
     nodes one after the other, each with one row per model, and is mapped into memory a block at a time.
@@ -179,7 +179,7 @@ class ScratchTable(LazyTable[np.float32]):
 
 
 class _ScratchFile:
-    """A file of so many bytes, without a name until it is shared; all tables of the same numbers have it."""
+    """A file of so many bytes, without a name until it is shared; all matrices of the same numbers have it."""
 
     def __init__(self, num_bytes: int) -> None:
         self.path: Path | None = None
@@ -228,15 +228,15 @@ def _remove(path: Path, owner: int) -> None:
 
 
 def fits_in_memory(num_bytes: int) -> bool:
-    """Whether a table of so many bytes is held in memory."""
+    """Whether a matrix of so many bytes is held in memory."""
     return num_bytes <= MOST_IN_MEMORY
 
 
-def new_table(num_models: int, num_nodes: int) -> Floats32 | ScratchTable:
-    """A table to be written, in memory or in a temporary file by its size."""
+def new_matrix(num_models: int, num_nodes: int) -> Floats32 | ScratchMatrix:
+    """A matrix to be written, in memory or in a temporary file by its size."""
     if fits_in_memory(4 * num_models * num_nodes):
         return np.empty((num_models, num_nodes), dtype=np.float32)
-    return ScratchTable(num_models, num_nodes)
+    return ScratchMatrix(num_models, num_nodes)
 
 
 def new_flags(num_models: int, num_nodes: int) -> Flags | PackedFlags:
@@ -246,17 +246,17 @@ def new_flags(num_models: int, num_nodes: int) -> Flags | PackedFlags:
     return PackedFlags(num_models, num_nodes)
 
 
-def take_rows(table: AnyTable, rows: slice | npt.NDArray[Any]) -> AnyTable:
-    """Some rows of a table; of one that is not in memory, nothing is read."""
-    return table.take(rows) if isinstance(table, LazyTable) else table[rows]  # type: ignore[return-value]
+def take_rows(matrix: AnyMatrix, rows: slice | npt.NDArray[Any]) -> AnyMatrix:
+    """Some rows of a matrix; of one that is not in memory, nothing is read."""
+    return matrix.take(rows) if isinstance(matrix, LazyMatrix) else matrix[rows]  # type: ignore[return-value]
 
 
-def columns(table: npt.NDArray[Scalar] | LazyTable[Scalar], nodes: Ints) -> npt.NDArray[Scalar]:
-    """Some columns of a table; of an array, not copied if they follow each other."""
-    if isinstance(table, LazyTable):
-        return table[:, nodes]
+def columns(matrix: npt.NDArray[Scalar] | LazyMatrix[Scalar], nodes: Ints) -> npt.NDArray[Scalar]:
+    """Some columns of a matrix; of an array, not copied if they follow each other."""
+    if isinstance(matrix, LazyMatrix):
+        return matrix[:, nodes]
     where = _in_a_row(nodes)
-    return table[:, where] if isinstance(where, slice) else np.take(table, where, axis=1)
+    return matrix[:, where] if isinstance(where, slice) else np.take(matrix, where, axis=1)
 
 
 def evenly_spaced(nodes: Ints, most: int) -> Ints:
@@ -288,7 +288,7 @@ def model_blocks(num_models: int, num_nodes: int) -> Iterator[slice]:
         yield slice(first, min(first + height, num_models))
 
 
-def count_in(memberships: FlagTable) -> Ints:
+def count_in(memberships: FlagMatrix) -> Ints:
     """Number of models that hold each node, shape (N,)."""
     counts = np.zeros(memberships.shape[1], dtype=np.int64)
     for rows in model_blocks(*memberships.shape):
