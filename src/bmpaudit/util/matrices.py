@@ -14,6 +14,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -147,7 +148,7 @@ class ScratchMatrix(LazyMatrix[np.float32]):
         return self._file.path is not None
 
     def share(self, folder: Path) -> None:
-        """Moves the file to a folder, where other processes can read it; they are sent its path."""
+        """Moves the file, which is complete, to a folder, where other processes can read it; they are sent its path."""
         self._file.share(folder)
 
     def __setitem__(self, key: tuple[slice, slice], values: npt.NDArray[Any]) -> None:
@@ -183,12 +184,21 @@ class _ScratchFile:
 
     def __init__(self, num_bytes: int) -> None:
         self.path: Path | None = None
-        self._keep(tempfile.TemporaryFile(prefix="bmpaudit-"))  # noqa: SIM115 - closed with this object
         # A full disk is noticed here: to write to what is mapped and has no room would end the process.
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(self.opened.fileno(), 0, num_bytes)
         else:
             self.opened.truncate(num_bytes)
+
+    @cached_property
+    def opened(self) -> IO[bytes]:
+        """The file, opened when it is used: not every worker to which it is sent can, nor has to."""
+        if self.path is None:
+            file: IO[bytes] = tempfile.TemporaryFile(buffering=0, prefix="bmpaudit-")  # noqa: SIM115
+        else:
+            file = self.path.open("rb", buffering=0)
+        weakref.finalize(self, file.close)
+        return file
 
     def __getstate__(self) -> Path:
         if self.path is None:
@@ -198,14 +208,8 @@ class _ScratchFile:
     def __setstate__(self, path: Path) -> None:
         self.path = path
 
-    def __getattr__(self, name: str) -> Any:
-        if name != "opened" or self.path is None:
-            raise AttributeError(name)
-        self._keep(self.path.open("rb"))  # when it is read: not every worker can
-        return self.opened
-
     def share(self, folder: Path) -> None:
-        """Moves the file to a folder, with a name by which it is removed if this process is killed."""
+        """Moves a file that is complete to a folder, with a name by which it is removed if this process is killed."""
         if self.path is not None and self.path.exists():
             return
         path = folder.resolve() / f".scratch.partial-{secrets.token_hex(4)}"
@@ -214,12 +218,8 @@ class _ScratchFile:
         with path.open("xb") as file:
             shutil.copyfileobj(self.opened, file, 2**24)
         self.opened.close()
-        self.path = path
-        self._keep(path.open("rb+"))
-
-    def _keep(self, file: IO[bytes]) -> None:
-        self.opened = file
-        weakref.finalize(self, file.close)
+        self.path, self.opened = path, path.open("rb", buffering=0)
+        weakref.finalize(self, self.opened.close)
 
 
 def _remove(path: Path, owner: int) -> None:
