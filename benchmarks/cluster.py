@@ -46,8 +46,8 @@ from bmpaudit.shadow import ShadowStore, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.making import make_engine
 from bmpaudit.shadow.train import PIECES_PER_WORKER
-from bmpaudit.util import tables
-from bmpaudit.util.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK
+from bmpaudit.util import matrices
+from bmpaudit.util.matrices import MODELS_PER_CHUNK, NODES_PER_CHUNK
 from bmpaudit.workers import dask_executor
 
 WARM_UP = PIECES_PER_WORKER * MODELS_PER_CHUNK
@@ -120,7 +120,8 @@ def warm_up_steps(runtime: Runtime) -> None:
     takes far longer than memory that it has had before.
     """
     graph, plan = scale.make_graph(WARM_UP_NODES), scale.make_plan(BLOCKS_MODELS)
-    with tempfile.TemporaryDirectory() as folder, patch.object(tables, "MOST_IN_MEMORY", WARM_UP_NODES * BLOCKS_MODELS):
+    most = WARM_UP_NODES * BLOCKS_MODELS
+    with tempfile.TemporaryDirectory() as folder, patch.object(matrices, "MOST_IN_MEMORY", most):
         scale.write_models(Path(folder), graph, plan)
         take_steps(Path(folder), graph, plan, time.process_time, runtime)
 

@@ -33,7 +33,7 @@ from bmpaudit.samplers import Uniform, draw_memberships
 from bmpaudit.samplers.priors import prior_probabilities
 from bmpaudit.shadow import ShadowStore
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
-from bmpaudit.util.tables import MODELS_PER_CHUNK
+from bmpaudit.util.matrices import MODELS_PER_CHUNK
 
 Figures: TypeAlias = dict[str, tuple[float, float, float]]
 STEPS = ("read", "attack", "proof", "estimation")

@@ -36,7 +36,7 @@ from bmpaudit.samplers import Uniform, draw_memberships
 from bmpaudit.shadow import ShadowPlan, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.native import NativeEngine
-from bmpaudit.util.tables import MODELS_PER_CHUNK
+from bmpaudit.util.matrices import MODELS_PER_CHUNK
 from bmpaudit.util.values import Floats32
 
 

@@ -32,7 +32,7 @@ from bmpaudit.shadow import ShadowRuns, ShadowStore
 from bmpaudit.util.build import build_id
 from bmpaudit.util.errors import DataError, InputError
 from bmpaudit.util.files import atomic_write, write_text
-from bmpaudit.util.tables import count_in
+from bmpaudit.util.matrices import count_in
 from bmpaudit.util.values import Floats, Floats32, Ints, plain
 from reproduction.experiments import (
     COUNTINGS,

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 
 from bmpaudit.graph import Graph
 from bmpaudit.registry import UntrustedPart
@@ -30,6 +31,15 @@ __all__ = [
     "label_margin",
     "probe_scores",
 ]
+
+
+MOST_DIGITS = 6  # of a rounded probability: float32 has no more
+MOST_IN_ENSEMBLE = 1_000
+LEAST_PROBABILITY = 1e-12  # whose logarithm is taken
+NOT_PREDICTED = -20.0
+
+PENALTY = 0.01
+"""Ridge penalty of `probe_scores`, for each node and in units of the embeddings' mean variance."""
 
 
 def models_of(release: object) -> int:
@@ -57,22 +67,12 @@ class OutputRelease(ABC):
     array([[ 0.1, -0.5]], dtype=float32)
     """
 
-    @property
-    def last_layer_noise(self) -> float:
-        """See `interfaces.Release`."""
-        return 0.0
-
-    @property
-    def changes_outputs(self) -> bool:
-        """See `interfaces.Release`."""
-        return True
+    last_layer_noise = 0.0
+    changes_outputs = True
 
     @abstractmethod
     def outputs(self, logits: Floats32, rng: np.random.Generator) -> Floats32:
         """What is given out in place of one model's logits, both of shape (num_nodes, num_classes)."""
-
-
-# Logits as probabilities and back.
 
 
 def probabilities(logits: Floats32) -> Floats:
@@ -81,38 +81,31 @@ def probabilities(logits: Floats32) -> Floats:
     >>> probabilities(np.array([[0.0, np.log(3.0)]], dtype=np.float32)).round(6)
     array([[0.25, 0.75]])
     """
-    shifted = logits - logits.max(axis=-1, keepdims=True).astype(np.float64)
-    weights = np.exp(shifted)
-    return np.asarray(weights / weights.sum(axis=-1, keepdims=True), dtype=np.float64)
+    return np.asarray(softmax(logits.astype(np.float64), axis=-1))
 
 
-# The model as it was trained.
+class _Answers:
+    """A release that gives out what the model answers."""
 
-
-@dataclass(frozen=True)
-class Clean:
-    """Gives out the logits of the trained model."""
+    changes_outputs = False
 
     @property
     def last_layer_noise(self) -> float:
         """See `interfaces.Release`."""
         return 0.0
 
-    @property
-    def changes_outputs(self) -> bool:
-        """See `interfaces.Release`."""
-        return False
-
     def outputs(self, logits: Floats32, rng: np.random.Generator) -> Floats32:  # noqa: ARG002
         """See `interfaces.Release`."""
         return logits
 
 
-# Gaussian noise on the last layer.
+@dataclass(frozen=True)
+class Clean(_Answers):
+    """Gives out the logits of the trained model."""
 
 
 @dataclass(frozen=True)
-class NoisyLastLayer:
+class NoisyLastLayer(_Answers):
     """Adds Gaussian noise to all parameters of the last layer, once for each model: every query meets the same noise.
 
     Attributes:
@@ -129,18 +122,6 @@ class NoisyLastLayer:
     def last_layer_noise(self) -> float:
         """See `interfaces.Release`."""
         return float(self.noise_std)
-
-    @property
-    def changes_outputs(self) -> bool:
-        """See `interfaces.Release`."""
-        return False
-
-    def outputs(self, logits: Floats32, rng: np.random.Generator) -> Floats32:  # noqa: ARG002
-        """See `interfaces.Release`."""
-        return logits
-
-
-# Gaussian noise on what is given out.
 
 
 @dataclass(frozen=True)
@@ -160,12 +141,6 @@ class NoisyOutputs(OutputRelease):
     def outputs(self, logits: Floats32, rng: np.random.Generator) -> Floats32:
         """See `interfaces.Release`."""
         return logits + np.float32(self.output_noise) * rng.standard_normal(logits.shape, dtype=np.float32)
-
-
-# Rounded probabilities.
-
-
-MOST_DIGITS = 6  # float32 has no more
 
 
 @dataclass(frozen=True)
@@ -190,9 +165,6 @@ class Rounded(OutputRelease):
         return np.log(np.maximum(rounded, 0.25 * 10.0**-self.digits)).astype(np.float32)
 
 
-# Probabilities made less sure of themselves.
-
-
 @dataclass(frozen=True)
 class Temperature(OutputRelease):
     """Divides the logits by a temperature.
@@ -212,12 +184,6 @@ class Temperature(OutputRelease):
     def outputs(self, logits: Floats32, rng: np.random.Generator) -> Floats32:  # noqa: ARG002
         """See `interfaces.Release`."""
         return np.asarray(logits / np.float32(self.temperature), dtype=np.float32)
-
-
-# The likeliest classes only.
-
-
-LEAST = 1e-12  # of a probability, whose logarithm is taken
 
 
 @dataclass(frozen=True)
@@ -246,14 +212,11 @@ class TopClasses(OutputRelease):
         others = np.argsort(-shown, axis=-1, kind="stable")[..., self.top :]
         rest = np.take_along_axis(shown, others, axis=-1).mean(axis=-1, keepdims=True)
         np.put_along_axis(shown, others, np.broadcast_to(rest, others.shape), axis=-1)
-        return np.log(np.maximum(shown, LEAST)).astype(np.float32)
-
-
-# The activations of the last hidden layer.
+        return np.log(np.maximum(shown, LEAST_PROBABILITY)).astype(np.float32)
 
 
 @dataclass(frozen=True)
-class Embeddings:
+class Embeddings(_Answers):
     """Gives out what goes into the last layer, for every node: the activations of the last hidden layer.
 
     The adversary reads scores of the classes off them by a linear probe of its own (`probe_scores`), and the attack's
@@ -261,26 +224,6 @@ class Embeddings:
     """
 
     gives_embeddings: ClassVar[bool] = True
-
-    @property
-    def last_layer_noise(self) -> float:
-        """See `interfaces.Release`."""
-        return 0.0
-
-    @property
-    def changes_outputs(self) -> bool:
-        """See `interfaces.Release`."""
-        return False
-
-    def outputs(self, logits: Floats32, rng: np.random.Generator) -> Floats32:  # noqa: ARG002
-        """See `interfaces.Release`; the activations, of shape (num_nodes, units), in place of logits."""
-        return logits
-
-
-# The mean of several models.
-
-
-MOST_MODELS = 1_000
 
 
 @dataclass(frozen=True)
@@ -296,8 +239,8 @@ class Ensemble(OutputRelease):
     ensemble_size: int = 5
 
     def __post_init__(self) -> None:
-        if not 2 <= self.ensemble_size <= MOST_MODELS:
-            raise InputError(f"ensemble_size must be from 2 to {MOST_MODELS:,}, got {self.ensemble_size}")
+        if not 2 <= self.ensemble_size <= MOST_IN_ENSEMBLE:
+            raise InputError(f"ensemble_size must be from 2 to {MOST_IN_ENSEMBLE:,}, got {self.ensemble_size}")
 
     @property
     def num_models(self) -> int:
@@ -307,13 +250,7 @@ class Ensemble(OutputRelease):
     def outputs(self, logits: Floats32, rng: np.random.Generator) -> Floats32:  # noqa: ARG002
         """See `interfaces.Release`; `logits` has shape (ensemble_size, num_nodes, num_classes)."""
         mean = np.mean([probabilities(each) for each in logits], axis=0)
-        return np.log(np.maximum(mean, LEAST)).astype(np.float32)
-
-
-# The predicted class and nothing else.
-
-
-NOT_PREDICTED = -20.0
+        return np.log(np.maximum(mean, LEAST_PROBABILITY)).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -333,9 +270,6 @@ class LabelOnly(OutputRelease):
         return shown
 
 
-# All edges.
-
-
 @dataclass(frozen=True)
 class FullEdges:
     """Asks about every node with all edges of the graph."""
@@ -343,9 +277,6 @@ class FullEdges:
     def graph(self, graph: Graph) -> Graph:
         """See `interfaces.Query`."""
         return graph
-
-
-# No edges.
 
 
 @dataclass(frozen=True)
@@ -356,9 +287,6 @@ class NoEdges:
         """See `interfaces.Query`."""
         indptr, indices = np.zeros_like(graph.indptr), np.empty(0, dtype=graph.indices.dtype)
         return replace(graph, indptr=indptr, indices=indices, cleaning=replace(graph.cleaning, num_edges=0))
-
-
-# The test statistic of Algorithm 2; the higher it is, the surer the model is of the node's label.
 
 
 def label_margin(logits: npt.ArrayLike, labels: npt.ArrayLike) -> npt.NDArray[np.float32]:
@@ -387,13 +315,6 @@ def label_margin(logits: npt.ArrayLike, labels: npt.ArrayLike) -> npt.NDArray[np
     np.put_along_axis(others, index, -np.inf, axis=-1)
     with np.errstate(invalid="ignore", over="ignore"):  # logits that are not finite give margins that are not
         return (own - np.logaddexp.reduce(others, axis=-1)).astype(np.float32)
-
-
-# A linear probe: what an adversary reads off embeddings.
-
-
-PENALTY = 0.01
-"""Ridge penalty, for each node and in units of the embeddings' mean variance."""
 
 
 def probe_scores(embeddings: Floats32, labels: Ints, num_classes: int) -> Floats32:

@@ -44,7 +44,7 @@ from bmpaudit.attack.counts import COLUMNS
 from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Attack, DecisionRule, LeaveOneOutAttack
 from bmpaudit.proof import prove
-from bmpaudit.util import tables
+from bmpaudit.util import matrices
 from bmpaudit.util.errors import InputError
 
 NUM_MODELS, NUM_NODES = 36, 150
@@ -106,7 +106,7 @@ def test_built_in_parts_are_what_the_seams_ask_for() -> None:
 def test_the_native_pass_and_scores_in_blocks_agree_exactly(
     monkeypatch: pytest.MonkeyPatch, unfittable: Any, attack: Gaussian, targets: Any, max_block: int
 ) -> None:
-    monkeypatch.setattr(tables, "MAX_BLOCK", max_block)
+    monkeypatch.setattr(matrices, "MAX_BLOCK", max_block)
     models, settings = random_models(), DecisionSettings(1.5, 0.8, unfittable)
     halves = split_models(models)
     for challenged, fitting in ((models, None), (halves.challenged, halves.fitting)):
@@ -209,7 +209,7 @@ def test_queries_and_neighbours_of_one_release_are_fused(monkeypatch: pytest.Mon
         by_one_query = attack_performance(scores_of(alone, "shadow-frequency")).auc
         assert attack_performance(whole.scores).auc > by_one_query + 0.05
     # Blocks and targets change nothing: neighbours outside of them stay visible.
-    monkeypatch.setattr(tables, "MAX_BLOCK", 20)
+    monkeypatch.setattr(matrices, "MAX_BLOCK", 20)
     blocks = challenge(WithNeighbours(), models, "shadow-frequency", RULES, with_scores=True)
     assert blocks.scores is not None
     np.testing.assert_allclose(blocks.scores.log_likelihood_ratio, whole.scores.log_likelihood_ratio, rtol=1e-12)
@@ -230,7 +230,7 @@ def test_an_attack_that_does_not_fuse_takes_one_query() -> None:
 
 
 def test_blocks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "MAX_BLOCK", 40)
+    monkeypatch.setattr(matrices, "MAX_BLOCK", 40)
     WithNeighbours.largest = 0
     challenge(WithNeighbours(), graph_models(), "shadow-frequency", RULES)
     assert 0 < WithNeighbours.largest <= 40
@@ -239,7 +239,7 @@ def test_blocks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory_is_that_of_a_block_not_of_all_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     members = random_memberships(400, 2_000, seed=4)
     models, prior = make_models(members, np.random.default_rng(4).normal(size=members.shape)), np.full(2_000, 0.4)
-    monkeypatch.setattr(tables, "MAX_BLOCK", 20_000)
+    monkeypatch.setattr(matrices, "MAX_BLOCK", 20_000)
     tracemalloc.start()
     challenge(GAUSSIAN, models, prior, SCORE_RULES)
     _, peak = tracemalloc.get_traced_memory()

@@ -20,8 +20,8 @@ from bmpaudit.proof.flat_arrays import to_arrays
 from bmpaudit.samplers import Uniform
 from bmpaudit.samplers.priors import prior_probabilities
 from bmpaudit.shadow import ShadowPlan, ShadowRuns, ShadowStore, train_shadows
-from bmpaudit.util import tables
-from bmpaudit.util.tables import LazyTable
+from bmpaudit.util import matrices
+from bmpaudit.util.matrices import LazyMatrix
 
 PLAN = ShadowPlan(Uniform(0.25), GCN(hidden=4), Training(epochs=20))
 NUM_MODELS = 40
@@ -67,11 +67,11 @@ def test_what_is_not_in_memory_gives_the_same(
     runs = read(folder, graph)
     assert isinstance(runs.memberships, np.ndarray)
     expected = results(attack, runs, graph)
-    monkeypatch.setattr(tables, "MOST_IN_MEMORY", 1_000)
-    monkeypatch.setattr(tables, "MAX_BLOCK", NUM_MODELS * 300)
+    monkeypatch.setattr(matrices, "MOST_IN_MEMORY", 1_000)
+    monkeypatch.setattr(matrices, "MAX_BLOCK", NUM_MODELS * 300)
     lazy = read(folder, graph)
-    assert isinstance(lazy.memberships, LazyTable)
-    assert all(isinstance(table, LazyTable) for table in lazy.statistics.values())
+    assert isinstance(lazy.memberships, LazyMatrix)
+    assert all(isinstance(table, LazyMatrix) for table in lazy.statistics.values())
     found = results(attack, lazy, graph)
     assert found.keys() == expected.keys()
     for name, values in expected.items():
@@ -128,13 +128,13 @@ from pathlib import Path
 
 sys.path.insert(0, {benchmarks!r})
 import scale
-from bmpaudit.util import tables
+from bmpaudit.util import matrices
 from bmpaudit.auditing import stages as attack_step
 from bmpaudit.proof import calibration as score_bins
 from bmpaudit.shadow import store as array_group
 
 array_group.NODES_PER_CHUNK = 2**11
-tables.MOST_IN_MEMORY, tables.MAX_BLOCK, tables.NODES_PER_CHUNK = 2**20, 2**20, 2**11
+matrices.MOST_IN_MEMORY, matrices.MAX_BLOCK, matrices.NODES_PER_CHUNK = 2**20, 2**20, 2**11
 attack_step.MOST_SCORES, attack_step.MOST_PERMUTED = 2**18, 2**15
 score_bins.MAX_CHALLENGES = 2**18
 scale.run(Path(sys.argv[1]) / "small", 500, 100, scale.STEPS[:3])  # imports, and whatever is made only once

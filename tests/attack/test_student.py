@@ -22,7 +22,7 @@ from bmpaudit.attack import (
 )
 from bmpaudit.attack.student import StudentPriors, learn_priors
 from bmpaudit.graph.graph import Graph
-from bmpaudit.util import tables
+from bmpaudit.util import matrices
 from bmpaudit.util.errors import InputError
 
 STUDENT = Student()
@@ -248,7 +248,7 @@ def test_blocks_targets_and_threads_change_nothing(monkeypatch: pytest.MonkeyPat
     np.testing.assert_array_equal(some, whole[:, [156, 7, 3, 151]])
     for threads in (1, 3):
         assert left_out(models, num_threads=threads).tobytes() == whole.tobytes()
-    monkeypatch.setattr(tables, "MAX_BLOCK", 30 * 20)
+    monkeypatch.setattr(matrices, "MAX_BLOCK", 30 * 20)
     np.testing.assert_array_equal(scores_of(models, prior, STUDENT).log_likelihood_ratio, whole)
 
 

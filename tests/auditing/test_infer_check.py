@@ -24,7 +24,7 @@ from bmpaudit.samplers import Snowball, Uniform, draw_memberships
 from bmpaudit.shadow import ModelState, ShadowPlan
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.native import NativeEngine
-from bmpaudit.util import tables
+from bmpaudit.util import matrices
 
 Statistics = dict[str, np.ndarray]
 
@@ -164,9 +164,9 @@ def test_blocks_of_nodes_give_what_all_nodes_give(monkeypatch: pytest.MonkeyPatc
     statistics = np.random.default_rng(3).normal(size=(12, 300)).astype(np.float32)
     statistics[:, 40:60] = 1.5  # margins that do not vary
     whole = behaviour({"full": statistics[:-1]}, {"full": statistics[-1]})
-    monkeypatch.setattr(tables, "MAX_BLOCK", 12 * 32)
+    monkeypatch.setattr(matrices, "MAX_BLOCK", 12 * 32)
     blocks = behaviour({"full": statistics[:-1]}, {"full": statistics[-1]})
-    assert len(list(tables.node_blocks(300, 12))) == 10
+    assert len(list(matrices.node_blocks(300, 12))) == 10
     for one, other in zip(whole.check.standings, blocks.check.standings, strict=True):
         assert one.value == pytest.approx(other.value, rel=1e-13)
         assert (one.low, one.high) == pytest.approx((other.low, other.high), rel=1e-13)

@@ -9,14 +9,14 @@ import pytest
 from bmpaudit import datasets
 from bmpaudit.auditing.context import write_samples
 from bmpaudit.samplers import Snowball, draw_memberships
-from bmpaudit.util import tables
+from bmpaudit.util import matrices
 
 
 def test_samples_in_blocks_are_those_drawn_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, sampler = datasets.load("demo"), Snowball(0.25)
     memberships = draw_memberships(graph, sampler, 50, seed=3)
     np.savez_compressed(tmp_path / "whole.npz", memberships=memberships)
-    monkeypatch.setattr(tables, "MAX_BLOCK", 7 * graph.num_nodes)
+    monkeypatch.setattr(matrices, "MAX_BLOCK", 7 * graph.num_nodes)
     write_samples(tmp_path / "blocks.npz", graph=graph, sampler=sampler, num_samples=50, seed=3, num_threads=2)
     with np.load(tmp_path / "blocks.npz") as archive:
         np.testing.assert_array_equal(archive["memberships"], memberships)

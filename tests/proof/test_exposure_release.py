@@ -97,7 +97,7 @@ def test_threads_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> No
     models = models_of()
     one = expose(Student(), models, PRIOR, num_threads=1)
     assert same(one, expose(Student(), models, PRIOR, num_threads=2))
-    monkeypatch.setattr("bmpaudit.util.tables.MAX_BLOCK", 60 * 7)
+    monkeypatch.setattr("bmpaudit.util.matrices.MAX_BLOCK", 60 * 7)
     done: list[int] = []
     in_blocks = to_arrays(expose(Student(), models, PRIOR, progress=done.append))
     for name, values in to_arrays(one).items():

@@ -27,7 +27,7 @@ from bmpaudit.samplers import (
 from bmpaudit.samplers import fit as fit_module
 from bmpaudit.samplers.fit import edges_inside
 from bmpaudit.util.errors import InputError
-from bmpaudit.util.tables import PackedFlags
+from bmpaudit.util.matrices import PackedFlags
 from bmpaudit.util.values import Flags, Ints
 
 

@@ -78,7 +78,7 @@ def test_a_folder_of_another_plan_is_refused(plan: ShadowPlan, message: str, gra
 
 def test_a_folder_of_another_graph_is_refused_with_the_sizes(graph: Graph, whole: Path) -> None:
     other = Graph.from_edges(graph.edges[1:], graph.features, graph.labels)
-    message = f"of a graph with 1,000 nodes and {graph.num_edges:,} edges; this one has 1,000 nodes and "
+    message = f"of a graph with {graph.num_edges:,} edges; this one has {other.num_edges:,} edges"
     with pytest.raises(InputError, match=message):
         train_shadows(other, PLAN, NUM_MODELS, whole)
     relabelled = Graph.from_edges(graph.edges, graph.features, np.roll(graph.labels, 1))

@@ -19,7 +19,7 @@ from bmpaudit.attack import Evidence, Gaussian, challenge
 from bmpaudit.attack.rules import Strong
 from bmpaudit.proof import expose
 from bmpaudit.proof.flat_arrays import to_arrays
-from bmpaudit.util import tables
+from bmpaudit.util import matrices
 from bmpaudit.workers import SMALLEST_PART, Filed, Inbox, call_and_file, crew_of, dask_executor, new_inbox
 
 
@@ -148,7 +148,7 @@ def test_attack_and_exposure_with_large_answers(
     rng = np.random.default_rng(5)
     members = rng.random((100, 8_000)) < 0.4
     models = Evidence({"full": rng.normal(size=members.shape) + members}, members, np.arange(100))
-    monkeypatch.setattr(tables, "MAX_BLOCK", members.size * 3 // 4)
+    monkeypatch.setattr(matrices, "MAX_BLOCK", members.size * 3 // 4)
 
     def found(executor: Executor | None) -> dict[str, bytes]:
         prior = np.full(8_000, 0.4)

@@ -20,8 +20,8 @@ from bmpaudit.models import GCN, Training
 from bmpaudit.samplers import Uniform
 from bmpaudit.samplers.priors import prior_probabilities
 from bmpaudit.shadow import ShadowPlan, ShadowStore, train_shadows
-from bmpaudit.util import tables
-from bmpaudit.util.tables import LazyTable
+from bmpaudit.util import matrices
+from bmpaudit.util.matrices import LazyMatrix
 
 PLAN = ShadowPlan(Uniform(0.25), GCN(hidden=4), Training(epochs=20))
 NUM_MODELS = 40
@@ -75,7 +75,7 @@ def assert_same(found: Challenges, expected: Challenges) -> None:
 
 
 @pytest.mark.parametrize("half", [False, True])
-@pytest.mark.parametrize("most_in_memory", [tables.MOST_IN_MEMORY, 1_000])
+@pytest.mark.parametrize("most_in_memory", [matrices.MOST_IN_MEMORY, 1_000])
 @pytest.mark.parametrize("attack", [Student(), Gaussian(), RMIA()], ids=lambda attack: type(attack).__name__)
 def test_blocks_of_nodes_are_attacked_by_workers(
     attack: Attack,
@@ -86,8 +86,8 @@ def test_blocks_of_nodes_are_attacked_by_workers(
     processes: Executor,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tables, "MOST_IN_MEMORY", most_in_memory)
-    monkeypatch.setattr(tables, "MAX_BLOCK", NUM_MODELS * 300)
+    monkeypatch.setattr(matrices, "MOST_IN_MEMORY", most_in_memory)
+    monkeypatch.setattr(matrices, "MAX_BLOCK", NUM_MODELS * 300)
     counts: list[int] = []
     found = attacked(attack, folder, graph, processes, counts, half)
     assert counts == sorted(counts)
@@ -100,8 +100,8 @@ def test_blocks_of_nodes_are_attacked_by_workers(
 def test_a_worker_that_cannot_read_the_models_leaves_the_block_to_others(
     folder: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "MOST_IN_MEMORY", 1_000)
-    monkeypatch.setattr(tables, "MAX_BLOCK", NUM_MODELS * 300)
+    monkeypatch.setattr(matrices, "MOST_IN_MEMORY", 1_000)
+    monkeypatch.setattr(matrices, "MAX_BLOCK", NUM_MODELS * 300)
     asked: list[slice] = []
 
     def blind(_: object, block: slice) -> None:
@@ -120,14 +120,14 @@ def test_little_work_stays_here(folder: Path, graph: Graph, monkeypatch: pytest.
             raise AssertionError
 
     runs = ShadowStore(folder, graph, PLAN, read_only=True).read()
-    assert not isinstance(runs.memberships, LazyTable)
+    assert not isinstance(runs.memberships, LazyMatrix)
     expected = attacked(Student(), folder, graph, None, [])
     assert_same(attacked(Student(), folder, graph, Nobody(), []), expected)
     most = NUM_MODELS * graph.num_nodes * 4 // 5
-    monkeypatch.setattr(tables, "MAX_BLOCK", most)
+    monkeypatch.setattr(matrices, "MAX_BLOCK", most)
     counts: list[int] = []
     assert_same(attacked(Student(), folder, graph, Nobody(), counts), expected)
     assert 512 in counts  # the first of several blocks
-    monkeypatch.setattr(tables, "MAX_BLOCK", most - 1)
+    monkeypatch.setattr(matrices, "MAX_BLOCK", most - 1)
     with pytest.raises(AssertionError):
         attacked(Student(), folder, graph, Nobody(), [])

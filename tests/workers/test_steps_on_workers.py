@@ -43,7 +43,7 @@ from bmpaudit.releases import Clean
 from bmpaudit.samplers import Uniform
 from bmpaudit.samplers.priors import prior_probabilities
 from bmpaudit.shadow import ShadowStore, train_shadows
-from bmpaudit.util import tables
+from bmpaudit.util import matrices
 from bmpaudit.util.errors import InputError
 from bmpaudit.workers import dask_executor, dumps
 
@@ -84,7 +84,7 @@ def processes() -> Iterator[ProcessPoolExecutor]:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "MAX_BLOCK", PLAN.shadows * 300)
+    monkeypatch.setattr(matrices, "MAX_BLOCK", PLAN.shadows * 300)
 
 
 def evidence(folder: Path, graph: Graph, attack: Attack) -> Evidence:
@@ -108,7 +108,7 @@ def found_out(attack: Attack, folder: Path, graph: Graph, executor: Executor | N
     return {name: np.asarray(values).tobytes() for name, values in arrays.items()}
 
 
-@pytest.mark.parametrize("most_in_memory", [tables.MOST_IN_MEMORY, 1_000])
+@pytest.mark.parametrize("most_in_memory", [matrices.MOST_IN_MEMORY, 1_000])
 @pytest.mark.parametrize("attack", [Student(), Gaussian(), CROSS_FITTED], ids=["student", "gaussian", "cross-fitted"])
 def test_proof_and_exposure_in_blocks_of_nodes(
     attack: Attack,
@@ -118,19 +118,19 @@ def test_proof_and_exposure_in_blocks_of_nodes(
     processes: Executor,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tables, "MOST_IN_MEMORY", most_in_memory)
+    monkeypatch.setattr(matrices, "MOST_IN_MEMORY", most_in_memory)
     if attack is CROSS_FITTED:
         attack = Killing(str(folder), 0)  # which is there: nobody is killed
     assert found_out(attack, folder, graph, processes) == found_out(attack, folder, graph, None)
     assert list(folder.rglob(".*partial*")) == []
 
 
-@pytest.mark.parametrize("most_in_memory", [tables.MOST_IN_MEMORY, 1_000])
+@pytest.mark.parametrize("most_in_memory", [matrices.MOST_IN_MEMORY, 1_000])
 def test_means_over_neighbours_are_worked_out_once_for_all_workers(
     most_in_memory: int, folder: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who gets a job has the means that were there when it was sent, in memory or from a file beside the models."""
-    monkeypatch.setattr(tables, "MOST_IN_MEMORY", most_in_memory)
+    monkeypatch.setattr(matrices, "MOST_IN_MEMORY", most_in_memory)
     models = evidence(folder, graph, Student())
     means = {query: np.asarray(models.neighbour_means(query, 1)) for query in models.queries}
     models.share_neighbour_means()

@@ -41,15 +41,15 @@ from bmpaudit.attack.rules import (
     log_prior_odds,
 )
 from bmpaudit.interfaces import Attack, DecisionRule, LeaveOneOutAttack, Progress
-from bmpaudit.util import tables
+from bmpaudit.util import matrices
 from bmpaudit.util.errors import InputError, one_line, thread_count
-from bmpaudit.util.tables import LazyTable, columns, node_blocks, take_rows
+from bmpaudit.util.matrices import LazyMatrix, columns, node_blocks, take_rows
 from bmpaudit.util.values import Flags, Floats, Ints, as_bytes
 from bmpaudit.workers import crew_of, marked
 
 Answer = TypeVar("Answer")
 DEFAULT_ATTACK = Gaussian()
-SMALLEST_SENT = 1.25  # times `tables.MAX_BLOCK`: challenges that are worth sending to workers
+SMALLEST_SENT = 1.25  # times `matrices.MAX_BLOCK`: challenges that are worth sending to workers
 
 
 def check_attack(attack: Attack, queries: Sequence[str] | None = None) -> None:
@@ -170,7 +170,7 @@ class BlockJob(ABC, Generic[Answer]):
     ) -> Iterator[tuple[slice, Scores]]:
         """Rows of models, and their scores about a block, no model being in its own fit."""
         num_models = self.models.num_models
-        is_lazy = isinstance(next(iter(self.models.statistics.values())), LazyTable)
+        is_lazy = isinstance(next(iter(self.models.statistics.values())), LazyMatrix)
         for each in self._rounds if is_lazy else rounds(self.attack, self.models, self.fitting):
             yield each.rows, self.within(block, each).scores(self.attack, num_threads, is_asked)
             progress((block.stop - block.start) * each.rows.indices(num_models)[1] // num_models)
@@ -193,7 +193,7 @@ def map_blocks(
         A block and its answer, in the order of the nodes; `progress` is called with the number of nodes done so far.
     """
     blocks = list(node_blocks(job.models.num_targets, job.num_models))
-    is_large = blocks[-1].stop * job.num_models > SMALLEST_SENT * tables.MAX_BLOCK
+    is_large = blocks[-1].stop * job.num_models > SMALLEST_SENT * matrices.MAX_BLOCK
     num_here = 1 if executor is not None and is_large else len(blocks)
     for block in blocks[:num_here]:
         yield block, job.run(block, num_threads, lambda done, before=block.start: progress(before + done))  # type: ignore[misc]

@@ -14,15 +14,15 @@ import numpy.typing as npt
 
 from bmpaudit import _native
 from bmpaudit.util.errors import InputError, check_at_least_one
-from bmpaudit.util.tables import (
-    FlagTable,
-    FloatTable,
-    LazyTable,
-    ScratchTable,
+from bmpaudit.util.matrices import (
+    FlagMatrix,
+    FloatMatrix,
+    LazyMatrix,
+    ScratchMatrix,
     columns,
     count_in,
     model_blocks,
-    new_table,
+    new_matrix,
     take_rows,
 )
 from bmpaudit.util.values import Flags, Floats, Ints
@@ -84,12 +84,12 @@ class Scores:
     not_auditable: tuple[NotAuditable, ...] = ()
 
 
-def neighbour_means(statistics: FloatTable, graph: Graph, num_threads: int) -> FloatTable:
+def neighbour_means(statistics: FloatMatrix, graph: Graph, num_threads: int) -> FloatMatrix:
     """Mean over the neighbours of each node, 0 without neighbours, from shape (J, N) to (J, N).
 
     Takes some models at a time, with all nodes, so that work and memory do not depend on who the neighbours are.
     """
-    means = new_table(*statistics.shape)
+    means = new_matrix(*statistics.shape)
     indptr, indices = graph.indptr.astype(np.int64), graph.indices.astype(np.int32)
     for rows in model_blocks(*statistics.shape):
         values = np.ascontiguousarray(statistics[rows])
@@ -106,7 +106,7 @@ class Evidence:
     Two releases are two mechanisms and are never mixed. The queries of one release are questions of one adversary: an
     attack may use them all. Validated when made; arrays that already fit are not copied.
 
-    The tables of many models on many nodes are not in memory (`tables.LazyTable`). An attack reads of them what it
+    The tables of many models on many nodes are not in memory (`matrices.LazyMatrix`). An attack reads of them what it
     needs for the nodes that it is to score: `evidence.at_targets(table)`, or `table[:, nodes]` for other nodes.
 
     Attributes:
@@ -121,14 +121,14 @@ class Evidence:
         InputError: if shapes do not fit or a statistic is not finite.
     """
 
-    statistics: Mapping[str, FloatTable]
-    memberships: FlagTable
+    statistics: Mapping[str, FloatMatrix]
+    memberships: FlagMatrix
     indices: Ints
     graph: Graph | None = None
     targets: Ints | None = None
-    _whole: Mapping[str, FloatTable] = field(init=False, repr=False)  # statistics of all models there were at first
+    _whole: Mapping[str, FloatMatrix] = field(init=False, repr=False)  # statistics of all models there were at first
     _rows: slice | Ints = field(init=False, repr=False)  # which of these the models are
-    _means: dict[str, tuple[Graph, FloatTable]] = field(init=False, repr=False)  # of all of them, over neighbours
+    _means: dict[str, tuple[Graph, FloatMatrix]] = field(init=False, repr=False)  # of all of them, over neighbours
     _kept: dict[Scope, dict[Hashable, Any]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -163,7 +163,7 @@ class Evidence:
         means = {
             query: (graph, table)
             for query, (graph, table) in self._means.items()
-            if query in self._whole and (not isinstance(table, ScratchTable) or table.is_shared)
+            if query in self._whole and (not isinstance(table, ScratchMatrix) or table.is_shared)
         }
         return {**vars(self), "_means": means}
 
@@ -219,7 +219,7 @@ class Evidence:
         return self.at_targets(self.memberships).sum(axis=0, dtype=np.int64)
 
     @property
-    def only_statistic(self) -> FloatTable:
+    def only_statistic(self) -> FloatMatrix:
         """The statistic of the single query, shape (J, N).
 
         Raises:
@@ -288,11 +288,11 @@ class Evidence:
         """The same models without what attacks have worked out about the nodes to score, to be sent to workers."""
         return self._with(("targets",))
 
-    def at_targets(self, values: npt.NDArray[Scalar] | LazyTable[Scalar]) -> npt.NDArray[Scalar]:
+    def at_targets(self, values: npt.NDArray[Scalar] | LazyMatrix[Scalar]) -> npt.NDArray[Scalar]:
         """The columns of the nodes to score, from shape (J, N) to (J, K); not copied if these are all nodes."""
         return values[:, :] if self.targets is None else columns(values, self.targets)
 
-    def neighbour_means(self, query: str, num_threads: int) -> FloatTable:
+    def neighbour_means(self, query: str, num_threads: int) -> FloatMatrix:
         """Mean statistic of each node's neighbours, shape (J, N), 0 without any; worked out once for all models.
 
         Raises:
@@ -310,7 +310,7 @@ class Evidence:
         """Lets processes that read the statistics from a folder read the means that there are so far, too."""
         for query, (_, table) in self._means.items():
             folder = getattr(self._whole.get(query), "folder", None)
-            if isinstance(table, ScratchTable) and isinstance(folder, Path):
+            if isinstance(table, ScratchMatrix) and isinstance(folder, Path):
                 table.share(folder)
 
     @property
@@ -362,15 +362,15 @@ class Evidence:
         vars(changed).pop("num_in", None)
         return changed
 
-    def _checked(self, query: str) -> FloatTable:
+    def _checked(self, query: str) -> FloatMatrix:
         table = self.statistics[query]
-        if not isinstance(table, LazyTable):
+        if not isinstance(table, LazyMatrix):
             table = np.asarray(table)
         if table.shape != self.memberships.shape:
             raise InputError(
                 f"query {query}: statistics must have shape {self.memberships.shape} as memberships, got {table.shape}"
             )
-        if isinstance(table, LazyTable):  # checked when it is read
+        if isinstance(table, LazyMatrix):  # checked when it is read
             return table
         with np.errstate(over="ignore"):  # a number too large becomes infinite, which is refused
             values = np.ascontiguousarray(table, dtype=np.float32)
@@ -399,8 +399,8 @@ class Evidence:
         return ids.astype(np.int64)
 
 
-def _checked_memberships(memberships: Any) -> FlagTable:
-    if isinstance(memberships, LazyTable):
+def _checked_memberships(memberships: Any) -> FlagMatrix:
+    if isinstance(memberships, LazyMatrix):
         return memberships
     flags = np.asarray(memberships)
     if flags.ndim != 2 or (flags.dtype != np.bool_ and not np.isin(flags, (0, 1)).all()):

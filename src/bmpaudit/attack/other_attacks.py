@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bmpaudit.attack.evidence import Evidence, Scores
 from bmpaudit.util.errors import InputError, check_at_least_one
-from bmpaudit.util.tables import columns, evenly_spaced
+from bmpaudit.util.matrices import columns, evenly_spaced
 from bmpaudit.util.values import Flags, Floats, Ints
 
 MAX_POPULATION = 2**24  # numbers that RMIA compares with, of all models together

@@ -13,7 +13,7 @@ from scipy.special import gammaln
 from bmpaudit import _native
 from bmpaudit.attack.evidence import Evidence, NotAuditable, Scores, folds
 from bmpaudit.util.errors import InputError
-from bmpaudit.util.tables import columns, evenly_spaced
+from bmpaudit.util.matrices import columns, evenly_spaced
 from bmpaudit.util.values import Flags, Floats, Floats32, Ints, as_bytes
 
 MAX_FEATURES = 16  # that the kernel takes

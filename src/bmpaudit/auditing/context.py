@@ -27,8 +27,8 @@ from bmpaudit.samplers import Priors, draw_memberships
 from bmpaudit.samplers.draw import AnySampler
 from bmpaudit.shadow import ShadowRuns
 from bmpaudit.util.files import sha256_of
+from bmpaudit.util.matrices import model_blocks
 from bmpaudit.util.progress import progress_bar
-from bmpaudit.util.tables import model_blocks
 from bmpaudit.util.values import plain
 
 

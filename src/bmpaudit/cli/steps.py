@@ -41,8 +41,8 @@ from bmpaudit.graph import Graph
 from bmpaudit.registry import ATTACK, ENTRIES, SAMPLER
 from bmpaudit.samplers import Priors, prior_probabilities
 from bmpaudit.util.files import atomic_write
+from bmpaudit.util.matrices import model_blocks
 from bmpaudit.util.progress import progress_bar
-from bmpaudit.util.tables import model_blocks
 from bmpaudit.util.values import Flags, to_json
 from bmpaudit.util.words import number
 

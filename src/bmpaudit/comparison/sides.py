@@ -22,7 +22,7 @@ from bmpaudit.proof import NodeExposure
 from bmpaudit.proof.exposure import untransformed
 from bmpaudit.shadow import ShadowRuns
 from bmpaudit.util.errors import InputError
-from bmpaudit.util.tables import model_blocks, take_rows
+from bmpaudit.util.matrices import model_blocks, take_rows
 from bmpaudit.util.values import Floats, Ints
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from bmpaudit.io.readers import SUFFIXES, archive_names, read_archive, read_arra
 from bmpaudit.proof import Recalibration, recalibrate
 from bmpaudit.proof.guesses import Source, sources_of
 from bmpaudit.util.errors import DataError, InputError
-from bmpaudit.util.tables import FloatTable, node_blocks
+from bmpaudit.util.matrices import FloatMatrix, node_blocks
 from bmpaudit.util.values import Flags, Floats, Floats32, Ints
 
 PRIOR, MEMBER, NODE, MEMBERSHIPS = "prior_prob", "member", "node", "memberships"
@@ -326,7 +326,7 @@ class Behaviour:
     has_learnt_little: Flags
 
 
-def behaviour(shadows: Mapping[str, FloatTable], released: Mapping[str, Floats32]) -> Behaviour:
+def behaviour(shadows: Mapping[str, FloatMatrix], released: Mapping[str, Floats32]) -> Behaviour:
     """Compares the statistics of a released model with those of the shadow models.
 
     Args:
@@ -364,7 +364,7 @@ class _Part(NamedTuple):
     deviation: Floats
 
 
-def _quantities(shadows: FloatTable, released: Floats32) -> dict[str, Floats]:
+def _quantities(shadows: FloatMatrix, released: Floats32) -> dict[str, Floats]:
     """Summaries of each model, the released one last, shape (J + 1,), which treat all models alike."""
     num_models, num_nodes = shadows.shape
     parts = []

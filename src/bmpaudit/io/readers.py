@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from bmpaudit.io.remote_folder import RemoteFolder
 from bmpaudit.util.errors import DataError, UntrustedCodeError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ MOST_EXPANSION = 200
 
 
 @contextmanager
-def damage_in(path: Path | str, what: str, remedy: str = "") -> Iterator[None]:
+def damage_in(path: Path | RemoteFolder, what: str, remedy: str = "") -> Iterator[None]:
     """Whatever cannot be read in the block is reported as damage of the file, in one line.
 
     A damaged file can make a parser raise nearly anything; only a lack of memory is not the file's.
@@ -87,7 +88,6 @@ def check_unpacked(path: Path, what: str, num_bytes: int) -> None:
 
 # JSON and TOML, of bounded size and depth.
 
-
 LARGEST_TEXT = 2**28
 """Bytes of a file of text or JSON."""
 
@@ -114,17 +114,17 @@ def record(**properties: Any) -> Schema:
     }
 
 
-def read_text(path: Path, *, most_bytes: int = LARGEST_TEXT, encoding: str = "utf-8") -> str:
+def read_text(path: Path, *, encoding: str = "utf-8") -> str:
     """The text of a file.
 
     Raises:
         DataError: if the file is missing, too large or not text.
     """
     with damage_in(path, "text"):
-        return _text(path, most_bytes, encoding)
+        return _text(path, LARGEST_TEXT, encoding)
 
 
-def read_json(path: Path, schema: Schema | None = None, *, remedy: str = "") -> Any:
+def read_json(path: Path | RemoteFolder, schema: Schema | None = None, *, remedy: str = "") -> Any:
     """The value of a JSON file.
 
     Args:
@@ -192,11 +192,15 @@ def parse_toml(text: str) -> dict[str, Any]:
     return value
 
 
-def _text(path: Path, most_bytes: int, encoding: str = "utf-8") -> str:
-    with opened(path) as file:
-        content = file.read(most_bytes + 1)
+def _text(path: Path | RemoteFolder, most_bytes: int, encoding: str = "utf-8") -> str:
+    if isinstance(path, RemoteFolder):
+        content = path.read_bytes(most_bytes + 1)
+    else:
+        with opened(path) as file:
+            content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
-        raise DataError(f"{path}: must have at most {most_bytes:,} bytes, got {path.stat().st_size:,}")
+        size = "more" if isinstance(path, RemoteFolder) else f"{path.stat().st_size:,}"
+        raise DataError(f"{path}: must have at most {most_bytes:,} bytes, got {size}")
     return content.decode(encoding)
 
 
@@ -213,11 +217,9 @@ def _check_depth(value: Any) -> None:
 
 # NumPy's `.npz` archives and `.npy` arrays, without pickles.
 
-
 Arrays = dict[str, npt.NDArray[Any]]
 
-ARCHIVE, ARRAY = "an .npz archive", "an .npy array"
-SUFFIX = ".npy"
+ARCHIVE = "an .npz archive"
 KIND_NAMES = {
     "b": "flags",
     "i": "whole numbers",
@@ -230,10 +232,8 @@ KIND_NAMES = {
 """What arrays may hold, by NumPy's letters: no dates, records or objects."""
 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-PICKLED = "it holds pickled objects, which are never loaded"
 # What NumPy writes; other methods may ask for any amount of memory to unpack.
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-FIRST_SURROGATE, LAST_SURROGATE, LAST_CHARACTER = 0xD800, 0xDFFF, 0x10FFFF
 
 
 def archive_names(path: Path, *, all_members: bool = False) -> list[str]:
@@ -247,7 +247,7 @@ def archive_names(path: Path, *, all_members: bool = False) -> list[str]:
         DataError: if the file is missing or damaged.
     """
     with damage_in(path, ARCHIVE), opened(path) as file, _archive(file) as archive:
-        others = [name for name in archive.namelist() if not name.endswith(SUFFIX)] if all_members else []
+        others = [name for name in archive.namelist() if not name.endswith(".npy")] if all_members else []
         return [*_members(archive), *others]
 
 
@@ -294,7 +294,7 @@ def read_array(path: Path) -> npt.NDArray[Any]:
     Raises:
         DataError: if the file is missing or damaged, or holds anything but flags, numbers or text.
     """
-    with damage_in(path, ARRAY), opened(path) as file:
+    with damage_in(path, "an .npy array"), opened(path) as file:
         return _read(file, "it", path.stat().st_size)
 
 
@@ -336,10 +336,10 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """The arrays of an archive by name; members of other kinds are not ours."""
     members: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
-        name = member.filename.removesuffix(SUFFIX)
+        name = member.filename.removesuffix(".npy")
         if name in members:
             raise ValueError(f"{name} is there twice")
-        if member.filename.endswith(SUFFIX):
+        if member.filename.endswith(".npy"):
             members[name] = member
     return members
 
@@ -368,7 +368,7 @@ def _read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[
         except MemoryError:  # which Python's parser also raises for what is nested too deep
             raise ValueError(f"{name} has a header that cannot be parsed") from None
     if dtype.hasobject:
-        raise ValueError(PICKLED)
+        raise ValueError("it holds pickled objects, which are never loaded")
     if dtype.kind not in KIND_NAMES or dtype.subdtype is not None:
         raise ValueError(f"{name} must hold flags, numbers or text, got {dtype}")
     return shape, dtype
@@ -376,15 +376,13 @@ def _read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[
 
 def _check_text(array: npt.NDArray[Any], name: str) -> None:
     """Characters that are none could be neither printed nor written, after all the work."""
-    flat = np.ascontiguousarray(array)
-    codes = flat.reshape(-1).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
-    is_none = (codes > LAST_CHARACTER) | ((codes >= FIRST_SURROGATE) & (codes <= LAST_SURROGATE))
+    codes = np.ascontiguousarray(array).reshape(-1).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+    is_none = (codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))  # not in Unicode, or half a character
     if is_none.any():
         raise ValueError(f"{name} must be text, got {int(codes[is_none.argmax()]):#x}, which is no character")
 
 
 # CSV and Parquet tables of numbers and text.
-
 
 CSV, PARQUET = ".csv", ".parquet"
 SUFFIXES = (CSV, PARQUET)
@@ -460,15 +458,18 @@ def _read_parquet(path: Path, chosen: Collection[str] | None) -> pd.DataFrame:
     schema = file.schema_arrow
     if len(set(schema.names)) < len(schema.names):
         raise ValueError("two columns have one name")
-    fields = [field for field in schema if chosen is None or field.name in chosen]
-    for field in fields:
-        if not _is_plain(field.type):
-            raise DataError(f"{path}: column {field.name!r} must hold numbers, flags or text, got {field.type}")
-    names = [field.name for field in fields]
-    check_unpacked(path, "the table", _declared_bytes(file, len(fields)))
+    names = [name for name in schema.names if chosen is None or name in chosen]
+    texts = []
+    for name in names:
+        kind = schema.field(name).type
+        value = kind.value_type if pa.types.is_dictionary(kind) else kind
+        tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
+        if pa.types.is_string(value) or pa.types.is_large_string(value):
+            texts.append(name)
+        elif not any(test(value) for test in tests):
+            raise DataError(f"{path}: column {name!r} must hold numbers, flags or text, got {kind}")
+    check_unpacked(path, "the table", _declared_bytes(file, len(names)))
     # Texts are read once each, however often they are repeated: their lengths are known before they are put in place.
-    is_text = {field.name: _is_text(field.type) for field in fields}
-    texts = [name for name in names if is_text[name]]
     table = pyarrow.parquet.ParquetFile(path, read_dictionary=texts).read(columns=names)
     table.validate(full=True)  # else a text that is none would be noticed when it is used
     check_unpacked(path, "the table", sum(_text_bytes(table.column(name)) for name in texts))
@@ -481,21 +482,6 @@ def _read_parquet(path: Path, chosen: Collection[str] | None) -> pd.DataFrame:
         # Without pandas' metadata, which would hide a column that was once an index.
         columns[name] = column.to_pandas(types_mapper=lambda _: pd.Int64Dtype()) if is_whole else column.to_pandas()
     return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
-
-
-def _is_text(kind: pyarrow.DataType) -> bool:
-    import pyarrow as pa
-
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _is_plain(kind: pyarrow.DataType) -> bool:
-    import pyarrow as pa
-
-    value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
-    return _is_text(kind) or any(test(value) for test in tests)
 
 
 def _declared_bytes(file: pyarrow.parquet.ParquetFile, num_fields: int) -> int:

@@ -58,11 +58,10 @@ class RemoteFolder:
         with reaching(self):
             return bool(self._file_system().exists(self.address))
 
-    def read_text(self, encoding: str = "utf-8") -> str:
-        """The content of a file."""
-        with reaching(self):
-            content: bytes = self._file_system().cat_file(self.address)
-        return content.decode(encoding)
+    def read_bytes(self, most_bytes: int) -> bytes:
+        """The content of a file, or so much of it."""
+        with reaching(self), self._file_system().open(self.address, "rb") as file:
+            return bytes(file.read(most_bytes))
 
     def write_text(self, text: str) -> None:
         """Replaces a file, in one step as object stores do it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
@@ -11,6 +10,14 @@ from bmpaudit.util.errors import InputError, check_at_least_one
 
 Shape = tuple[int, ...]
 Norm = Literal["none", "layer", "batch"]
+Initialisation = Literal["glorot", "fan_in"]
+DropoutPlace = Literal["input", "attention", "hidden"]
+Activation = Literal["relu", "elu"]
+Aggregation = Literal["mean", "max"]
+
+MAX_UNITS = 65_536
+MAX_HOPS = 1_024
+MIN_RESIDUAL_LAYERS = 3
 
 VECTORS = {"gat": ("att_src", "att_dst")}
 """By kind of layer, parameters of one number for each unit, beside weight and bias."""
@@ -47,7 +54,7 @@ class LayerSpec:
     kind: str
     channels: int
     heads: int = 1
-    initialisation: Literal["glorot", "fan_in"] = "glorot"
+    initialisation: Initialisation = "glorot"
     drops_input: bool = False
     drops_attention: bool = False
     aggregation: str = "mean"
@@ -74,17 +81,6 @@ class LayerSpec:
         return parts
 
 
-# What the models that C++ trains have in common.
-
-
-DropoutPlace = Literal["input", "attention", "hidden"]
-Activation = Literal["relu", "elu"]
-
-MAX_UNITS = 65_536
-MAX_HOPS = 1_024
-MIN_RESIDUAL_LAYERS = 3
-
-
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Raises `InputError` unless a setting has one of the values allowed."""
     if value not in allowed:
@@ -99,11 +95,10 @@ def check_hops(hops: int) -> None:
 
 
 @dataclass(frozen=True)
-class NativeModel(ABC):
+class NativeModel:
     """A stack of layers of one kind, which both engines can train.
 
-    A subclass is a frozen dataclass that says what one layer is, for C++ by `native_layer` and for PyTorch by
-    `torch_layer`.
+    A subclass is a frozen dataclass that says what one layer is in C++; `torch_modules.new_layer` has it in PyTorch.
 
     Attributes:
         hidden: Units of a hidden layer.
@@ -128,8 +123,9 @@ class NativeModel(ABC):
 
     dropout_places: ClassVar[tuple[DropoutPlace, ...]] = ("input", "hidden")
     """Where dropout can go."""
-    uses_edges: ClassVar[bool] = True
-    """Whether PyTorch's layer is called with `edge_index`."""
+    layer_kind: ClassVar[str]
+    initialisation: ClassVar[Initialisation] = "glorot"
+    """See `LayerSpec`."""
     sees_edges: ClassVar[bool] = True
     """Whether what it computes depends on the edges."""
 
@@ -154,29 +150,26 @@ class NativeModel(ABC):
     @property
     def hidden_heads(self) -> int:
         """Attention heads of a hidden layer; 1 for layers without heads."""
-        return 1
+        return int(getattr(self, "heads", 1))
 
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """Parameters of PyTorch's layer in the order in which C++ lists them."""
-        return ("lin.weight", "bias")
-
-    @abstractmethod
     def native_layer(self, channels: int, heads: int) -> LayerSpec:
-        """One layer as C++ has it, dropout aside."""
+        """One layer as C++ has it, but for dropout, normalisation and what is added to it."""
+        return LayerSpec(self.layer_kind, channels, heads, self.initialisation)
 
     def native_layers(self, num_classes: int) -> list[LayerSpec]:
         """The model as C++ has it, layer by layer."""
         layers = []
         for number in range(self.layers):
-            channels, heads = self.layer_width(number, num_classes)
-            place: DropoutPlace = "hidden" if number > 0 else "input"
-            layer = self.native_layer(channels, heads)
-            drops_input, drops_attention = (each in self.dropout_on for each in (place, "attention"))
-            norm: Norm = "none" if number + 1 == self.layers else self.norm_between
-            is_residual = bool(self.residual) and 0 < number < self.layers - 1
-            layer = replace(layer, norm=norm, residual=int(is_residual))
-            layers.append(replace(layer, drops_input=drops_input, drops_attention=drops_attention))
+            is_last = number + 1 == self.layers
+            layers.append(
+                replace(
+                    self.native_layer(*self.layer_width(number, num_classes)),
+                    drops_input=("hidden" if number > 0 else "input") in self.dropout_on,
+                    drops_attention="attention" in self.dropout_on,
+                    norm="none" if is_last else self.norm_between,
+                    residual=int(bool(self.residual) and number > 0 and not is_last),
+                )
+            )
         return layers
 
     @property
@@ -184,31 +177,15 @@ class NativeModel(ABC):
         """Normalisation after each layer but the last."""
         return self.norm or "none"
 
-    @property
-    def last_layer_names(self) -> tuple[str, ...]:
-        """Those of `parameter_names` on which a noisy release puts noise."""
-        return self.parameter_names
-
     def layer_width(self, number: int, num_classes: int) -> tuple[int, int]:
         """Channels and heads of a layer."""
         return (num_classes, 1) if number + 1 == self.layers else (self.hidden, self.hidden_heads)
-
-    @abstractmethod
-    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:
-        """One layer as a PyTorch module; imports torch."""
-
-    def torch_propagation(self) -> Any:
-        """What comes after the last layer, as a PyTorch module without parameters, or None; imports torch."""
-        return None
 
     def torch_module(self, num_features: int, num_classes: int) -> Any:
         """The model as a PyTorch module; imports torch."""
         from bmpaudit.models.torch_modules import LayeredModule
 
         return LayeredModule(self, num_features, num_classes)
-
-
-# Graph convolutional network.
 
 
 @dataclass(frozen=True)
@@ -219,18 +196,7 @@ class GCN(NativeModel):
     layer. Glorot weights, zero biases. The defaults are the paper's settings as far as they are known.
     """
 
-    def native_layer(self, channels: int, heads: int) -> LayerSpec:
-        """See `NativeModel.native_layer`."""
-        return LayerSpec("gcn", channels, heads)
-
-    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:  # noqa: ARG002
-        """See `NativeModel.torch_layer`."""
-        from torch_geometric.nn import GCNConv
-
-        return GCNConv(inputs, units)
-
-
-# Graph attention network.
+    layer_kind = "gcn"
 
 
 @dataclass(frozen=True)
@@ -253,32 +219,7 @@ class GAT(NativeModel):
     heads: int = 8
 
     dropout_places = ("input", "attention", "hidden")
-
-    @property
-    def hidden_heads(self) -> int:
-        """See `NativeModel.hidden_heads`."""
-        return self.heads
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """See `NativeModel.parameter_names`."""
-        return ("lin.weight", "att_src", "att_dst", "bias")
-
-    def native_layer(self, channels: int, heads: int) -> LayerSpec:
-        """See `NativeModel.native_layer`."""
-        return LayerSpec("gat", channels, heads)
-
-    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:
-        """See `NativeModel.torch_layer`."""
-        from torch_geometric.nn import GATConv
-
-        return GATConv(inputs, units, heads=heads, dropout=self.dropout if "attention" in self.dropout_on else 0.0)
-
-
-# GraphSAGE.
-
-
-Aggregation = Literal["mean", "max"]
+    layer_kind = "gat"
 
 
 @dataclass(frozen=True)
@@ -297,36 +238,19 @@ class SAGE(NativeModel):
     aggregation: Aggregation = "mean"
     root_weight: bool = True
 
+    layer_kind = "sage"
+    initialisation = "fan_in"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("aggregation", self.aggregation, ("mean", "max"))
         if self.aggregation == "max" and "input" in self.dropout_on:
             raise InputError("dropout_on must be hidden for aggregation='max', got dropout_on='input'")
 
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """See `NativeModel.parameter_names`."""
-        return ("lin_l.weight", *(["lin_r.weight"] if self.root_weight else []), "lin_l.bias")
-
     def native_layer(self, channels: int, heads: int) -> LayerSpec:
         """See `NativeModel.native_layer`."""
-        return LayerSpec(
-            "sage",
-            channels,
-            heads,
-            initialisation="fan_in",
-            aggregation=self.aggregation,
-            root_weight=self.root_weight,
-        )
-
-    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:  # noqa: ARG002
-        """See `NativeModel.torch_layer`."""
-        from torch_geometric.nn import SAGEConv
-
-        return SAGEConv(inputs, units, aggr=self.aggregation, root_weight=self.root_weight)
-
-
-# Graph isomorphism network.
+        layer = super().native_layer(channels, heads)
+        return replace(layer, aggregation=self.aggregation, root_weight=self.root_weight)
 
 
 @dataclass(frozen=True)
@@ -338,6 +262,9 @@ class GIN(NativeModel):
     start uniform within ±1/√inputs. Noise on the last layer goes on the last linear map.
     """
 
+    layer_kind = "mlp"
+    initialisation = "fan_in"
+
     @property
     def norm_within(self) -> Norm:
         """Normalisation within the MLP of each layer."""
@@ -348,21 +275,6 @@ class GIN(NativeModel):
         """See `NativeModel.norm_between`."""
         return "none"
 
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """See `NativeModel.parameter_names`."""
-        of_norm = [f"nn.1.{name}" for name in NORM_NAMES[self.norm_within]]
-        return ("nn.0.weight", "nn.0.bias", *of_norm, *self.last_layer_names)
-
-    @property
-    def last_layer_names(self) -> tuple[str, ...]:
-        """See `NativeModel.last_layer_names`."""
-        return ("nn.3.weight", "nn.3.bias")
-
-    def native_layer(self, channels: int, heads: int) -> LayerSpec:
-        """See `NativeModel.native_layer`: the second linear map of a layer."""
-        return LayerSpec("mlp", channels, heads, initialisation="fan_in")
-
     def native_layers(self, num_classes: int) -> list[LayerSpec]:
         """See `NativeModel.native_layers`."""
         layers = []
@@ -370,20 +282,6 @@ class GIN(NativeModel):
             first = replace(second, kind="gin", channels=self.hidden, norm=self.norm_within, residual=0)
             layers += [first, replace(second, drops_input=False, residual=2 * second.residual)]
         return layers
-
-    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:  # noqa: ARG002
-        """See `NativeModel.torch_layer`."""
-        from torch import nn
-        from torch_geometric.nn import GINConv
-
-        from bmpaudit.models.torch_modules import new_norm
-
-        activation = nn.ReLU() if self.activation == "relu" else nn.ELU()
-        norm = new_norm(self.norm_within, self.hidden)
-        return GINConv(nn.Sequential(nn.Linear(inputs, self.hidden), norm, activation, nn.Linear(self.hidden, units)))
-
-
-# Simplified graph convolution.
 
 
 @dataclass(frozen=True)
@@ -400,27 +298,16 @@ class SGC(NativeModel):
     layers: int = 1
     hops: int = 2
 
+    layer_kind = "sgc"
+    initialisation = "fan_in"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_hops(self.hops)
 
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """See `NativeModel.parameter_names`."""
-        return ("lin.weight", "lin.bias")
-
     def native_layer(self, channels: int, heads: int) -> LayerSpec:
         """See `NativeModel.native_layer`."""
-        return LayerSpec("sgc", channels, heads, initialisation="fan_in", hops=self.hops)
-
-    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:  # noqa: ARG002
-        """See `NativeModel.torch_layer`."""
-        from torch_geometric.nn import SGConv
-
-        return SGConv(inputs, units, K=self.hops)
-
-
-# Predictions that are propagated by personalised PageRank.
+        return replace(super().native_layer(channels, heads), hops=self.hops)
 
 
 @dataclass(frozen=True)
@@ -440,7 +327,8 @@ class APPNP(NativeModel):
     hops: int = 10
     alpha: float = 0.1
 
-    uses_edges = False
+    layer_kind = "mlp"
+    initialisation = "fan_in"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -448,54 +336,15 @@ class APPNP(NativeModel):
         if not 0 < self.alpha <= 1:
             raise InputError(f"alpha must be in (0, 1], got alpha={self.alpha}")
 
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """See `NativeModel.parameter_names`."""
-        return ("weight", "bias")
-
-    def native_layer(self, channels: int, heads: int) -> LayerSpec:
-        """See `NativeModel.native_layer`."""
-        return LayerSpec("mlp", channels, heads, initialisation="fan_in")
-
     def native_layers(self, num_classes: int) -> list[LayerSpec]:
         """See `NativeModel.native_layers`."""
         *hidden, last = super().native_layers(num_classes)
         return [*hidden, replace(last, kind="appnp", hops=self.hops, alpha=self.alpha)]
-
-    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:  # noqa: ARG002
-        """See `NativeModel.torch_layer`."""
-        from torch import nn
-
-        return nn.Linear(inputs, units)
-
-    def torch_propagation(self) -> Any:
-        """See `NativeModel.torch_propagation`."""
-        from torch_geometric.nn import APPNP as Propagation  # noqa: N811
-
-        return Propagation(self.hops, self.alpha)
-
-
-# Multilayer perceptron.
 
 
 @dataclass(frozen=True)
 class MLP(NativeModel):
     """Multilayer perceptron: the baseline that sees no edges. Glorot weights, zero biases."""
 
-    uses_edges = False
     sees_edges = False
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """See `NativeModel.parameter_names`."""
-        return ("weight", "bias")
-
-    def native_layer(self, channels: int, heads: int) -> LayerSpec:
-        """See `NativeModel.native_layer`."""
-        return LayerSpec("mlp", channels, heads)
-
-    def torch_layer(self, inputs: int, units: int, heads: int) -> Any:  # noqa: ARG002
-        """See `NativeModel.torch_layer`."""
-        from torch import nn
-
-        return nn.Linear(inputs, units)
+    layer_kind = "mlp"

@@ -1,4 +1,7 @@
-"""Models of the user's own: PyTorch modules, scikit-learn classifiers, and what was trained elsewhere."""
+"""Models of the user's own: PyTorch modules, scikit-learn classifiers, and what was trained elsewhere.
+
+Importing this imports neither torch nor scikit-learn.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,12 @@ import numpy as np
 from bmpaudit import registry
 from bmpaudit.util.errors import InputError, one_line
 
+RANDOM_STATE = "random_state"
+MAX_RANDOM_STATE = 2**31 - 1  # also for estimators that keep it in 32 bits with a sign
+SPEED_ONLY = ("n_jobs",)
+LITERAL, FUNCTION, NAME = "literal", "function", "name"
+"""Keys of tables that stand for a Python literal (None, a tuple, a dictionary), a function, and an estimator."""
+
 
 @dataclass(frozen=True)
 class TrainedElsewhere:
@@ -22,9 +31,6 @@ class TrainedElsewhere:
 
     def __str__(self) -> str:
         return "trained elsewhere"
-
-
-# Any PyTorch model as a shadow model. Importing this does not import torch.
 
 
 @dataclass(frozen=True)
@@ -106,15 +112,6 @@ def function_name(function: Any) -> str:
 def has_own_name(function: Any) -> bool:
     """Whether a function can be told by its name: not a lambda, a partial, or one defined inside another."""
     return "<" not in getattr(function, "__qualname__", "<")
-
-
-# A scikit-learn estimator as the plain values of a plan, and back.
-
-
-RANDOM_STATE = "random_state"
-SPEED_ONLY = ("n_jobs",)
-LITERAL, FUNCTION, NAME = "literal", "function", "name"
-"""Keys of tables that stand for a Python literal (None, a tuple, a dictionary), a function, and an estimator."""
 
 
 def is_estimator(part: Any) -> bool:
@@ -217,12 +214,6 @@ def _is_literal(value: Any) -> bool:
         return False
 
 
-# Any scikit-learn classifier as a shadow model. Importing this does not import scikit-learn.
-
-
-MAX_RANDOM_STATE = 2**31 - 1  # also for estimators that keep it in 32 bits with a sign
-
-
 @dataclass(frozen=True, eq=False)
 class SklearnModel:
     """A classifier with `fit` and `predict_proba`, which sees the features of each node and no edges.
@@ -288,9 +279,6 @@ class SklearnModel:
             elif last in SPEED_ONLY and value is not None:  # None is 1, and the only value where it is deprecated
                 settings[key] = 1
         return estimator.set_params(**settings)
-
-
-# Models of the user's own, from what a plan is given or names.
 
 
 def as_model(part: Any, *, train: Any = None, version: str = "", **settings: Any) -> Any:

@@ -1,4 +1,7 @@
-"""Models with a proof: DP-SGD with its accounting, and a private simplified graph convolution."""
+"""Models with a proof: DP-SGD with its accounting, and a private simplified graph convolution.
+
+Importing this imports neither torch nor dp-accounting.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import scipy.sparse
 from scipy.special import gammaln, logsumexp, ndtr, xlog1py, xlogy
 
 from bmpaudit.graph import Graph
 from bmpaudit.models.gnn import MAX_UNITS
 from bmpaudit.privacy import Guarantee
 from bmpaudit.samplers import AnySampler, sampler_distance
+from bmpaudit.samplers.draw import compressed_rows
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.values import Floats
 
@@ -23,6 +26,18 @@ if TYPE_CHECKING:
 
 
 _ORDER_SEED = 20_250_101  # which edges go is public, and the same for everybody
+
+LEAST_NOISE, MOST_NOISE = 0.3, 10_000.0
+"""Of DP-SGD: outside of it the loss of a step is too coarse or too fine to be computed."""
+TAIL = 9.0  # standard deviations; what lies beyond has probability 1e-19
+FINEST, MOST_LOSSES = 1e-4, 40_000
+DEFAULT_EPSILON = 8.0
+MOST_NEIGHBOURS = 200
+
+MOST_HOPS = 64
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
+"""Of `PrivateSGC`: below the first the noise may leave the range of single precision; beyond the second it is smaller
+than the rounding of the optimum, for which no proof accounts."""
 
 
 def bound_degrees(graph: Graph, max_degree: int) -> Graph:
@@ -42,37 +57,24 @@ def bound_degrees(graph: Graph, max_degree: int) -> Graph:
             room[one] -= 1
             room[other] -= 1
             kept[number] = True
-    one, other = edges[kept].T
-    shape = (graph.num_nodes, graph.num_nodes)
-    ends = (np.concatenate([one, other]), np.concatenate([other, one]))
-    adjacency = scipy.sparse.coo_array((np.ones(2 * len(one), dtype=np.int8), ends), shape=shape).tocsr()
-    adjacency.sort_indices()
+    indptr, indices = compressed_rows(edges[kept], graph.num_nodes)
     return replace(
         graph,
-        indptr=adjacency.indptr.astype(graph.indptr.dtype),
-        indices=adjacency.indices.astype(graph.indices.dtype),
-        cleaning=replace(graph.cleaning, num_edges=len(one)),
+        indptr=indptr.astype(graph.indptr.dtype),
+        indices=indices.astype(graph.indices.dtype),
+        cleaning=replace(graph.cleaning, num_edges=int(kept.sum())),
     )
-
-
-# What DP-SGD gives away: privacy loss of its steps by dp-accounting, which only the functions here import.
-#
-# A step adds Gaussian noise to a sum of clipped rows, each drawn into the batch with probability q. The unit is the
-# length that a row is clipped to. A node that joins the sample brings a row and changes those of its d neighbours;
-# docs/guarantees.md has the proof that no pair of samples can then be told apart better than
-#
-#     P = Σ_k Bin(k; d + 1, q)·N(k, σ²)  from  Q = Σ_k Bin(k; d, q)·N(-k, σ²).
-
-
-LEAST_NOISE, MOST_NOISE = 0.3, 10_000.0
-"""Outside of it the loss of a step is too coarse or too fine to be computed."""
-TAIL = 9.0  # standard deviations; what lies beyond has probability 1e-19
-FINEST, MOST_LOSSES = 1e-4, 40_000
 
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps of DP-SGD.
+    """The steps of DP-SGD, and what they give away: their privacy loss by dp-accounting.
+
+    A step adds Gaussian noise to a sum of clipped rows, each drawn into the batch with probability q. The unit is the
+    length that a row is clipped to. A node that joins the sample brings a row and changes those of its d neighbours;
+    docs/guarantees.md has the proof that no pair of samples can then be told apart better than
+
+        P = Σ_k Bin(k; d + 1, q)·N(k, σ²)  from  Q = Σ_k Bin(k; d, q)·N(-k, σ²).
 
     Attributes:
         num_steps: Number of steps T.
@@ -191,12 +193,6 @@ def _loss_of_step(noise: float, sampling_rate: float, max_degree: int) -> Any:
         pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, -number, number, delta) for delta in deltas
     )
     return distributions.PrivacyLossDistribution(there, back)
-
-
-# What the models that are trained by DP-SGD have in common. Importing this imports neither torch nor dp-accounting.
-
-
-DEFAULT_EPSILON = 8.0
 
 
 @dataclass(frozen=True)
@@ -319,9 +315,6 @@ class DPModel:
         module.fit(data.x, data.edge_index, data.y, seed)
 
 
-# Multilayer perceptron trained by DP-SGD.
-
-
 @dataclass(frozen=True)
 class DPMLP(DPModel):
     """A perceptron on node features that is (ε, δ)-MDP by a proof: DP-SGD, one row for each node. It sees no edges.
@@ -334,12 +327,6 @@ class DPMLP(DPModel):
         - The proof is for real numbers and noise that nobody can predict. Opacus's secure mode is off, and the noise of
           a shadow model follows from its seed, which a model that is really released must keep secret.
     """
-
-
-# Graph convolution of one hop trained by DP-SGD.
-
-
-MOST_NEIGHBOURS = 200
 
 
 @dataclass(frozen=True)
@@ -374,15 +361,6 @@ class DPGCN(DPModel):
     def training_graph(self, graph: Graph) -> Graph:
         """The graph with bounded degrees; samples induce their training graph in it."""
         return bound_degrees(super().training_graph(graph), self.max_degree)
-
-
-# A model with a guarantee: k hops of a lazy random walk, then logistic regression with noise on its weights.
-
-
-MOST_HOPS = 64
-SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
-"""Below the first the noise may leave the range of single precision; beyond the second it is smaller than the rounding
-of the optimum, for which no proof accounts."""
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,43 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - as PyTorch has it
 from torch import nn
+from torch_geometric.nn import APPNP as Propagation  # noqa: N811 - not the whole model
+from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SGConv
 
-from bmpaudit.models.gnn import NORM_NAMES, NativeModel, Norm
+from bmpaudit.models.gnn import APPNP, GAT, GCN, GIN, NORM_NAMES, SAGE, SGC, NativeModel, Norm
 from bmpaudit.models.private import DPModel, PrivateSGC
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Floats, Floats32
+
+
+def new_layer(model: NativeModel, inputs: int, units: int, heads: int) -> tuple[nn.Module, tuple[str, ...]]:
+    """One layer of a model, and the names of its parameters in the order in which C++ lists them."""
+    if isinstance(model, GCN):
+        return GCNConv(inputs, units), ("lin.weight", "bias")
+    if isinstance(model, GAT):
+        dropout = model.dropout if "attention" in model.dropout_on else 0.0
+        return GATConv(inputs, units, heads=heads, dropout=dropout), ("lin.weight", "att_src", "att_dst", "bias")
+    if isinstance(model, SAGE):
+        root = ("lin_r.weight",) if model.root_weight else ()
+        layer = SAGEConv(inputs, units, aggr=model.aggregation, root_weight=model.root_weight)
+        return layer, ("lin_l.weight", *root, "lin_l.bias")
+    if isinstance(model, GIN):
+        norm, activation = (
+            new_norm(model.norm_within, model.hidden),
+            nn.ReLU() if model.activation == "relu" else nn.ELU(),
+        )
+        perceptron = nn.Sequential(nn.Linear(inputs, model.hidden), norm, activation, nn.Linear(model.hidden, units))
+        norm_names = [f"nn.1.{name}" for name in NORM_NAMES[model.norm_within]]
+        return GINConv(perceptron), ("nn.0.weight", "nn.0.bias", *norm_names, "nn.3.weight", "nn.3.bias")
+    if isinstance(model, SGC):
+        return SGConv(inputs, units, K=model.hops), ("lin.weight", "lin.bias")
+    return nn.Linear(inputs, units), ("weight", "bias")  # MLP, and APPNP before it propagates
+
+
+def new_norm(norm: Norm, units: int) -> nn.Module:
+    """A normalisation of so many units."""
+    kinds = {"none": nn.Identity, "layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
+    return kinds[norm](units)
 
 
 class LayeredModule(nn.Module):
@@ -23,15 +55,15 @@ class LayeredModule(nn.Module):
     def __init__(self, model: NativeModel, num_features: int, num_classes: int) -> None:
         super().__init__()
         self.model = model
-        layers, width = [], num_features
+        self.layers, width = nn.ModuleList(), num_features
         for number in range(model.layers):
             units, heads = model.layer_width(number, num_classes)
-            layers.append(model.torch_layer(width, units, heads))
+            layer, self.parameter_names = new_layer(model, width, units, heads)
+            self.layers.append(layer)
             width = units * heads
-        self.layers = nn.ModuleList(layers)
         hidden = model.hidden * model.hidden_heads
         self.norms = nn.ModuleList(new_norm(model.norm_between, hidden) for _ in range(model.layers - 1))
-        self.propagation = model.torch_propagation()
+        self.propagation = Propagation(model.hops, model.alpha) if isinstance(model, APPNP) else None
 
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
         """Logits, shape (num_nodes, num_classes)."""
@@ -45,14 +77,14 @@ class LayeredModule(nn.Module):
             if ("hidden" if number > 0 else "input") in self.model.dropout_on:
                 x = F.dropout(x, self.model.dropout, self.training)
             entering = x
-            x = layer(x, edge_index) if self.model.uses_edges else layer(x)
+            x = layer(x) if isinstance(layer, nn.Linear) else layer(x, edge_index)
         return x if self.propagation is None else self.propagation(x, edge_index)
 
     def ordered_tensors(self) -> list[torch.Tensor]:
         """All parameters, and the running statistics of normalisations, in the order in which C++ lists them."""
         tensors = []
         for number, layer in enumerate(self.layers):
-            tensors += named_tensors(layer, self.model.parameter_names)
+            tensors += named_tensors(layer, self.parameter_names)
             if number < len(self.norms):
                 tensors += named_tensors(self.norms[number], NORM_NAMES[self.model.norm_between])
         return tensors
@@ -60,13 +92,13 @@ class LayeredModule(nn.Module):
     @property
     def last_layer(self) -> nn.Module:
         """What takes the activations of the last hidden layer: of a perceptron within a layer, its own last one."""
-        layer: nn.Module = self.layers[-1]
-        name = self.model.last_layer_names[0].rpartition(".")[0]
-        return layer.get_submodule(name) if name.startswith("nn.") else layer
+        layer: Any = self.layers[-1]
+        last: nn.Module = layer.nn[-1] if isinstance(self.model, GIN) else layer
+        return last
 
     def last_layer_parameters(self) -> list[torch.Tensor]:
         """The parameters that a noisy release changes."""
-        return named_tensors(self.layers[-1], self.model.last_layer_names)
+        return named_tensors(self.layers[-1], self.parameter_names[-2 if isinstance(self.model, GIN) else 0 :])
 
     @torch.no_grad()
     def load_flat(self, flat: Floats32) -> None:
@@ -78,19 +110,10 @@ class LayeredModule(nn.Module):
             start += parameter.numel()
 
 
-def new_norm(norm: Norm, units: int) -> nn.Module:
-    """A normalisation of so many units."""
-    kinds = {"none": nn.Identity, "layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
-    return kinds[norm](units)
-
-
 def named_tensors(module: nn.Module, names: tuple[str, ...]) -> list[torch.Tensor]:
     """Parameters and buffers of a module by name."""
     named = module.state_dict(keep_vars=True)
     return [named[name] for name in names]
-
-
-# `PrivateSGC` in PyTorch: its features, its optimum and its noise. Importing this imports torch.
 
 
 _PROJECTION_SEED = 20_250_102  # the projection is public, and the same for everybody
@@ -128,16 +151,21 @@ class PrivateModule(nn.Module):
     @torch.no_grad()
     def fit(self, x: torch.Tensor, edge_index: torch.Tensor, labels: torch.Tensor, seed: int) -> None:
         """Sets the weights: the optimum, with noise."""
-        largest = int(torch.bincount(edge_index[0]).max()) if edge_index.shape[1] else 0
-        if largest > self.model.max_degree:
-            raise InputError(
-                f"a node of the training graph must have at most max_degree={self.model.max_degree} neighbours, "
-                f"got {largest}: take samples of PrivateSGC.training_graph"
-            )
+        check_degrees(edge_index, self.model.max_degree, self.model)
         features = self.features(x, edge_index)
         weights = optimum(features, labels, self.linear.out_features, self.model, self.model.gradient_tolerance)
         noise = gamma_noise(weights.numel(), self.model.noise_scale, np.random.default_rng(seed))
         self.linear.weight.copy_(weights + torch.from_numpy(noise).view_as(weights).to(weights.device))
+
+
+def check_degrees(edge_index: torch.Tensor, max_degree: int, model: DPModel | PrivateSGC) -> None:
+    """Raises `InputError` if a node of a training graph has more neighbours than a proof is for."""
+    largest = int(torch.bincount(edge_index[0]).max()) if edge_index.shape[1] else 0
+    if largest > max_degree:
+        raise InputError(
+            f"a node of the training graph must have at most max_degree={max_degree} neighbours, got {largest}: take "
+            f"samples of {type(model).__name__}.training_graph"
+        )
 
 
 def public_projection(num_features: int, dimensions: int) -> torch.Tensor | None:
@@ -182,16 +210,6 @@ def gamma_noise(size: int, scale: float, rng: np.random.Generator) -> Floats:
     return noise
 
 
-# `DPMLP` and `DPGCN` in PyTorch, with Opacus. Importing this imports torch.
-
-
-try:
-    from opacus import GradSampleModule
-    from opacus.optimizers import DPOptimizer
-except ImportError as missing:
-    raise InputError(f"DP-SGD needs Opacus: pip install 'bmpaudit[private]' ({missing})") from None
-
-
 class DPModule(nn.Module):
     """A perceptron on rows, each made of a node's features, and its neighbours' if the model uses edges."""
 
@@ -220,13 +238,8 @@ class DPModule(nn.Module):
 
     def fit(self, x: torch.Tensor, edge_index: torch.Tensor, labels: torch.Tensor, seed: int) -> None:
         """Trains the weights."""
-        most = self.model.rows_changed
-        largest = int(torch.bincount(edge_index[0]).max()) if most and edge_index.shape[1] else 0
-        if largest > most:
-            raise InputError(
-                f"a node of the training graph must have at most max_degree={most} neighbours, got {largest}: take "
-                "samples of DPGCN.training_graph"
-            )
+        if self.model.rows_changed:
+            check_degrees(edge_index, self.model.rows_changed, self.model)
         # Not the seed itself: PyTorch's generator, from which the initial weights come, starts with it.
         draws = torch.Generator(x.device).manual_seed(int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]))
         train_privately(self.head, self.rows(x, edge_index), labels, self.model, draws)
@@ -236,6 +249,10 @@ def train_privately(
     head: nn.Module, rows: torch.Tensor, labels: torch.Tensor, model: DPModel, draws: torch.Generator
 ) -> None:
     """DP-SGD on rows; batches and noise come from `draws`."""
+    try:
+        from opacus import GradSampleModule
+    except ImportError as missing:
+        raise InputError(f"DP-SGD needs Opacus: pip install 'bmpaudit[private]' ({missing})") from None
     module = GradSampleModule(head, loss_reduction="sum")
     optimizer = private_optimizer(torch.optim.Adam(module.parameters(), lr=model.step_size), model, draws)
     with warnings.catch_warnings():
@@ -250,6 +267,8 @@ def train_privately(
 
 def private_optimizer(optimizer: torch.optim.Optimizer, model: DPModel, draws: torch.Generator) -> Any:
     """An optimiser that clips, and adds noise to the sum of the rows' gradients, whatever their number."""
+    from opacus.optimizers import DPOptimizer
+
     return DPOptimizer(
         optimizer,
         noise_multiplier=model.noise,

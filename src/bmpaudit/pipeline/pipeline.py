@@ -275,7 +275,7 @@ class Pipeline:
 
     def _train(self, folder: Path) -> ShadowRuns:
         plan = self.plan
-        if isinstance(plan.model, NativeModel) and plan.model.uses_edges and not self.graph.num_edges:
+        if isinstance(plan.model, NativeModel) and plan.model.sees_edges and not self.graph.num_edges:
             self.runtime.notice(f"the graph has no edges: {title(plan.model)} sees each node by itself")
         with self.runtime.progress("shadow models", plan.shadows) as progress:
             return train_shadows(

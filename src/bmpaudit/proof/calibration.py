@@ -15,7 +15,7 @@ import scipy.special
 from bmpaudit import _native
 from bmpaudit.proof.bounds import check_log_odds
 from bmpaudit.util.errors import InputError, thread_count
-from bmpaudit.util.tables import evenly_spaced
+from bmpaudit.util.matrices import evenly_spaced
 from bmpaudit.util.values import AnyFloats, Flags, Floats, Ints, as_bytes
 
 MAX_CHALLENGES = 20_000_000  # beyond that many, evenly spaced nodes are looked at

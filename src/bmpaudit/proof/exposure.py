@@ -32,7 +32,7 @@ from bmpaudit.proof.calibration import (
 )
 from bmpaudit.samplers.priors import clopper_pearson
 from bmpaudit.util.errors import InputError, thread_count
-from bmpaudit.util.tables import ScratchTable, columns, model_blocks, new_table, node_blocks, take_rows
+from bmpaudit.util.matrices import ScratchMatrix, columns, model_blocks, new_matrix, node_blocks, take_rows
 from bmpaudit.util.text import html_table, paragraphs
 from bmpaudit.util.values import AnyFloats, Flags, Floats, Floats32, Ints, as_bytes
 
@@ -474,7 +474,7 @@ def expose(
     open_nodes = targets[np.isfinite(log_odds[targets])]
     if not len(open_nodes):
         raise InputError("no node can be named, as all priors are 0 or 1")
-    table = new_table(num_models, len(open_nodes))
+    table = new_matrix(num_models, len(open_nodes))
     left_out = LeftOut.score(attack, models.about(open_nodes), log_odds, table, threads, executor, progress)
     nodes = left_out.nodes
     if not len(nodes):
@@ -553,7 +553,7 @@ class LeftOut:
     """Posterior log-odds of J models about the K nodes of `models`, none of them in its own fit."""
 
     models: Evidence
-    table: Floats32 | ScratchTable  # log-odds, shape (J, K)
+    table: Floats32 | ScratchMatrix  # log-odds, shape (J, K)
     is_scored: Flags  # which of the nodes could be scored, shape (K,)
     num_threads: int
     executor: Executor | None
@@ -564,7 +564,7 @@ class LeftOut:
         attack: Attack,
         models: Evidence,
         log_prior_odds: Floats,
-        table: Floats32 | ScratchTable,
+        table: Floats32 | ScratchMatrix,
         num_threads: int,
         executor: Executor | None,
         progress: Progress,

@@ -23,7 +23,7 @@ from bmpaudit.interfaces import Attack, Progress
 from bmpaudit.proof.bounds import quick_mp_bounds
 from bmpaudit.samplers.priors import clopper_pearson
 from bmpaudit.util.errors import InputError, thread_count
-from bmpaudit.util.tables import FlagTable, count_in
+from bmpaudit.util.matrices import FlagMatrix, count_in
 from bmpaudit.util.values import Flags, Floats, Ints, as_bytes
 
 Parameter = Literal["epsilon_right", "epsilon_left", "mp"]
@@ -190,7 +190,7 @@ class Claims:
             *(np.where(is_other, theirs, mine) for mine, theirs in zip(_arrays(self), _arrays(other), strict=True))
         )
 
-    def are_hits(self, memberships: FlagTable) -> Flags:
+    def are_hits(self, memberships: FlagMatrix) -> Flags:
         """Which statements are true, shape (J,); `memberships` has shape (J, N)."""
         return memberships[np.arange(len(self.node)), self.node] == self.says_member
 
@@ -315,7 +315,7 @@ def learn_threshold(
 def choose(
     parameter: Parameter,
     claims: Mapping[str, ClaimsByOrder],
-    memberships: FlagTable,
+    memberships: FlagMatrix,
     log_prior_odds: Floats,
     num_challenged: int,
     failure_prob: float,
@@ -375,7 +375,7 @@ class Guesses:
         return cls(*(np.concatenate(arrays) for arrays in zip(*map(_arrays, parts), strict=True)))
 
 
-def make_guesses(claims: Claims, threshold: float, memberships: FlagTable, indices: Ints, log_odds: Floats) -> Guesses:
+def make_guesses(claims: Claims, threshold: float, memberships: FlagMatrix, indices: Ints, log_odds: Floats) -> Guesses:
     """The claims about J challenged models of sufficient confidence, compared with the truth, shape (J, N)."""
     is_made = (claims.confidence >= threshold) & (claims.confidence > -np.inf)
     arrays: list[Any] = [indices, claims.node, claims.says_member, claims.are_hits(memberships), log_odds]

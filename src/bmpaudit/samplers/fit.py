@@ -16,8 +16,8 @@ from bmpaudit.samplers.builtin import NativeSampler
 from bmpaudit.samplers.draw import AnySampler, draw_memberships, node_label, sampler_name
 from bmpaudit.samplers.priors import Priors
 from bmpaudit.util.errors import InputError, check_at_least_one
+from bmpaudit.util.matrices import FlagMatrix, LazyMatrix
 from bmpaudit.util.streams import Purpose, stream
-from bmpaudit.util.tables import FlagTable, LazyTable
 from bmpaudit.util.values import Flags, Floats, Ints
 
 FALSE_ALARM_PROB = 0.001
@@ -69,7 +69,7 @@ class MembershipFit:
 
 
 def check_memberships(
-    memberships: npt.ArrayLike | FlagTable,
+    memberships: npt.ArrayLike | FlagMatrix,
     graph: Graph,
     sampler: AnySampler,
     priors: Priors,
@@ -141,17 +141,17 @@ def check_memberships(
     return MembershipFit(not misfits, p_value, (misfits or [worst])[0].message, tuple(tests))
 
 
-def _as_flags(memberships: npt.ArrayLike | FlagTable, graph: Graph) -> FlagTable:
+def _as_flags(memberships: npt.ArrayLike | FlagMatrix, graph: Graph) -> FlagMatrix:
     """Flags, which a large table keeps where they are."""
-    rows = memberships if isinstance(memberships, LazyTable) else np.asarray(memberships)
+    rows = memberships if isinstance(memberships, LazyMatrix) else np.asarray(memberships)
     if len(rows.shape) != 2 or rows.shape[1] != graph.num_nodes or len(rows) == 0:
         raise InputError(f"memberships must have shape (num_samples, {graph.num_nodes}), got {rows.shape}")
     if rows.dtype != np.bool_ and not np.isin(rows, (0, 1)).all():
         raise InputError("memberships must be True or False, or 1 or 0")
-    return rows if isinstance(rows, LazyTable) else rows.astype(np.bool_, copy=False)
+    return rows if isinstance(rows, LazyMatrix) else rows.astype(np.bool_, copy=False)
 
 
-def _sizes(rows: FlagTable, references: Flags, name: str) -> FitTest:
+def _sizes(rows: FlagMatrix, references: Flags, name: str) -> FitTest:
     ours, theirs = _row_sums(rows), _row_sums(references)
     figures = [
         f"{100 * sizes.mean() / rows.shape[1]:.1f} % of the nodes"
@@ -162,20 +162,20 @@ def _sizes(rows: FlagTable, references: Flags, name: str) -> FitTest:
     return FitTest("sample sizes", _kolmogorov_smirnov(ours, theirs), message)
 
 
-def _edges(rows: FlagTable, references: Flags, graph: Graph, name: str) -> FitTest:
+def _edges(rows: FlagMatrix, references: Flags, graph: Graph, name: str) -> FitTest:
     ours, theirs = edges_inside(rows, graph), edges_inside(references, graph)
     message = f"samples hold {ours.mean():,.1f} edges on average; those of {name} hold {theirs.mean():,.1f}"
     return FitTest("edges inside a sample", _kolmogorov_smirnov(ours, theirs), message)
 
 
-def edges_inside(rows: FlagTable, graph: Graph) -> Ints:
+def edges_inside(rows: FlagMatrix, graph: Graph) -> Ints:
     """The number of edges between nodes of each sample, shape (num_samples,)."""
     source, target = graph.edges.T
     parts = _in_parts(rows, len(source))
     return np.concatenate([np.count_nonzero(part[:, source] & part[:, target], axis=1) for part in parts])
 
 
-def _in_parts(rows: FlagTable, num_columns: int, chosen: Ints | None = None) -> Iterator[Flags]:
+def _in_parts(rows: FlagMatrix, num_columns: int, chosen: Ints | None = None) -> Iterator[Flags]:
     """All rows, or those that are chosen, so many at once that the whole table never has to fit into memory."""
     size = max(1, _NUMBERS_AT_ONCE // max(1, num_columns))
     number = len(rows) if chosen is None else len(chosen)
@@ -184,18 +184,18 @@ def _in_parts(rows: FlagTable, num_columns: int, chosen: Ints | None = None) -> 
         yield rows[part if chosen is None else chosen[part]]
 
 
-def _row_sums(rows: FlagTable) -> Ints:
+def _row_sums(rows: FlagMatrix) -> Ints:
     return np.concatenate([part.sum(axis=1) for part in _in_parts(rows, rows.shape[1])])
 
 
-def _column_sums(rows: FlagTable, chosen: Ints | None = None) -> Ints:
+def _column_sums(rows: FlagMatrix, chosen: Ints | None = None) -> Ints:
     sums = np.zeros(rows.shape[1], dtype=np.int64)
     for part in _in_parts(rows, rows.shape[1], chosen):
         sums += part.sum(axis=0)
     return sums
 
 
-def _node_frequencies(rows: FlagTable, graph: Graph, priors: Priors, name: str) -> FitTest:
+def _node_frequencies(rows: FlagMatrix, graph: Graph, priors: Priors, name: str) -> FitTest:
     counts, num_rows = _column_sums(rows), len(rows)
     low, high = priors.confidence_bounds(1 - _PRIOR_MISS_PROB)
     with np.errstate(invalid="ignore"):  # a node that every sample holds: its tail is replaced
@@ -211,7 +211,7 @@ def _node_frequencies(rows: FlagTable, graph: Graph, priors: Priors, name: str) 
     return FitTest("node frequencies", p_value, message)
 
 
-def _agreement(rows: FlagTable, references: Flags, prob: Floats, rng: np.random.Generator, name: str) -> FitTest:
+def _agreement(rows: FlagMatrix, references: Flags, prob: Floats, rng: np.random.Generator, name: str) -> FitTest:
     order = rng.permutation(len(rows))
     first, second = order[: len(rows) // 2], order[len(rows) // 2 :]
     direction = _column_sums(rows, first) / len(first) - prob
@@ -225,12 +225,12 @@ def _agreement(rows: FlagTable, references: Flags, prob: Floats, rng: np.random.
     return FitTest("agreement between samples", p_value, message)
 
 
-def _mean_overlap(rows: FlagTable) -> float:
+def _mean_overlap(rows: FlagMatrix) -> float:
     counts, num_rows = _column_sums(rows).astype(np.float64), len(rows)
     return float((counts * (counts - 1)).sum() / max(1, num_rows * (num_rows - 1)))
 
 
-def _repeats(rows: FlagTable, references: Flags, rng: np.random.Generator, name: str) -> FitTest:
+def _repeats(rows: FlagMatrix, references: Flags, rng: np.random.Generator, name: str) -> FitTest:
     group_of: dict[bytes, int] = {}
     digests = (
         hashlib.blake2b(row.tobytes(), digest_size=DIGEST_BYTES).digest()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bmpaudit.graph import Graph
-from bmpaudit.interfaces import Engine, Progress
+from bmpaudit.interfaces import Progress
 from bmpaudit.io.remote_folder import RemoteFolder, folder_at
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
 from bmpaudit.shadow.engines.making import closing, make_engine, threads_for
@@ -19,72 +18,20 @@ from bmpaudit.shadow.engines.scoring import Question, distinct_questions, questi
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.store import (
     PLAN_FILE,
-    Columns,
+    Sealed,
     ShadowStore,
     array_kinds,
     check_same_plan,
-    columns_of,
     difference,
-    model_digests,
+    first_damaged,
     read_description,
+    sealed_arrays,
     weights_name,
     write_description,
 )
 from bmpaudit.util.errors import InputError
-from bmpaudit.util.tables import MODELS_PER_CHUNK
-from bmpaudit.util.values import Flags, Floats32, Ints, to_json
-
-
-@dataclass(frozen=True, eq=False)
-class Addition:
-    """What a plan asks for beyond what a folder has.
-
-    Attributes:
-        there: The plan of the folder.
-        asked: The plan with those of its releases of which the folder lacks a view; None if it lacks none.
-    """
-
-    there: ShadowPlan
-    asked: ShadowPlan | None
-
-    @property
-    def words(self) -> str:
-        """What is added, by name."""
-        there = {view.name for view in self.there.views}
-        views = [] if self.asked is None else self.asked.views
-        return ", ".join(view.name for view in views if view.name not in there)
-
-
-def addition_to(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan) -> Addition | None:
-    """What a plan adds to the models of a folder; None if there are none, or none of this plan with fewer views.
-
-    Releases can be added anywhere, queries after those that are there: what a release draws goes on from query to
-    query.
-    """
-    if not (folder / PLAN_FILE).exists():
-        return None
-    stored: Mapping[str, Any] = read_description(folder)
-    wanted = json.loads(to_json(plan.describe(graph)))
-    alike = {name: wanted[name] for name in ("releases", "queries")}
-    if stored == wanted or difference({**stored, **alike}, wanted) is not None:
-        return None
-    releases, queries = stored.get("releases"), stored.get("queries")
-    if not isinstance(releases, list) or not isinstance(queries, list):
-        return None
-    if any(each not in wanted["releases"] for each in releases) or wanted["queries"][: len(queries)] != queries:
-        return None
-    there = replace(
-        plan,
-        releases=[plan.releases[wanted["releases"].index(each)] for each in releases],
-        queries=plan.queries[: len(queries)],
-    )
-    has_all_queries = len(queries) == len(plan.queries)
-    lacking = [
-        release
-        for release, description in zip(plan.releases, wanted["releases"], strict=True)
-        if not has_all_queries or description not in releases
-    ]
-    return Addition(there, replace(plan, releases=lacking) if lacking else None)
+from bmpaudit.util.matrices import MODELS_PER_CHUNK
+from bmpaudit.util.values import Flags, Ints, to_json
 
 
 def check_plan(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan) -> None:
@@ -94,13 +41,11 @@ def check_plan(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan) -> N
         InputError: if they are of another plan or graph, or have neither weights nor logits to go by.
         DataError: if the folder does not say.
     """
-    addition = addition_to(folder, graph, plan)
-    if addition is None:
+    there = _plan_there(folder, graph, plan)
+    if there is None:
         check_same_plan(folder, graph, plan)
-    elif addition.asked is not None and (folder / "shadows").exists():
-        store = ShadowStore(folder, graph, addition.there, read_only=True)
-        if store.is_done.any() and not store.num_weights:
-            _logits_behind(store, addition)
+    elif (folder / "shadows").exists():
+        _sources(ShadowStore(folder, graph, there, read_only=True), _lacking(plan, there))
 
 
 def add_views(
@@ -116,123 +61,131 @@ def add_views(
         InputError: if neither weights nor the logits that it takes were kept.
     """
     place = folder_at(folder)
-    addition = addition_to(place, graph, plan)
-    if addition is None:
+    there = _plan_there(place, graph, plan)
+    if there is not None:
+        store, lacking = ShadowStore(place, graph, there), _lacking(plan, there)
+        if lacking is not None:
+            _add(store, lacking, num_threads, progress)
+        write_description(place, graph, plan)
+
+
+def _plan_there(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan) -> ShadowPlan | None:
+    """The plan of the models of a folder, if a plan only adds to it; None if there are none, or no such models.
+
+    Releases can be added anywhere, queries after those that are there: what a release draws goes on from query to
+    query.
+    """
+    if not (folder / PLAN_FILE).exists():
+        return None
+    stored = read_description(folder)
+    wanted = json.loads(to_json(plan.describe(graph)))
+    alike = {name: wanted[name] for name in ("releases", "queries")}
+    if stored == wanted or difference({**stored, **alike}, wanted) is not None:
+        return None
+    releases, queries = stored.get("releases"), stored.get("queries")
+    if not isinstance(releases, list) or not isinstance(queries, list):
+        return None
+    if any(each not in wanted["releases"] for each in releases) or wanted["queries"][: len(queries)] != queries:
+        return None
+    return replace(
+        plan,
+        releases=[plan.releases[wanted["releases"].index(each)] for each in releases],
+        queries=plan.queries[: len(queries)],
+    )
+
+
+def _lacking(plan: ShadowPlan, there: ShadowPlan) -> ShadowPlan | None:
+    """A plan with those of its releases of which another lacks a view; None if it lacks none."""
+    has_all_queries = len(there.queries) == len(plan.queries)
+    releases = [each for each in plan.releases if not has_all_queries or each not in there.releases]
+    return replace(plan, releases=releases) if releases else None
+
+
+def _add(store: ShadowStore, asked: ShadowPlan, num_threads: int | None, progress: Progress) -> None:
+    """Adds the views of a plan that are missing in a store, chunk by chunk."""
+    done, sources = store.is_done, _sources(store, asked)
+    sealed = sealed_arrays(store.graph, asked, keep_logits=store.keep_logits, num_weights=store.num_weights)
+    missing = {digest: kinds for digest, kinds in sealed.items() if digest not in store.sealed}
+    kinds = {name: kind for name, kind in array_kinds(missing).items() if name not in ("failed", "done")}
+    store.arrays.check(kinds, are_all_there=False, with_room=False)
+    store.arrays.create(kinds, to_finished=True)
+    store.extend(store.num_models)
+    if not done.any():
         return
-    store = ShadowStore(place, graph, addition.there)
-    if addition.asked is not None:
-        _Adding(store, addition, addition.asked).run(num_threads, progress)
-    write_description(place, graph, plan)
+    engine = make_engine(store.graph, asked)
+    with closing(engine):
+        for start in range(0, len(done), MODELS_PER_CHUNK):
+            chunk = store.chunk_of(start)
+            is_done = done[chunk]
+            if is_done.any() and not _is_there(store, missing, chunk, is_done):
+                failed = np.asarray(store.arrays["failed"][chunk]) & is_done
+                batch = _batch(store, asked, chunk, np.flatnonzero(is_done & ~failed))
+                if sources:
+                    _ask_logits(store, asked, batch, chunk, sources)
+                else:
+                    engine.fill(batch, threads_for(engine, num_threads), lambda _: None)
+                lost = _batch(store, asked, chunk, np.flatnonzero(failed))
+                for row in range(len(lost.indices)):
+                    lost.fail(row)
+                store.put(missing, ShadowBatch.joined([batch, lost]), is_new=True)
+                # With the new views some models fail that did not before; they are trained again, and found to have
+                # failed.
+                newly = batch.indices[batch.state == ModelState.FAILED]
+                if len(newly):
+                    store.arrays.write("done", chunk, is_done & ~np.isin(np.arange(chunk.start, chunk.stop), newly))
+            progress(int(done[: chunk.stop].sum()))
 
 
-class _Adding:
-    """The views of a plan that are missing in a store, chunk by chunk."""
-
-    def __init__(self, store: ShadowStore, addition: Addition, asked: ShadowPlan) -> None:
-        self.store, self.asked = store, asked
-        there = {columns.name for columns in store.columns}
-        everything = columns_of(store.graph, asked, keep_logits=store.keep_logits, num_weights=store.num_weights)
-        self.missing = [columns for columns in everything if columns.name not in there]
-        self.sources: dict[Question, str] = {}
-        if store.is_done.any() and not store.num_weights:
-            self.sources = _logits_behind(store, addition)
-
-    def run(self, num_threads: int | None, progress: Progress) -> None:
-        store = self.store
-        kinds = {name: kind for name, kind in array_kinds(self.missing).items() if name not in ("failed", "done")}
-        store.arrays.check(kinds, are_all_there=False, with_room=False)
-        store.arrays.create(kinds, to_finished=True)
-        store.extend(store.num_models)
-        done = store.is_done
-        if not done.any():
-            return
-        engine = make_engine(store.graph, self.asked)
-        with closing(engine):
-            for start in range(0, len(done), MODELS_PER_CHUNK):
-                chunk = slice(start, min(start + MODELS_PER_CHUNK, len(done)))
-                if done[chunk].any() and not self._is_there(chunk, done[chunk]):
-                    self._add(engine, chunk, done[chunk], threads_for(engine, num_threads))
-                progress(int(done[: chunk.stop].sum()))
-
-    def _is_there(self, chunk: slice, done: Flags) -> bool:
-        """Whether a call that was stopped has added a chunk."""
-        indices = chunk.start + np.flatnonzero(done)
-        try:
-            for columns in self.missing:
-                values = {name: np.asarray(self.store.arrays[name][chunk])[done] for name in columns.kinds}
-                digests = np.asarray(self.store.arrays[columns.digest][chunk])[done]
-                if not np.array_equal(model_digests(indices, values), digests):
-                    return False
-        except Exception:  # what a stop left half written can raise nearly anything
-            return False
-        return True
-
-    def _add(self, engine: Engine, chunk: slice, done: Flags, num_threads: int) -> None:
-        store = self.store
-        failed = np.asarray(store.arrays["failed"][chunk]) & done
-        batch = self._batch(chunk, np.flatnonzero(done & ~failed))
-        if self.sources:
-            self._ask_logits(batch, chunk)
-        else:
-            engine.fill(batch, num_threads, lambda _: None)
-        lost = self._batch(chunk, np.flatnonzero(failed))
-        for row in range(len(lost.indices)):
-            lost.fail(row)
-        for columns in self.missing:
-            for each in (batch, lost):
-                values = columns.values(each)
-                self._put(chunk, columns, each.indices, values, is_first=each is batch)
-        # With the new views some models fail that did not before; they are trained again, and found to have failed.
-        is_lost = np.zeros(len(done), dtype=bool)
-        is_lost[batch.indices[batch.state == ModelState.FAILED] - chunk.start] = True
-        if is_lost.any():
-            store.arrays.write("done", chunk, done & ~is_lost)
-
-    def _batch(self, chunk: slice, rows: Ints) -> ShadowBatch:
-        """Models of a chunk with their samples, and their weights as far as they are kept."""
-        store = self.store
-        memberships = np.asarray(store.arrays["memberships"][chunk])[rows]
-        batch = ShadowBatch.empty(
-            store.graph, self.asked, chunk.start + rows, memberships, store.keep_logits, store.num_weights
-        )
-        if batch.weights is not None:
-            for repeat in range(min(self.asked.num_repeats, store.plan.num_repeats)):
-                batch.weights[repeat] = np.asarray(store.arrays[weights_name(repeat)][chunk])[rows]
-        return batch
-
-    def _ask_logits(self, batch: ShadowBatch, chunk: slice) -> None:
-        stored: dict[Question, Floats32] = {
-            question: np.asarray(self.store.arrays[f"logits_{view}"][chunk]) for question, view in self.sources.items()
-        }
-        for row, index in enumerate((batch.indices - chunk.start).tolist()):
-            answers = {question: logits[index] for question, logits in stored.items()}
-            score_model(self.asked, self.store.graph.labels, batch, row, answers, {})
-
-    def _put(self, chunk: slice, columns: Columns, indices: Ints, values: Mapping[str, Any], *, is_first: bool) -> None:
-        arrays = self.store.arrays
-        for name, table in {**values, columns.digest: model_digests(indices, values)}.items():
-            kept = arrays.blank(name, chunk) if is_first else np.asarray(arrays[name][chunk])
-            kept[indices - chunk.start] = table
-            arrays.write(name, chunk, kept)
+def _is_there(store: ShadowStore, missing: Sealed, chunk: slice, done: Flags) -> bool:
+    """Whether a call that was stopped has added a chunk."""
+    names = [name for digest, kinds in missing.items() for name in (digest, *kinds)]
+    try:
+        values = {name: np.asarray(store.arrays[name][chunk])[done] for name in names}
+    except Exception:  # what a stop left half written can raise nearly anything
+        return False
+    return first_damaged(missing, chunk.start + np.flatnonzero(done), values) is None
 
 
-def _logits_behind(store: ShadowStore, addition: Addition) -> dict[Question, str]:
-    """For each question of the views to be added, a view whose kept logits answer it.
+def _batch(store: ShadowStore, asked: ShadowPlan, chunk: slice, rows: Ints) -> ShadowBatch:
+    """Models of a chunk with their samples, and their weights as far as they are kept."""
+    memberships = np.asarray(store.arrays["memberships"][chunk])[rows]
+    indices, keep_logits = chunk.start + rows, store.keep_logits
+    batch = ShadowBatch.empty(store.graph, asked, indices, memberships, keep_logits, store.num_weights)
+    if batch.weights is not None:
+        for repeat in range(min(asked.num_repeats, store.plan.num_repeats)):
+            batch.weights[repeat] = np.asarray(store.arrays[weights_name(repeat)][chunk])[rows]
+    return batch
+
+
+def _ask_logits(
+    store: ShadowStore, asked: ShadowPlan, batch: ShadowBatch, chunk: slice, sources: Mapping[Question, str]
+) -> None:
+    stored = {question: np.asarray(store.arrays[f"logits_{view}"][chunk]) for question, view in sources.items()}
+    for row, index in enumerate((batch.indices - chunk.start).tolist()):
+        answers = {question: logits[index] for question, logits in stored.items()}
+        score_model(asked, store.graph.labels, batch, row, answers, {})
+
+
+def _sources(store: ShadowStore, asked: ShadowPlan | None) -> dict[Question, str]:
+    """For each question of a plan, a view whose kept logits answer it; nothing where weights answer it.
 
     Raises:
-        InputError: if there is none.
+        InputError: if there is neither.
     """
-    there = addition.there
+    if asked is None or store.num_weights or not store.is_done.any():
+        return {}
+    there = store.plan
     known = {
         questions[0]: view.name
         for view, questions in zip(there.views, questions_of(there), strict=True)
         if len(questions) == 1 and not view.release.changes_outputs
     }
-    asked = [] if addition.asked is None else distinct_questions(addition.asked)
-    if not store.keep_logits or any(question not in known for question in asked):
+    questions = distinct_questions(asked)
+    if not store.keep_logits or any(question not in known for question in questions):
         kept = "no weights, and not the logits that it takes" if store.keep_logits else "neither weights nor logits"
+        added = ", ".join(view.name for view in asked.views if view not in there.views)
         raise InputError(
-            f"{store.folder}: {addition.words} cannot be added to its shadow models, of which {kept} were kept; use a "
+            f"{store.folder}: {added} cannot be added to its shadow models, of which {kept} were kept; use a "
             "new folder, with --keep-weights if more is to be added later"
         )
-    return {question: known[question] for question in asked}
+    return {question: known[question] for question in questions}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -15,6 +15,9 @@ from bmpaudit.samplers import draw_memberships
 from bmpaudit.samplers.draw import training_edges
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.util.values import Flags, Floats32, Ints
+
+BY_VIEW = ("statistics", "logits", "view_train_accuracy", "view_held_out_accuracy", "weights")
+"""Arrays of a batch whose first dimension counts views or repeats, and whose second dimension counts models."""
 
 
 class ModelState(IntEnum):
@@ -85,14 +88,7 @@ class ShadowBatch:
 
     @classmethod
     def drawn(
-        cls,
-        graph: Graph,
-        plan: ShadowPlan,
-        indices: Ints,
-        keep_logits: bool,
-        num_weights: int = 0,
-        *,
-        num_threads: int,
+        cls, graph: Graph, plan: ShadowPlan, indices: Ints, keep_logits: bool, num_weights: int = 0, *, num_threads: int
     ) -> ShadowBatch:
         """Models with their samples and nothing trained; `indices` are ascending."""
         first = int(indices[0])
@@ -105,9 +101,9 @@ class ShadowBatch:
     def joined(cls, batches: Sequence[ShadowBatch]) -> ShadowBatch:
         """The models of several batches, one after the other."""
         joined: dict[str, Any] = {}
-        for name in _names():
+        for name, first in vars(batches[0]).items():
             parts = [getattr(batch, name) for batch in batches]
-            joined[name] = None if parts[0] is None else np.concatenate(parts, axis=_model_axis(name))
+            joined[name] = None if first is None else np.concatenate(parts, axis=int(name in BY_VIEW))
         return cls(**joined)
 
     @property
@@ -118,31 +114,16 @@ class ShadowBatch:
     def part(self, rows: slice | Ints | Flags) -> ShadowBatch:
         """Some of the models; with a slice the arrays are shared."""
         part: dict[str, Any] = {}
-        for name in _names():
-            array = getattr(self, name)
-            part[name] = None if array is None else _rows(name, array, rows)
+        for name, array in vars(self).items():
+            part[name] = None if array is None else array[:, rows] if name in BY_VIEW else array[rows]
         return ShadowBatch(**part)
 
     def fail(self, row: int) -> None:
         """Marks a model as failed and forgets whatever it gave."""
-        for name in _names():
-            array = getattr(self, name)
+        for array in vars(self.part(slice(row, row + 1))).values():
             if array is not None and array.dtype == np.float32:
-                _rows(name, array, slice(row, row + 1))[...] = np.nan
+                array[...] = np.nan
         self.state[row] = ModelState.FAILED
-
-
-def _names() -> list[str]:
-    return [field.name for field in fields(ShadowBatch)]
-
-
-def _model_axis(name: str) -> int:
-    """Which dimension of an array counts the models; views and repeats come one by one."""
-    return int(name in ("statistics", "logits", "view_train_accuracy", "view_held_out_accuracy", "weights"))
-
-
-def _rows(name: str, array: Any, rows: slice | Ints | Flags) -> Any:
-    return array[:, rows] if _model_axis(name) else array[rows]
 
 
 def nothing(*shape: int) -> Floats32:

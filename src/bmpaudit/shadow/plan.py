@@ -22,7 +22,6 @@ from bmpaudit.util.errors import InputError
 from bmpaudit.util.streams import check_seed
 
 FORMAT = 3
-TRAINED_ELSEWHERE = "trained elsewhere"
 
 
 @dataclass(frozen=True)
@@ -83,10 +82,8 @@ class ShadowPlan:
         object.__setattr__(self, "model", as_model(self.model))
         object.__setattr__(self, "releases", tuple(self.releases))
         object.__setattr__(self, "queries", tuple(self.queries))
-        if self.is_trained_elsewhere or self.own_training is not None:
-            object.__setattr__(self, "training", None)
-        elif self.training is None:
-            object.__setattr__(self, "training", Training())
+        takes_training = not self.is_trained_elsewhere and self.own_training is None
+        object.__setattr__(self, "training", (self.training or Training()) if takes_training else None)
         if self.training is not None and not isinstance(self.model, UntrustedPart):
             self.training.check_model(self.model)
         if not isinstance(self.sampler, UntrustedPart) and not callable(getattr(self.sampler, "sample", self.sampler)):
@@ -98,27 +95,21 @@ class ShadowPlan:
             names = [registry.label(kind, part) for part in parts]
             if not names or len(set(names)) != len(names):
                 raise InputError(f"a plan needs at least one {kind}, each of its own name, got {', '.join(names)}")
-        self._check_statistic()
-        self._check_labels_only()
-        self._check_engine()
+        if not isinstance(self.statistic, UntrustedPart):
+            self._check_statistic()
+        if not isinstance(self.engine, UntrustedPart):
+            self._check_engine()
 
     def _check_statistic(self) -> None:
-        if isinstance(self.statistic, UntrustedPart):
-            return
+        """Refuses what cannot be told by its name, and statistics of scores where only labels are given out."""
         if not callable(self.statistic):
             raise InputError(f"statistic must be a function of (outputs, labels), got {self.statistic!r}")
-        is_known_by_class = dataclasses.is_dataclass(self.statistic)
-        if not is_known_by_class and not has_own_name(self.statistic):
+        if not dataclasses.is_dataclass(self.statistic) and not has_own_name(self.statistic):
             raise InputError(
                 f"statistic: {function_name(self.statistic)} may stand for many functions; "
                 "use one that is defined by name in a module, or a dataclass with a method __call__"
             )
-
-    def _check_labels_only(self) -> None:
-        """Refuses statistics of scores where labels alone are given out, which have none."""
-        if isinstance(self.statistic, UntrustedPart) or self.statistic is label_margin:
-            return
-        if getattr(self.statistic, "takes_labels", False):
+        if self.statistic is label_margin or getattr(self.statistic, "takes_labels", False):
             return
         for release in self.releases:
             if gives_labels_only(release):
@@ -128,17 +119,13 @@ class ShadowPlan:
                 )
 
     def _check_engine(self) -> None:
-        if isinstance(self.engine, UntrustedPart):
-            return
+        """Refuses models that the engine cannot train, and what only a model with layers and edges can give."""
         if self.engine not in registry.ENTRIES[ENGINE] and not registry.is_code(str(self.engine)):
             raise registry.unknown_name(ENGINE, str(self.engine))
         if self.engine == "native" and not isinstance(self.model, NativeModel | TrainedElsewhere | UntrustedPart):
             raise InputError(f"the native engine cannot train {self.model}: it needs engine={engine_of(self.model)!r}")
-        if self.engine == "sklearn":
-            self._check_table_model()
-
-    def _check_table_model(self) -> None:
-        """Refuses what only a model with layers, or one that sees edges, can give."""
+        if self.engine != "sklearn":
+            return
         for release in self.releases:
             if not isinstance(release, UntrustedPart) and release.last_layer_noise > 0:
                 name = registry.label(RELEASE, release)
@@ -194,7 +181,7 @@ class ShadowPlan:
             },
             "sampler": _describe_part(SAMPLER, self.sampler),
             "model": _describe_part(MODEL, self.model),
-            "training": self._describe_training(),
+            "training": self._training_table(),
             "releases": [_describe_part(RELEASE, release) for release in self.releases],
             "queries": [_describe_part(QUERY, query) for query in self.queries],
             "statistic": _describe_part(STATISTIC, self.statistic),
@@ -202,9 +189,9 @@ class ShadowPlan:
             "engine": None if self.is_trained_elsewhere else self.engine_name,
         }
 
-    def _describe_training(self) -> Any:
+    def _training_table(self) -> Any:
         if self.is_trained_elsewhere:
-            return TRAINED_ELSEWHERE
+            return "trained elsewhere"
         if self.training is None:
             return {"name": self.own_training}
         return {name: _plain(value) for name, value in registry.settings_of(self.training).items()}

@@ -5,18 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bmpaudit.graph import Graph
-from bmpaudit.graph.graph import node_ids
-from bmpaudit.io.readers import read_table
 from bmpaudit.releases import label_margin
-from bmpaudit.util.errors import DataError, InputError
-from bmpaudit.util.tables import FlagTable, FloatTable
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.matrices import FlagMatrix, FloatMatrix
 from bmpaudit.util.values import Flags, Floats, Floats32, Ints
 
 MAX_DENSE_BYTES = 2**30
@@ -27,73 +24,6 @@ ZERO_SHARE, LARGEST_ZERO = 0.25, 0.01
 
 Trees and nearest neighbours count votes, so that 0 stands for less than one vote. A number far smaller would put such
 answers far from all others, and attacks that fit a mean and a spread would find less."""
-
-
-def table_features(graph: Graph) -> Any:
-    """The features as a classifier gets them, shape (num_nodes, num_features): dense unless they are too large."""
-    is_small = 4 * graph.num_nodes * graph.num_features <= MAX_DENSE_BYTES
-    return graph.dense_features if is_small else graph.features
-
-
-def class_probabilities(estimator: Any, features: Any, num_classes: int) -> Floats:
-    """Probability of every class for each node, shape (num_nodes, num_classes); 0 for classes that it does not know.
-
-    Raises:
-        InputError: if the classifier knows other classes, or does not give one number for each node and class.
-    """
-    answers, known = np.asarray(estimator.predict_proba(features)), np.asarray(estimator.classes_)
-    wanted = (features.shape[0], len(known))
-    if answers.shape != wanted:
-        raise InputError(f"predict_proba must give shape {wanted} (nodes, classes), got {answers.shape}")
-    if known.dtype.kind not in "iu" or known.min() < 0 or known.max() >= num_classes:
-        shown = ", ".join(map(str, known[:5]))
-        raise InputError(f"the classifier must know classes from 0 to {num_classes - 1}, got {shown}")
-    probabilities = np.zeros((len(answers), num_classes))
-    probabilities[:, known] = answers
-    return probabilities
-
-
-def log_votes(probabilities: Floats) -> Floats32:
-    """Logits of one model's probabilities, shape (num_nodes, num_classes), with a finite one for 0.
-
-    >>> log_votes(np.array([[0.98, 0.02], [1.0, 0.0]])).round(2)
-    array([[-0.02, -3.91],
-           [ 0.  , -5.3 ]], dtype=float32)
-    """
-    above_zero = probabilities > 0
-    zero = min(ZERO_SHARE * np.min(probabilities, where=above_zero, initial=1.0), LARGEST_ZERO)
-    return np.log(np.where(above_zero, probabilities, max(zero, np.finfo(float).tiny))).astype(np.float32)
-
-
-# Outputs of one query as a Parquet table: a row for each node, a column for each class.
-
-
-NODE = "node"
-
-
-def read_output_table(path: Path, graph: Graph) -> npt.NDArray[Any]:
-    """Outputs of shape (rows, classes); with a column `node` of names or numbers, rows are put in the graph's order.
-
-    Raises:
-        DataError: if the file is missing or damaged, or a node is unknown, missing or there twice.
-    """
-    columns = dict(read_table(path).items())
-    nodes = columns.pop(NODE, None)
-    if not columns:
-        raise DataError(f"{path}: a table of outputs must have a column for each class, got none")
-    try:
-        outputs = np.column_stack([np.array(column, dtype=np.float64) for column in columns.values()])
-    except (TypeError, ValueError) as failure:
-        raise DataError(f"{path}: a table of outputs must hold numbers: {failure}") from None
-    if nodes is None or len(nodes) != graph.num_nodes:
-        return outputs
-    ordered = np.empty_like(outputs)
-    ordered[node_ids(nodes.tolist(), graph, str(path))] = outputs
-    return ordered
-
-
-# The shadow models' answers: what the attack works on.
-
 
 SUM_TOLERANCE = 1e-3
 """How far from 1 the sum of a node's probabilities may be."""
@@ -119,8 +49,9 @@ class ViewAccuracy(NamedTuple):
 class ShadowRuns:
     """Memberships and statistics of J finished shadow models on N nodes.
 
-    Tables of shape (J, N) are NumPy arrays, or read from the store when they are indexed (`tables.LazyTable`) if that
-    would take too much memory; `table[:, nodes]` gives an array in either case, and `np.asarray(table)` the whole.
+    Matrices of shape (J, N) are NumPy arrays, or read from the store when they are indexed (`matrices.LazyMatrix`) if
+    that would take too much memory; `matrix[:, nodes]` gives an array in either case, and `np.asarray(matrix)` the
+    whole.
 
     Attributes:
         indices: Number of each model in its plan, ascending, shape (J,).
@@ -138,14 +69,14 @@ class ShadowRuns:
     """
 
     indices: Ints
-    memberships: FlagTable
-    statistics: Mapping[str, FloatTable]
+    memberships: FlagMatrix
+    statistics: Mapping[str, FloatMatrix]
     train_accuracy: Floats32
     held_out_accuracy: Floats32
     failed: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     view_accuracy: Mapping[str, ViewAccuracy] = field(default_factory=dict)
-    neighbour_means: dict[str, dict[str, tuple[Graph, FloatTable]]] = field(default_factory=dict, repr=False)
+    neighbour_means: dict[str, dict[str, tuple[Graph, FloatMatrix]]] = field(default_factory=dict, repr=False)
 
     @property
     def num_models(self) -> int:
@@ -188,41 +119,36 @@ class ShadowRuns:
             labels, node_names = graph_or_labels.labels, node_names or graph_or_labels.node_names
         else:
             labels = graph_or_labels
-        members = _as_memberships(memberships)
+        given = np.asarray(memberships)
+        if given.ndim != 2 or given.size == 0:
+            raise InputError(f"memberships must have shape (num_models, num_nodes), got {given.shape}")
+        if given.dtype != np.bool_ and not np.isin(given, (0, 1)).all():
+            raise InputError("memberships must be booleans, or 0 and 1")
+        members = given.astype(np.bool_)
         classes = np.asarray(labels)
         if classes.shape != (members.shape[1],):
             raise InputError(f"labels must have shape ({members.shape[1]},), got {classes.shape}")
         if node_names is not None and len(node_names) != len(classes):
             raise InputError(f"node_names must have {len(classes)} names, got {len(node_names)}")
-        views = logits_or_statistics
-        if not isinstance(views, Mapping):
-            views = {"full_clean": views}
+        is_single = not isinstance(logits_or_statistics, Mapping)
+        views: Any = {"full_clean": logits_or_statistics} if is_single else logits_or_statistics
         if not views:
             raise InputError("logits_or_statistics must hold at least one view, got none")
         unknown = np.full(len(members), np.nan, dtype=np.float32)
-        tables = {name: np.asarray(values) for name, values in views.items()}
+        statistics, accuracies = {}, {}
+        for name, values in views.items():
+            given = np.asarray(values)
+            statistics[name] = _as_statistics(name, given, members.shape, classes, node_names)
+            is_known = given.ndim == 3
+            accuracies[name] = _accuracy(given, members, classes) if is_known else ViewAccuracy(unknown, unknown)
         return cls(
             indices=np.arange(len(members)),
             memberships=members,
-            statistics={
-                name: _as_statistics(name, table, members.shape, classes, node_names) for name, table in tables.items()
-            },
+            statistics=statistics,
             train_accuracy=unknown,
             held_out_accuracy=unknown,
-            view_accuracy={
-                name: ViewAccuracy(unknown, unknown) if table.ndim < 3 else _accuracy(table, members, classes)
-                for name, table in tables.items()
-            },
+            view_accuracy=accuracies,
         )
-
-
-def _as_memberships(memberships: npt.ArrayLike) -> Flags:
-    flags = np.asarray(memberships)
-    if flags.ndim != 2 or flags.size == 0:
-        raise InputError(f"memberships must have shape (num_models, num_nodes), got {flags.shape}")
-    if flags.dtype != np.bool_ and not np.isin(flags, (0, 1)).all():
-        raise InputError("memberships must be booleans, or 0 and 1")
-    return flags.astype(np.bool_)
 
 
 def _as_statistics(
@@ -243,15 +169,12 @@ def _as_statistics(
         with np.errstate(over="ignore"):  # a number too large becomes infinite, which is refused
             statistics = values.astype(np.float32)
     else:
-        if is_probabilities(values):
-            warnings.warn(
-                f"view {view}: the outputs are probabilities (each row sums to 1): converted to log-probabilities",
-                ProbabilitiesConvertedWarning,
-                stacklevel=4,
-            )
-            values = log_probabilities(values)
-        statistics = label_margin(values, labels)
-    _check_finite(view, statistics, node_names)
+        statistics = label_margin(as_logits(values, f"view {view}", stacklevel=4), labels)
+    is_finite = np.isfinite(statistics)
+    if not is_finite.all():
+        model, node = np.argwhere(~is_finite)[0].tolist()
+        name = node if node_names is None else repr(node_names[node])
+        raise InputError(f"view {view}: must be finite, got {statistics[model, node]} for model {model}, node {name}")
     return statistics
 
 
@@ -265,12 +188,13 @@ def _accuracy(outputs: npt.NDArray[Any], members: Flags, labels: npt.NDArray[Any
     return ViewAccuracy(*shares)
 
 
-def _check_finite(view: str, statistics: Floats32, node_names: Sequence[str] | None) -> None:
-    is_finite = np.isfinite(statistics)
-    if not is_finite.all():
-        model, node = np.argwhere(~is_finite)[0].tolist()
-        name = node if node_names is None else repr(node_names[node])
-        raise InputError(f"view {view}: must be finite, got {statistics[model, node]} for model {model}, node {name}")
+def as_logits(outputs: npt.NDArray[Any], what: str, stacklevel: int) -> npt.NDArray[Any]:
+    """Logits as they are, and probabilities as log-probabilities, with a warning that names `what`."""
+    if not is_probabilities(outputs):
+        return outputs
+    message = f"{what}: the outputs are probabilities (each row sums to 1): converted to log-probabilities"
+    warnings.warn(message, ProbabilitiesConvertedWarning, stacklevel)
+    return log_probabilities(outputs)
 
 
 def is_probabilities(outputs: npt.NDArray[Any]) -> bool:
@@ -288,3 +212,39 @@ def log_probabilities(probabilities: npt.NDArray[Any]) -> npt.NDArray[np.float64
     """Logarithms, with 0 taken as the smallest positive number of the input's precision, float32 at the most."""
     kind = np.float16 if probabilities.dtype == np.float16 else np.float32
     return np.log(np.maximum(probabilities.astype(np.float64), float(np.finfo(kind).smallest_subnormal)))
+
+
+def table_features(graph: Graph) -> Any:
+    """The features as a classifier gets them, shape (num_nodes, num_features): dense unless they are too large."""
+    is_small = 4 * graph.num_nodes * graph.num_features <= MAX_DENSE_BYTES
+    return graph.dense_features if is_small else graph.features
+
+
+def class_probabilities(estimator: Any, features: Any, num_classes: int) -> Floats:
+    """Probability of every class for each node, shape (num_nodes, num_classes); 0 for classes that it does not know.
+
+    Raises:
+        InputError: if the classifier knows other classes, or does not give one number for each node and class.
+    """
+    answers, known = np.asarray(estimator.predict_proba(features)), np.asarray(estimator.classes_)
+    wanted = (features.shape[0], len(known))
+    if answers.shape != wanted:
+        raise InputError(f"predict_proba must give shape {wanted} (nodes, classes), got {answers.shape}")
+    if known.dtype.kind not in "iu" or known.min() < 0 or known.max() >= num_classes:
+        shown = ", ".join(map(str, known[:5]))
+        raise InputError(f"the classifier must know classes from 0 to {num_classes - 1}, got {shown}")
+    probabilities = np.zeros((len(answers), num_classes))
+    probabilities[:, known] = answers
+    return probabilities
+
+
+def log_votes(probabilities: Floats) -> Floats32:
+    """Logits of one model's probabilities, shape (num_nodes, num_classes), with a finite one for 0.
+
+    >>> log_votes(np.array([[0.98, 0.02], [1.0, 0.0]])).round(2)
+    array([[-0.02, -3.91],
+           [ 0.  , -5.3 ]], dtype=float32)
+    """
+    above_zero = probabilities > 0
+    zero = min(ZERO_SHARE * np.min(probabilities, where=above_zero, initial=1.0), LARGEST_ZERO)
+    return np.log(np.where(above_zero, probabilities, max(zero, np.finfo(float).tiny))).astype(np.float32)

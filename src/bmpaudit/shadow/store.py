@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit.graph import Graph
-from bmpaudit.io.readers import damage_in, parse_json, read_json
+from bmpaudit.io.readers import read_json
 from bmpaudit.io.remote_folder import RemoteFolder, folder_at, reaching
 from bmpaudit.samplers import draw_memberships
 from bmpaudit.shadow.batch import ModelState, ShadowBatch
@@ -25,123 +24,137 @@ from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ShadowRuns, ViewAccuracy
 from bmpaudit.util.errors import DataError, InputError, one_line
 from bmpaudit.util.files import remove_leftovers, uninterrupted, write_text
-from bmpaudit.util.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK, FlagTable, LazyTable, fits_in_memory, new_flags
+from bmpaudit.util.matrices import MODELS_PER_CHUNK, NODES_PER_CHUNK, FlagMatrix, LazyMatrix, fits_in_memory, new_flags
 from bmpaudit.util.values import Flags, Floats32, Ints, to_json
 
 if TYPE_CHECKING:
     import zarr
 
+PLAN_FILE = "shadows.json"
+CODECS = ("bytes", "zstd", "crc32c")
+MOST_MODELS = 2**20
+"""Models that a group has room for: every chunk of them is looked for, whether it is there or not."""
 
-DIGEST_BYTES = 8
+
+class ArrayKind(NamedTuple):
+    """What one array holds for each model.
+
+    Attributes:
+        source: Which attribute of a `ShadowBatch` it is.
+        place: Which view or repeat of that attribute; None for all of it.
+        extent: Its shape, but for the models.
+        dtype: Its type.
+        fill: What stands where nothing is stored.
+        dimensions: Names of the dimensions, but for the models.
+    """
+
+    source: str
+    place: int | None = None
+    extent: tuple[int, ...] = ()
+    dtype: str = "float32"
+    fill: Any = np.nan
+    dimensions: tuple[str, ...] = ("node", "class")
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """Extents of a chunk."""
+        return (MODELS_PER_CHUNK, *(min(extent, NODES_PER_CHUNK) for extent in self.extent))
 
 
-def model_digests(indices: Ints, tables: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.uint64]:
-    """A number for each model that depends on all of its numbers in some tables and on where each of them stands.
+Kinds = Mapping[str, ArrayKind]
+Values = Mapping[str, npt.NDArray[Any]]
+Sealed = Mapping[str, Kinds]
+"""By the array of their digests, arrays that are written together."""
+
+
+def sealed_arrays(graph: Graph, plan: ShadowPlan, *, keep_logits: bool, num_weights: int = 0) -> Sealed:
+    """Everything that is stored of the models of a plan; no weights if their number is 0."""
+    nodes, views = (graph.num_nodes,), [view.name for view in plan.views]
+    sealed: dict[str, Kinds] = {
+        "digest": {
+            "memberships": ArrayKind("memberships", None, nodes, "bool", False),
+            "train_accuracy": ArrayKind("train_accuracy"),
+            "held_out_accuracy": ArrayKind("held_out_accuracy"),
+        }
+    }
+    for number, view in enumerate(views):
+        sealed[f"digest_{view}"] = {
+            f"statistic_{view}": ArrayKind("statistics", number, nodes),
+            f"train_accuracy_{view}": ArrayKind("view_train_accuracy", number),
+            f"held_out_accuracy_{view}": ArrayKind("view_held_out_accuracy", number),
+        }
+    for number, view in enumerate(views if keep_logits else []):
+        kind = ArrayKind("logits", number, (graph.num_nodes, graph.num_classes))
+        sealed[f"digest_logits_{view}"] = {f"logits_{view}": kind}
+    for repeat in range(plan.num_repeats if num_weights else 0):
+        kind = ArrayKind("weights", repeat, (num_weights,), dimensions=("weight",))
+        sealed[f"digest_{weights_name(repeat)}"] = {weights_name(repeat): kind}
+    return sealed
+
+
+def weights_name(repeat: int) -> str:
+    """The array with the weights of one repeat of every model; repeat 0 is the model itself."""
+    return f"weights_{repeat}"
+
+
+def array_kinds(sealed: Sealed) -> dict[str, ArrayKind]:
+    """All arrays: what is sealed, the digests, and what is known of a model beside its numbers, `done` last."""
+    kinds: dict[str, ArrayKind] = {}
+    for digest, each in sealed.items():
+        kinds |= {**each, digest: ArrayKind("digest", dtype="uint64", fill=0)}
+    return kinds | {name: ArrayKind(name, dtype="bool", fill=False) for name in ("failed", "done")}
+
+
+def values_of(batch: ShadowBatch, kinds: Kinds) -> Values:
+    """What a batch has of some arrays, in the order of its models."""
+    sources = {name: getattr(batch, kind.source) for name, kind in kinds.items()}
+    return {
+        name: source if kinds[name].place is None else source[kinds[name].place]
+        for name, source in sources.items()
+        if source is not None
+    }
+
+
+def model_digests(indices: Ints, values: Values) -> npt.NDArray[np.uint64]:
+    """A number for each model that depends on all of its numbers in some arrays and on where each of them stands.
 
     The checksum of a Zarr chunk says that a file is whole, not that it is the right one: two files that changed places
     are whole, and one that is missing reads as fill values.
 
     Args:
         indices: Number of each model in its plan, shape (J,).
-        tables: By name, of shape (J, …): booleans or floats.
+        values: By name, of shape (J, …): booleans or floats.
     """
-    rows = {name: _comparable(table) for name, table in tables.items()}
+    # Flags as bits, and floats with one kind of NaN: Zarr makes no difference between them.
+    rows = {
+        name: np.packbits(array, axis=1)
+        if array.dtype == np.bool_
+        else np.where(np.isnan(array), np.float32(np.nan), array)
+        for name, array in sorted(values.items())
+    }
     digests = np.empty(len(indices), dtype=np.uint64)
     for row, index in enumerate(indices.tolist()):
-        digest = hashlib.blake2b(index.to_bytes(8, "little"), digest_size=DIGEST_BYTES)
-        for name in sorted(rows):
+        digest = hashlib.blake2b(index.to_bytes(8, "little"), digest_size=8)
+        for name, array in rows.items():
             digest.update(name.encode())
-            digest.update(np.ascontiguousarray(rows[name][row]).tobytes())
+            digest.update(np.ascontiguousarray(array[row]).tobytes())
         digests[row] = int.from_bytes(digest.digest(), "little")
     return digests
 
 
-def _comparable(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Flags as bits, and floats with one kind of NaN: Zarr makes no difference between them."""
-    if values.dtype == np.bool_:
-        return np.packbits(values, axis=1)
-    return np.where(np.isnan(values), np.float32(np.nan), values)
-
-
-# In which way a folder's shadow models are not those of a plan, in words.
-
-
-SIZES = {"num_nodes": "nodes", "num_edges": "edges", "num_features": "features", "num_classes": "classes"}
-
-
-def difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
-    """What a folder holds instead of what a plan asks for, or None if they are the same.
+def first_damaged(sealed: Sealed, indices: Ints, values: Values) -> int | None:
+    """The first model whose numbers are not those that its digests are of, or None.
 
     Args:
-        stored: `ShadowPlan.describe` as the folder has it.
-        wanted: `ShadowPlan.describe` of the plan, of the same types.
-
-    >>> difference({"format": 2, "seed": 1}, {"format": 2, "seed": 2})
-    'shadow models with seed 1; this plan has seed 2'
+        sealed: Which arrays to look at.
+        indices: Number of each model in its plan, shape (J,).
+        values: By name, at least these arrays and their digests, of shape (J, …).
     """
-    if stored.get("format") != wanted.get("format"):
-        return f"shadow models in format {stored.get('format')}; this version of bmpaudit reads {wanted['format']}"
-    for name in [*wanted, *(name for name in stored if name not in wanted)]:
-        there, here = stored.get(name), wanted.get(name)
-        if there != here:
-            return _graphs(there, here) if name == "graph" else _parts(name, there, here)
+    for digest, kinds in sealed.items():
+        is_wrong = model_digests(indices, {name: values[name] for name in kinds}) != values[digest]
+        if is_wrong.any():
+            return int(indices[is_wrong.argmax()])
     return None
-
-
-def _graphs(there: Any, here: Any) -> str:
-    if not isinstance(there, Mapping) or not isinstance(here, Mapping):
-        return "shadow models of another graph"
-    apart = [name for name in SIZES if there.get(name) != here.get(name)]
-    if not apart:
-        return "shadow models of a graph of the same size with other edges, features or labels"
-    shown = [name for name in SIZES if name in ("num_nodes", "num_edges", *apart)]
-    return f"shadow models of a graph with {_sizes(there, shown)}; this one has {_sizes(here, shown)}"
-
-
-def _sizes(graph: Mapping[str, Any], shown: list[str]) -> str:
-    *first, last = (f"{graph.get(name, 0):,} {SIZES[name]}" for name in shown)
-    return f"{', '.join(first)} and {last}"
-
-
-def _parts(name: str, there: Any, here: Any) -> str:
-    if there == "trained elsewhere" or (isinstance(there, Mapping) and there.get("name") == "elsewhere"):
-        return f"models that were trained elsewhere; this plan has {name} {_words(here)}"
-    if isinstance(there, Mapping) and isinstance(here, Mapping) and there.get("name") == here.get("name"):
-        keys = [key for key in {**here, **there} if there.get(key) != here.get(key)]
-        part = f"{name} {there['name']}, " if "name" in there else f"{name} "
-        return f"shadow models with {part}{_settings(there, keys)}; this plan has {_settings(here, keys)}"
-    return f"shadow models with {name} {_words(there)}; this plan has {name} {_words(here)}"
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, Mapping):
-        settings = _settings(value, [key for key in value if key != "name"])
-        return f"{value['name']} ({settings})" if "name" in value and settings else str(value.get("name", settings))
-    if isinstance(value, list):
-        return ", ".join(map(_words, value))
-    return str(value)
-
-
-def _settings(table: Mapping[str, Any], keys: list[str]) -> str:
-    return ", ".join(f"{key}={table[key]!r}" if key in table else f"no {key}" for key in keys)
-
-
-# Arrays over models on disk, one Zarr group.
-
-
-CODECS = ("bytes", "zstd", "crc32c")
-
-MOST_MODELS = 2**20
-"""Models that a group has room for: every chunk of them is looked for, whether it is there or not."""
-
-
-class ArrayKind(NamedTuple):
-    """What one array holds for each model."""
-
-    dtype: str
-    extent: tuple[int, ...]
-    fill: Any
-    dimensions: tuple[str, ...] = ("node", "class")
 
 
 class ArrayGroup:
@@ -162,12 +175,10 @@ class ArrayGroup:
         if read_only and not path.exists():
             raise DataError(f"{path.parent} has no shadow models")
         try:
-            if isinstance(path, RemoteFolder):
-                self._store = BoundedStore(path.zarr_store(read_only=read_only))
-            else:
-                self._store = BoundedStore(LocalStore(path, read_only=read_only))
+            make: Any = path.zarr_store if isinstance(path, RemoteFolder) else partial(LocalStore, path)
+            self._store = BoundedStore(make(read_only=read_only))
             self._group = uninterrupted(lambda: zarr.open_group(self._store, mode="r" if read_only else "a"))
-            arrays = [self[name] for name in self._keys()]
+            arrays = [self[name] for name in self.names]
         except Exception as damage:  # what was damaged can make Zarr raise nearly anything
             raise DataError(f"{path}: damaged metadata ({one_line(damage)}); use a new folder") from None
         if "done" not in self._group and (read_only or any(array.shape[0] for array in arrays)):
@@ -176,14 +187,13 @@ class ArrayGroup:
     @property
     def names(self) -> list[str]:
         """The arrays, `done` last."""
-        return sorted(self._keys(), key=lambda name: (name == "done", name))
-
-    def _keys(self) -> list[str]:
         # Not Zarr's own listing: it opens all arrays at once and, of damaged ones, logs all tracebacks but the first. A
         # process that was killed while it made an array leaves a folder without metadata, which the next one fills.
         if isinstance(self.path, RemoteFolder):
-            return self.path.folders_with("zarr.json")
-        return [file.parent.name for file in self.path.glob("*/zarr.json")]
+            names = self.path.folders_with("zarr.json")
+        else:
+            names = [file.parent.name for file in self.path.glob("*/zarr.json")]
+        return sorted(names, key=lambda name: (name == "done", name))
 
     def __getitem__(self, name: str) -> zarr.Array[Any]:
         # Opening reads and checks the metadata, which takes as long as writing a small chunk. Kept arrays stay right:
@@ -197,7 +207,7 @@ class ArrayGroup:
             self._opened[name] = array
         return self._opened[name]
 
-    def check(self, kinds: Mapping[str, ArrayKind], *, are_all_there: bool, with_room: bool = True) -> None:
+    def check(self, kinds: Kinds, *, are_all_there: bool, with_room: bool = True) -> None:
         """Checks that arrays are what they are said to be, before anything of their size is read.
 
         Args:
@@ -216,28 +226,24 @@ class ArrayGroup:
                 if are_all_there:
                     raise DataError(f"{self.path}: {name} is missing; use a new folder")
                 continue
-            array, chunks = self[name], self._chunks(kind)
+            array = self[name]
             about: Any = array.metadata.to_dict()
             codecs = tuple(str(codec["name"]) for codec in about["codecs"])
             if codecs != CODECS:
                 raise DataError(f"{self.path}: {name} must be encoded by {', '.join(CODECS)}, got {', '.join(codecs)}")
-            self._store.chunk_bytes[name] = math.prod(chunks) * array.dtype.itemsize
-            if array.dtype != kind.dtype or array.shape[1:] != kind.extent or array.chunks != chunks:
+            if array.dtype != kind.dtype or array.shape[1:] != kind.extent or array.chunks != kind.chunks:
                 raise DataError(
                     f"{self.path}: {name} must hold {kind.dtype} of shape {('any', *kind.extent)} in chunks of "
-                    f"{chunks}, got {array.dtype} of shape {array.shape} in chunks of {array.chunks}"
+                    f"{kind.chunks}, got {array.dtype} of shape {array.shape} in chunks of {array.chunks}"
                 )
+            self._store.chunk_bytes[name] = math.prod(kind.chunks) * array.dtype.itemsize
             if not num_models <= array.shape[0] <= MOST_MODELS:
                 raise DataError(
                     f"{self.path}: {name} must have room for as many models as done, and for at most {MOST_MODELS:,}, "
                     f"got {array.shape[0]:,}"
                 )
 
-    @staticmethod
-    def _chunks(kind: ArrayKind) -> tuple[int, ...]:
-        return (MODELS_PER_CHUNK, *(min(extent, NODES_PER_CHUNK) for extent in kind.extent))
-
-    def create(self, kinds: Mapping[str, ArrayKind], *, to_finished: bool = False) -> None:
+    def create(self, kinds: Kinds, *, to_finished: bool = False) -> None:
         """Creates the arrays that are missing, in order.
 
         Args:
@@ -260,7 +266,7 @@ class ArrayGroup:
                 self._group.create_array,
                 name,
                 shape=(0, *kind.extent),
-                chunks=self._chunks(kind),
+                chunks=kind.chunks,
                 dtype=kind.dtype,
                 fill_value=kind.fill,
                 serializer=BytesCodec(),
@@ -310,105 +316,7 @@ class ArrayGroup:
         return np.full((chunk.stop - chunk.start, *array.shape[1:]), array.fill_value, dtype=array.dtype)
 
 
-# Which arrays a folder of shadow models has, and what one digest vouches for.
-
-
-Values = Mapping[str, npt.NDArray[Any]]
-
-FLAGS = dict.fromkeys(("failed", "done"), ArrayKind("bool", (), False))
-"""What is known of a model beside its numbers; `done` vouches for all of them."""
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Arrays that are written together and have one digest for each model.
-
-    Attributes:
-        name: What they are about: empty for the models, else a view, the logits of a view, or the weights of a repeat.
-        kinds: The arrays, by name.
-        values: From a batch to the values of each array, in the order of its models.
-    """
-
-    name: str
-    kinds: Mapping[str, ArrayKind]
-    values: Callable[[ShadowBatch], Values]
-
-    @property
-    def digest(self) -> str:
-        """Name of the array of digests."""
-        return f"digest_{self.name}" if self.name else "digest"
-
-
-def columns_of(graph: Graph, plan: ShadowPlan, *, keep_logits: bool, num_weights: int = 0) -> list[Columns]:
-    """Everything that is stored of the models of a plan; no weights if their number is 0."""
-    columns = [_model_columns(graph)]
-    columns += [_view_columns(graph, view.name, number) for number, view in enumerate(plan.views)]
-    if keep_logits:
-        columns += [_logits_columns(graph, view.name, number) for number, view in enumerate(plan.views)]
-    if num_weights:
-        columns += [_weights_columns(num_weights, repeat) for repeat in range(plan.num_repeats)]
-    return columns
-
-
-def array_kinds(columns: list[Columns]) -> dict[str, ArrayKind]:
-    """All arrays, `done` last."""
-    kinds: dict[str, ArrayKind] = {}
-    for each in columns:
-        kinds |= {**each.kinds, each.digest: ArrayKind("uint64", (), 0)}
-    return kinds | FLAGS
-
-
-_SHARE = ArrayKind("float32", (), np.nan)
-
-
-def _model_columns(graph: Graph) -> Columns:
-    return Columns(
-        "",
-        {
-            "memberships": ArrayKind("bool", (graph.num_nodes,), False),
-            "train_accuracy": _SHARE,
-            "held_out_accuracy": _SHARE,
-        },
-        lambda batch: {
-            "memberships": batch.memberships,
-            "train_accuracy": batch.train_accuracy,
-            "held_out_accuracy": batch.held_out_accuracy,
-        },
-    )
-
-
-def _view_columns(graph: Graph, view: str, number: int) -> Columns:
-    names = f"statistic_{view}", f"train_accuracy_{view}", f"held_out_accuracy_{view}"
-    kinds = ArrayKind("float32", (graph.num_nodes,), np.nan), _SHARE, _SHARE
-
-    def values(batch: ShadowBatch) -> Values:
-        tables = batch.statistics, batch.view_train_accuracy, batch.view_held_out_accuracy
-        return {name: table[number] for name, table in zip(names, tables, strict=True)}
-
-    return Columns(view, dict(zip(names, kinds, strict=True)), values)
-
-
-def _logits_columns(graph: Graph, view: str, number: int) -> Columns:
-    name = f"logits_{view}"
-    kind = ArrayKind("float32", (graph.num_nodes, graph.num_classes), np.nan)
-    return Columns(name, {name: kind}, lambda batch: {} if batch.logits is None else {name: batch.logits[number]})
-
-
-def _weights_columns(num_weights: int, repeat: int) -> Columns:
-    name = weights_name(repeat)
-    kind = ArrayKind("float32", (num_weights,), np.nan, ("weight",))
-    return Columns(name, {name: kind}, lambda batch: {} if batch.weights is None else {name: batch.weights[repeat]})
-
-
-def weights_name(repeat: int) -> str:
-    """The array with the weights of one repeat of every model; repeat 0 is the model itself."""
-    return f"weights_{repeat}"
-
-
-# A view's statistics as they lie on disk, read a block of nodes at a time.
-
-
-class StoredTable(LazyTable[np.float32]):
+class StoredMatrix(LazyMatrix[np.float32]):
     """Numbers of finished models in a Zarr array of all models; every number that is read is checked to be finite.
 
     Args:
@@ -450,20 +358,14 @@ def reading(folder: Path | RemoteFolder) -> Iterator[None]:
         raise DataError(f"{folder}: damaged: {one_line(damage)}") from None
 
 
-# Shadow models on disk: Zarr arrays that survive a kill at any moment, and the plan they belong to.
-
-
-PLAN_FILE = "shadows.json"
-
-
 class ShadowStore:
     """One folder of shadow models.
 
     The folder holds `shadows.json` (the plan and the graph's hash) and `shadows/`, a Zarr v3 group with arrays over the
-    dimensions model and node: see `columns_of`, with NaN where there is no number. A missing Zarr chunk reads as the
+    dimensions model and node: see `sealed_arrays`, with NaN where there is no number. A missing Zarr chunk reads as the
     fill value without a word, so only `done` says what is there; it is written last, and every file is replaced in one
     step. Digests (see `model_digests`) tell whether the numbers of a model are its own. They are checked before models
-    are added, and whenever models are read whose tables fit into memory.
+    are added, and whenever models are read whose matrices fit into memory.
 
     The store takes no lock: whoever writes holds `files.folder_lock`, as `train_shadows` and `import_runs` do, or
     writes for somebody who does.
@@ -502,19 +404,25 @@ class ShadowStore:
             else:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 remove_leftovers(self.folder)
-        self._check_plan(must_be_there=read_only or joins)
+        if (self.folder / PLAN_FILE).exists():
+            check_same_plan(self.folder, graph, plan)
+        elif (self.folder / "shadows").exists():
+            raise DataError(f"{self.folder} has shadow models but no {PLAN_FILE} that says of which plan")
+        elif read_only or joins:
+            raise DataError(f"{self.folder} has no shadow models")
+        else:
+            write_description(self.folder, graph, plan)
         with reaching(self.folder):
             self.arrays = ArrayGroup(self.folder / "shadows", read_only=read_only)
-        # A folder that keeps logits or weights keeps those of all its models.
-        self.keep_logits = keep_logits or any(name.startswith("logits_") for name in self.arrays.names)
-        with reaching(self.folder):
+            # A folder that keeps logits or weights keeps those of all its models.
+            self.keep_logits = keep_logits or any(name.startswith("logits_") for name in self.arrays.names)
             self.num_weights = num_weights
             if weights_name(0) in self.arrays.names:
                 self.num_weights = int(self.arrays[weights_name(0)].shape[1])
-            self.columns = columns_of(graph, plan, keep_logits=self.keep_logits, num_weights=self.num_weights)
-            self.arrays.check(array_kinds(self.columns), are_all_there=read_only)
+            self.sealed = sealed_arrays(graph, plan, keep_logits=self.keep_logits, num_weights=self.num_weights)
+            self.arrays.check(array_kinds(self.sealed), are_all_there=read_only)
             if not (read_only or joins):
-                self.arrays.create(array_kinds(self.columns))
+                self.arrays.create(array_kinds(self.sealed))
 
     @property
     def num_models(self) -> int:
@@ -537,9 +445,8 @@ class ShadowStore:
 
     def new_batch(self, indices: Ints, num_threads: int) -> ShadowBatch:
         """Models to be trained and stored here; `indices` are ascending."""
-        return ShadowBatch.drawn(
-            self.graph, self.plan, indices, self.keep_logits, self.num_weights, num_threads=num_threads
-        )
+        keeps = self.keep_logits, self.num_weights
+        return ShadowBatch.drawn(self.graph, self.plan, indices, *keeps, num_threads=num_threads)
 
     def write(self, batch: ShadowBatch) -> None:
         """Stores the finished models of a batch whose models lie in one chunk."""
@@ -555,35 +462,34 @@ class ShadowStore:
             batch: The models, all finished.
             with_others: Whether the other models of the chunk that are done stay; if not, the batch is all of it.
         """
-        chunk = self._chunk(batch.indices)
-        rows = batch.indices - chunk.start
-        is_new = not (with_others and np.asarray(self.arrays["done"][chunk]).any())
-
-        def put(name: str, values: npt.NDArray[Any]) -> None:
-            array = self.arrays[name]
-            # A chunk without finished models may be what a crash left of one: it is written anew, unread.
-            kept = self.arrays.blank(name, chunk) if is_new else np.asarray(array[chunk])
-            kept[rows] = values
-            self.arrays.write(name, chunk, kept)
-
         with reaching(self.folder):
-            for columns in self.columns:
-                values = columns.values(batch)
-                for name, table in values.items():
-                    put(name, table)
-                put(columns.digest, model_digests(batch.indices, values))
-            put("failed", batch.state == ModelState.FAILED)
+            # A chunk without finished models may be what a crash left of one: it is written anew, unread.
+            chunk = self.chunk_of(int(batch.indices[0]))
+            is_new = not (with_others and np.asarray(self.arrays["done"][chunk]).any())
+            self.put(self.sealed, batch, is_new=is_new)
+            self._put("failed", batch.indices, batch.state == ModelState.FAILED, is_new=is_new)
+
+    def put(self, sealed: Sealed, batch: ShadowBatch, *, is_new: bool) -> None:
+        """Writes some arrays of models of one chunk with their digests; of a new chunk there are no other models."""
+        for digest, kinds in sealed.items():
+            values = values_of(batch, kinds)
+            for name, array in {**values, digest: model_digests(batch.indices, values)}.items():
+                self._put(name, batch.indices, array, is_new=is_new)
+
+    def _put(self, name: str, indices: Ints, values: npt.NDArray[Any], *, is_new: bool) -> None:
+        chunk = self.chunk_of(int(indices[0]))
+        kept = self.arrays.blank(name, chunk) if is_new else np.asarray(self.arrays[name][chunk])
+        kept[indices - chunk.start] = values
+        self.arrays.write(name, chunk, kept)
 
     def vouch(self, indices: Ints) -> None:
         """Says that models of one chunk, whose data was written, are there."""
-        chunk = self._chunk(indices)
         with reaching(self.folder):
-            done = np.asarray(self.arrays["done"][chunk])
-            done[indices - chunk.start] = True
-            self.arrays.write("done", chunk, done)
+            self._put("done", indices, np.ones(len(indices), dtype=np.bool_), is_new=False)
 
-    def _chunk(self, indices: Ints) -> slice:
-        start = int(indices[0]) // MODELS_PER_CHUNK * MODELS_PER_CHUNK
+    def chunk_of(self, model: int) -> slice:
+        """The models that are stored together with one of them, itself included."""
+        start = model // MODELS_PER_CHUNK * MODELS_PER_CHUNK
         return slice(start, min(start + MODELS_PER_CHUNK, self.num_models))
 
     def discard_damaged(self, report: Callable[[str], None], num_threads: int | None = None) -> None:
@@ -591,17 +497,36 @@ class ShadowStore:
         starts = np.arange(0, self.num_models, MODELS_PER_CHUNK)
         with suppress(ValueError, RuntimeError):  # if that record is damaged itself, every chunk is looked at
             starts = np.unique(np.flatnonzero(self.is_done) // MODELS_PER_CHUNK) * MODELS_PER_CHUNK
-        for start in starts.tolist():
-            chunk = slice(start, min(start + MODELS_PER_CHUNK, self.num_models))
+        for chunk in map(self.chunk_of, starts.tolist()):
             problem = self.problem(chunk, num_threads)
             if problem is not None:
                 report(f"models {chunk.start} to {chunk.stop - 1}: {problem}; they are trained again")
                 self.arrays.forget(chunk)
 
+    def problem(self, chunk: slice, num_threads: int | None) -> str | None:
+        """What is wrong with the finished models of one chunk, or None."""
+        try:
+            done = np.asarray(self.arrays["done"][chunk])
+            if not done.any():
+                return None
+            values = {name: np.asarray(self.arrays[name][chunk])[done] for name in array_kinds(self.sealed)}
+        except Exception as damage:  # a damaged file can raise nearly anything on the way through the codecs
+            return f"damaged ({damage})"
+        if first_damaged(self.sealed, chunk.start + np.flatnonzero(done), values) is not None:
+            return "a file is missing, or has taken the place of another"
+        drawn = draw_memberships(
+            self.graph, self.plan.sampler, len(done), self.plan.seed, first=chunk.start, num_threads=num_threads
+        )
+        if not np.array_equal(values["memberships"], drawn[done]):
+            if values["memberships"].any():  # whole, with the right checksum: somebody else's
+                raise InputError(f"{self.folder} holds shadow models of other samples: has the sampler changed?")
+            return "memberships are missing"
+        return None
+
     def read(self, num_models: int | None = None) -> ShadowRuns:
         """The finished ones of the first `num_models` models, or of all.
 
-        Tables too large to be held in memory (`tables.MOST_IN_MEMORY`) are read from the folder when they are used.
+        Matrices too large to be held in memory (`matrices.MOST_IN_MEMORY`) are read from the folder when they are used.
 
         Raises:
             DataError: if data is damaged or missing.
@@ -612,43 +537,35 @@ class ShadowStore:
             usable = done & ~failed
             numbers = {
                 name: np.asarray(self.arrays[name][:num_models])[usable]
-                for name, kind in array_kinds(self.columns).items()
+                for name, kind in array_kinds(self.sealed).items()
                 if not kind.extent
             }
             stored = {view.name: self.arrays[f"statistic_{view.name}"] for view in self.plan.views}
         indices = np.flatnonzero(usable)
-        tables = {view: StoredTable(self.folder, array, indices) for view, array in stored.items()}
+        matrices = {view: StoredMatrix(self.folder, array, indices) for view, array in stored.items()}
         runs = ShadowRuns(
             indices=indices,
             memberships=self._memberships(indices),
-            statistics={view: table[:] if fits_in_memory(table.nbytes) else table for view, table in tables.items()},
+            statistics={view: each[:] if fits_in_memory(each.nbytes) else each for view, each in matrices.items()},
             train_accuracy=numbers["train_accuracy"],
             held_out_accuracy=numbers["held_out_accuracy"],
             view_accuracy={
                 view: ViewAccuracy(numbers[f"train_accuracy_{view}"], numbers[f"held_out_accuracy_{view}"])
-                for view in tables
+                for view in matrices
             },
             failed=tuple(np.flatnonzero(failed).tolist()),
             notes=self.arrays.notes,
         )
-        if all(isinstance(table, np.ndarray) for table in runs.statistics.values()):
-            self._check_digests(runs, numbers)
+        if all(isinstance(each, np.ndarray) for each in runs.statistics.values()):
+            values = {**numbers, "memberships": runs.memberships[:]}
+            values |= {f"statistic_{view}": np.asarray(each) for view, each in runs.statistics.items()}
+            read = {digest: kinds for digest, kinds in self.sealed.items() if kinds.keys() <= values.keys()}
+            damaged = first_damaged(read, indices, values)  # missing, or in the place of another
+            if damaged is not None:
+                raise DataError(f"{self.folder}: damaged: model {damaged} is not as it was written: run bmpaudit train")
         return runs
 
-    def _check_digests(self, runs: ShadowRuns, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Raises `DataError` if a file of the store is missing, or has taken the place of another."""
-        tables = {**numbers, "memberships": runs.memberships[:]}
-        tables |= {f"statistic_{view}": np.asarray(table) for view, table in runs.statistics.items()}
-        for columns in self.columns:
-            if columns.kinds.keys() <= tables.keys():  # logits are not read
-                found = model_digests(runs.indices, {name: tables[name] for name in columns.kinds})
-                if not np.array_equal(found, numbers[columns.digest]):
-                    model = runs.indices[np.argmax(found != numbers[columns.digest])]
-                    raise DataError(
-                        f"{self.folder}: damaged: model {model} is not as it was written: run bmpaudit train"
-                    )
-
-    def _memberships(self, indices: Ints) -> FlagTable:
+    def _memberships(self, indices: Ints) -> FlagMatrix:
         """Who is in the sample of each of some models; one bit each if they are many."""
         flags = new_flags(len(indices), self.graph.num_nodes)
         for start in range(0, int(indices[-1]) + 1 if len(indices) else 0, MODELS_PER_CHUNK):
@@ -660,40 +577,6 @@ class ShadowStore:
                 model = indices[first:last][~rows.any(axis=1)][0]
                 raise DataError(f"{self.folder}: damaged: memberships of model {model} is missing")
         return flags
-
-    def _check_plan(self, *, must_be_there: bool) -> None:
-        path = self.folder / PLAN_FILE
-        if not path.exists() and (self.folder / "shadows").exists():
-            raise DataError(f"{self.folder} has shadow models but no {PLAN_FILE} that says of which plan")
-        if path.exists():
-            check_same_plan(self.folder, self.graph, self.plan)
-        elif must_be_there:
-            raise DataError(f"{self.folder} has no shadow models")
-        else:
-            write_description(self.folder, self.graph, self.plan)
-
-    def problem(self, chunk: slice, num_threads: int | None) -> str | None:
-        """What is wrong with the finished models of one chunk, or None."""
-        try:
-            done = np.asarray(self.arrays["done"][chunk])
-            if not done.any():
-                return None
-            values = {name: np.asarray(self.arrays[name][chunk])[done] for name in array_kinds(self.columns)}
-        except Exception as damage:  # a damaged file can raise nearly anything on the way through the codecs
-            return f"damaged ({damage})"
-        indices = chunk.start + np.flatnonzero(done)
-        for columns in self.columns:
-            found = model_digests(indices, {name: values[name] for name in columns.kinds})
-            if not np.array_equal(found, values[columns.digest]):
-                return "a file is missing, or has taken the place of another"
-        drawn = draw_memberships(
-            self.graph, self.plan.sampler, len(done), self.plan.seed, first=chunk.start, num_threads=num_threads
-        )
-        if not np.array_equal(values["memberships"], drawn[done]):
-            if values["memberships"].any():  # whole, with the right checksum: somebody else's
-                raise InputError(f"{self.folder} holds shadow models of other samples: has the sampler changed?")
-            return "memberships are missing"
-        return None
 
 
 def check_same_plan(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan) -> None:
@@ -715,11 +598,7 @@ def read_description(folder: Path | RemoteFolder) -> dict[str, Any]:
     Raises:
         DataError: if the folder does not say.
     """
-    path, schema = folder / PLAN_FILE, {"type": "object"}
-    if isinstance(path, RemoteFolder):
-        with damage_in(str(path), "a JSON file"):
-            return dict(parse_json(path.read_text(), schema))
-    return dict(read_json(path, schema))
+    return dict(read_json(folder / PLAN_FILE, {"type": "object"}))
 
 
 def write_description(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan) -> None:
@@ -731,7 +610,56 @@ def write_description(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPla
         write_text(path, text)
 
 
-# Writing to the store while the next models are trained.
+def difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+    """What a folder holds instead of what a plan asks for, or None if they are the same.
+
+    Args:
+        stored: `ShadowPlan.describe` as the folder has it.
+        wanted: `ShadowPlan.describe` of the plan, of the same types.
+
+    >>> difference({"format": 2, "seed": 1}, {"format": 2, "seed": 2})
+    'shadow models with seed 1; this plan has seed 2'
+    """
+    if stored.get("format") != wanted.get("format"):
+        return f"shadow models in format {stored.get('format')}; this version of bmpaudit reads {wanted['format']}"
+    for name in [*wanted, *(name for name in stored if name not in wanted)]:
+        there, here = stored.get(name), wanted.get(name)
+        if there != here:
+            return _graphs(there, here) if name == "graph" else _parts(name, there, here)
+    return None
+
+
+def _graphs(there: Any, here: Any) -> str:
+    if not isinstance(there, Mapping) or not isinstance(here, Mapping):
+        return "shadow models of another graph"
+    apart = [name for name in here if name.startswith("num_") and there.get(name) != here[name]]
+    if not apart:
+        return "shadow models of a graph of the same size with other edges, features or labels"
+    sizes = [" and ".join(f"{graph.get(name, 0):,} {name[4:]}" for name in apart) for graph in (there, here)]
+    return f"shadow models of a graph with {sizes[0]}; this one has {sizes[1]}"
+
+
+def _parts(name: str, there: Any, here: Any) -> str:
+    if there == "trained elsewhere" or (isinstance(there, Mapping) and there.get("name") == "elsewhere"):
+        return f"models that were trained elsewhere; this plan has {name} {_words(here)}"
+    if isinstance(there, Mapping) and isinstance(here, Mapping) and there.get("name") == here.get("name"):
+        keys = [key for key in {**here, **there} if there.get(key) != here.get(key)]
+        part = f"{name} {there['name']}, " if "name" in there else f"{name} "
+        return f"shadow models with {part}{_settings(there, keys)}; this plan has {_settings(here, keys)}"
+    return f"shadow models with {name} {_words(there)}; this plan has {name} {_words(here)}"
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        settings = _settings(value, [key for key in value if key != "name"])
+        return f"{value['name']} ({settings})" if "name" in value and settings else str(value.get("name", settings))
+    if isinstance(value, list):
+        return ", ".join(map(_words, value))
+    return str(value)
+
+
+def _settings(table: Mapping[str, Any], keys: list[str]) -> str:
+    return ", ".join(f"{key}={table[key]!r}" if key in table else f"no {key}" for key in keys)
 
 
 class Writer:
@@ -751,13 +679,9 @@ class Writer:
         if before is not None:
             before.result()
 
-    def wait(self) -> None:
-        """Waits until everything is written."""
-        if self._pending is not None:
-            self._pending.result()
-
     def __exit__(self, *_: object) -> None:
         try:
-            self.wait()
+            if self._pending is not None:
+                self._pending.result()
         finally:
             self._pool.shutdown()

@@ -32,7 +32,7 @@ from bmpaudit.shadow.store import ShadowStore, Writer
 from bmpaudit.util.build import Build, this_build
 from bmpaudit.util.errors import InputError, check_at_least_one, thread_count
 from bmpaudit.util.files import folder_lock, naming
-from bmpaudit.util.tables import MODELS_PER_CHUNK, FlagTable, FloatTable, model_blocks, take_rows
+from bmpaudit.util.matrices import MODELS_PER_CHUNK, FlagMatrix, FloatMatrix, model_blocks, take_rows
 from bmpaudit.util.values import Flags, Ints
 from bmpaudit.workers import crew_of, marked
 
@@ -597,7 +597,7 @@ def _check(graph: Graph, plan: ShadowPlan, runs: ShadowRuns) -> None:
 def _check_nothing_else_is_there(store: ShadowStore, runs: ShadowRuns) -> None:
     there = store.read()
     common = np.isin(runs.indices, there.indices)
-    pairs: list[tuple[FlagTable | FloatTable, FlagTable | FloatTable]] = [(runs.memberships, there.memberships)]
+    pairs: list[tuple[FlagMatrix | FloatMatrix, FlagMatrix | FloatMatrix]] = [(runs.memberships, there.memberships)]
     pairs += [(runs.statistics[name], there.statistics[name]) for name in there.statistics]
     is_same = np.array_equal(runs.indices[common], there.indices)
     for new, old in ((take_rows(table, common), stored) for table, stored in pairs if is_same):

@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+LARGEST = 2**31 - 1  # what compiled code counts with
+
 
 class InputError(ValueError):
     """Something the user gave cannot be used; the message names the thing, the bound and the value."""
@@ -48,12 +50,6 @@ def did_you_mean(given: str, names: Iterable[str]) -> str:
 
 def _letters(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
-
-
-# Bounds that many settings share.
-
-
-LARGEST = 2**31 - 1  # what compiled code counts with
 
 
 def check_at_least_one(**settings: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import io
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -56,11 +55,14 @@ class Rate:
         return "" if rate == 0 else f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"
 
 
-class _Tolerant(io.TextIOBase):
+class _Tolerant:
     """A stream that loses what cannot be written, as on a full disk: a bar that is not drawn must not end the work."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
         with suppress(OSError):
@@ -70,17 +72,6 @@ class _Tolerant(io.TextIOBase):
     def flush(self) -> None:
         with suppress(OSError):
             self._stream.flush()
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """Of the stream itself."""
-        return self._stream.encoding
 
 
 @contextmanager

@@ -23,9 +23,6 @@ def as_bytes(flags: Flags) -> Bytes:
     return np.ascontiguousarray(flags).view(np.uint8)
 
 
-# Values as JSON can hold them.
-
-
 def plain(value: Any) -> Any:
     """Nested values without NumPy types; infinity becomes "inf" or "-inf" and NaN becomes None, as JSON has neither.
 

@@ -1,10 +1,9 @@
-"""Tables that are not in memory read as arrays do, and blocks cover everything once."""
+"""Matrices that are not in memory read as arrays do, and blocks cover everything once."""
 
+import errno
 import gc
 import os
 import pickle
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,19 @@ import numpy as np
 import pytest
 import zarr
 
-from bmpaudit.shadow.store import StoredTable
-from bmpaudit.util import tables
+from bmpaudit.shadow.store import StoredMatrix
+from bmpaudit.util import matrices
 from bmpaudit.util.files import is_ours
-from bmpaudit.util.tables import (
+from bmpaudit.util.matrices import (
     NODES_PER_CHUNK,
-    LazyTable,
+    LazyMatrix,
     PackedFlags,
-    ScratchTable,
+    ScratchMatrix,
     columns,
     count_in,
     model_blocks,
     new_flags,
-    new_table,
+    new_matrix,
     node_blocks,
     take_rows,
 )
@@ -36,16 +35,16 @@ FLAGS = VALUES > 0.3
 
 @pytest.fixture(autouse=True, params=[10, NODES_PER_CHUNK])
 def _nodes_per_chunk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "NODES_PER_CHUNK", request.param)
+    monkeypatch.setattr(matrices, "NODES_PER_CHUNK", request.param)
 
 
-def lazy_table(kind: str, folder: Path) -> tuple[LazyTable[Any], np.ndarray]:
+def lazy_matrix(kind: str, folder: Path) -> tuple[LazyMatrix[Any], np.ndarray]:
     if kind == "packed":
         packed = PackedFlags(*SHAPE)
         packed[0:4], packed[4:9] = FLAGS[:4], FLAGS[4:]
         return packed, FLAGS
     if kind == "scratch":
-        scratch = ScratchTable(*SHAPE)
+        scratch = ScratchMatrix(*SHAPE)
         for rows in (slice(0, 5), slice(5, 9)):
             for nodes in (slice(0, 20), slice(20, 45)):
                 scratch[rows, nodes] = VALUES[rows, nodes]
@@ -55,7 +54,7 @@ def lazy_table(kind: str, folder: Path) -> tuple[LazyTable[Any], np.ndarray]:
     everything = np.full((20, 45), np.nan, dtype=np.float32)
     everything[indices] = VALUES
     array[:] = everything
-    return StoredTable(folder, array, indices), VALUES
+    return StoredMatrix(folder, array, indices), VALUES
 
 
 KEYS: list[Any] = [
@@ -77,38 +76,30 @@ KEYS: list[Any] = [
 
 @pytest.mark.parametrize("kind", ["packed", "scratch", "stored"])
 @pytest.mark.parametrize("key", KEYS, ids=str)
-def test_a_table_that_is_not_in_memory_is_indexed_as_an_array(kind: str, key: Any, tmp_path: Path) -> None:
-    table, expected = lazy_table(kind, tmp_path)
-    assert table.shape == expected.shape == (len(table), 45)
-    assert table.nbytes == expected.nbytes
-    np.testing.assert_array_equal(table[key], expected[key])
-    assert table[key].dtype == expected.dtype
+def test_a_matrix_that_is_not_in_memory_is_indexed_as_an_array(kind: str, key: Any, tmp_path: Path) -> None:
+    matrix, expected = lazy_matrix(kind, tmp_path)
+    assert matrix.shape == expected.shape == (len(matrix), 45)
+    assert matrix.nbytes == expected.nbytes
+    np.testing.assert_array_equal(matrix[key], expected[key])
+    assert matrix[key].dtype == expected.dtype
 
 
 @pytest.mark.parametrize("kind", ["packed", "scratch", "stored"])
 def test_rows_are_taken_without_reading(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table, expected = lazy_table(kind, tmp_path)
+    matrix, expected = lazy_matrix(kind, tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(type(table), "_read", None)
-        shuffled = take_rows(take_rows(table, np.array([8, 1, 5, 4])), slice(1, None))
+        patched.setattr(type(matrix), "_read", None)
+        shuffled = take_rows(take_rows(matrix, np.array([8, 1, 5, 4])), slice(1, None))
     np.testing.assert_array_equal(shuffled, expected[[1, 5, 4]])
     np.testing.assert_array_equal(columns(shuffled, np.array([3, 4, 5])), expected[[1, 5, 4], 3:6])
-    np.testing.assert_array_equal(np.asarray(table), expected)
+    np.testing.assert_array_equal(np.asarray(matrix), expected)
 
 
-def test_what_was_not_written_cannot_be_read() -> None:
-    scratch = ScratchTable(3, 4)
-    scratch[0:1, 0:4] = VALUES[:1, :4]
-    np.testing.assert_array_equal(scratch[0], VALUES[0, :4])
-    with pytest.raises(EOFError, match=r"^a part of a temporary table was not written$"):
-        scratch[2]
-
-
-def test_a_temporary_file_goes_with_its_last_table() -> None:
-    table, _ = lazy_table("scratch", Path())
-    number = table._file._number  # type: ignore[attr-defined]
-    part = take_rows(table, slice(3))
-    del table
+def test_a_temporary_file_goes_with_its_last_matrix() -> None:
+    matrix, _ = lazy_matrix("scratch", Path())
+    number = matrix._file.opened.fileno()  # type: ignore[attr-defined]
+    part = take_rows(matrix, slice(3))
+    del matrix
     np.testing.assert_array_equal(part[:], VALUES[:3])
     os.fstat(number)
     del part
@@ -116,32 +107,8 @@ def test_a_temporary_file_goes_with_its_last_table() -> None:
         os.fstat(number)
 
 
-def test_a_temporary_file_of_the_same_file_system_is_not_copied(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    try:
-        os.close(os.open(tmp_path, os.O_RDWR | os.O_TMPFILE))
-    except (AttributeError, OSError):
-        pytest.skip("this system has no files that get a name later")
-    monkeypatch.delattr(shutil, "copyfileobj")
-    values = np.arange(12, dtype=np.float32).reshape(3, 4)
-    scratch = ScratchTable(3, 4)
-    scratch[:, :] = values
-    assert list(tmp_path.iterdir()) == []
-    scratch.share(tmp_path)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(scratch))[:], values)
-    del scratch
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("is_copied", [False, True])
-def test_a_temporary_file_is_shared_by_its_path(
-    is_copied: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if is_copied:
-        monkeypatch.setattr(tables, "_has_named", lambda *_: False)
-    scratch = ScratchTable(*SHAPE)
+def test_a_temporary_file_is_shared_by_its_path(tmp_path: Path) -> None:
+    scratch = ScratchMatrix(*SHAPE)
     values = np.random.default_rng(0).normal(size=SHAPE).astype(np.float32)
     scratch[:, :] = values
     with pytest.raises(TypeError, match="not shared"):
@@ -154,8 +121,8 @@ def test_a_temporary_file_is_shared_by_its_path(
     assert list(tmp_path.iterdir()) == [path]
     assert part.is_shared
     elsewhere = pickle.loads(pickle.dumps(scratch))
-    for table in (scratch, elsewhere):
-        np.testing.assert_array_equal(table[:], values)
+    for matrix in (scratch, elsewhere):
+        np.testing.assert_array_equal(matrix[:], values)
     np.testing.assert_array_equal(part[:], values[1:3])
     del elsewhere  # which is not its owner
     assert path.exists()
@@ -172,10 +139,20 @@ def test_a_temporary_file_is_shared_by_its_path(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_small_tables_are_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "MOST_IN_MEMORY", 400)
-    assert isinstance(new_table(10, 10), np.ndarray)
-    assert isinstance(new_table(10, 11), ScratchTable)
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system cannot reserve room")
+def test_a_full_disk_is_noticed_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left"):
+        ScratchMatrix(*SHAPE)
+
+
+def test_small_matrices_are_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrices, "MOST_IN_MEMORY", 400)
+    assert isinstance(new_matrix(10, 10), np.ndarray)
+    assert isinstance(new_matrix(10, 11), ScratchMatrix)
     assert isinstance(new_flags(10, 40), np.ndarray)
     assert isinstance(new_flags(10, 41), PackedFlags)
 
@@ -196,21 +173,21 @@ def test_blocks_cover_everything_once_and_are_bounded(num_models: int, num_nodes
     blocks = list(node_blocks(num_nodes, num_models))
     assert_covers(blocks, num_nodes)
     width = blocks[0].stop - blocks[0].start
-    assert width * num_models <= tables.MAX_BLOCK or width == 1
+    assert width * num_models <= matrices.MAX_BLOCK or width == 1
     if len(blocks) > 1:  # no chunk is read for two blocks unless a block is a part of a chunk
-        chunk = tables.NODES_PER_CHUNK
+        chunk = matrices.NODES_PER_CHUNK
         assert width % chunk == 0 or width < chunk
         # Parts of a chunk are as large as they may be; several chunks are taken together up to a quarter of that.
-        assert width <= chunk or 4 * width * num_models <= tables.MAX_BLOCK
-        assert (2 if width < chunk else 8) * width * num_models > tables.MAX_BLOCK
+        assert width <= chunk or 4 * width * num_models <= matrices.MAX_BLOCK
+        assert (2 if width < chunk else 8) * width * num_models > matrices.MAX_BLOCK
     if num_models <= 10_000:
         rows = list(model_blocks(num_models, num_nodes))
         assert_covers(rows, num_models)
-        assert rows[0].stop * num_nodes <= tables.MAX_BLOCK or rows[0].stop == 1
+        assert rows[0].stop * num_nodes <= matrices.MAX_BLOCK or rows[0].stop == 1
 
 
 @pytest.mark.parametrize("kind", ["array", "packed"])
 def test_members_are_counted(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "MAX_BLOCK", 100)
-    flags = FLAGS if kind == "array" else lazy_table(kind, tmp_path)[0]
+    monkeypatch.setattr(matrices, "MAX_BLOCK", 100)
+    flags = FLAGS if kind == "array" else lazy_matrix(kind, tmp_path)[0]
     np.testing.assert_array_equal(count_in(flags), FLAGS.sum(axis=0))
