@@ -333,7 +333,8 @@ def _draw_region(axes: Axes, label: str, region: Region) -> None:
         axes.fill(
             alpha, beta, facecolor=FILL, edgecolor=BLUE, linewidth=1.4, joinstyle="round", zorder=2.6, clip_on=False
         )
-    odds, left, right = map(_number, map(float, (region.prior_odds, region.epsilon_left, region.epsilon_right)))
+    parameters = (region.prior_odds, region.epsilon_left, region.epsilon_right)
+    odds, left, right = (_number(float(np.asarray(value))) for value in parameters)
     name = rf"$\mathcal{{R}}_{{{odds}}}({left},\,{right})$"
     axes.set_title(f"{label}  {name}\narea {float(region.area):.3g}", linespacing=1.1, pad=4)
 
