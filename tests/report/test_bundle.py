@@ -87,6 +87,6 @@ def test_what_cannot_be_joined_is_refused(entry: str, modules: dict[str, str], m
 
 
 def test_every_script_is_part_of_the_page() -> None:
-    page = render_page({"title": "", "verdict": "", "words": {}})
+    page = render_page({"title": "", "answer": {"verdict": ""}, "words": {}})
     names = {part.name for part in PARTS.iterdir() if part.name.endswith(".js")}
     assert {name for name in names if f"const module$${name.removesuffix('.js')} = " not in page} == set()

@@ -19,6 +19,7 @@ from bmpaudit.cli.options import (
 )
 from bmpaudit.cli.root import cli, echo
 from bmpaudit.registry import DEFINITION, ENTRIES, build
+from bmpaudit.util.words import count
 
 if TYPE_CHECKING:
     from bmpaudit.attack import ErrorCounts
@@ -192,8 +193,6 @@ def _estimate(
 
 def _table(posterior: Posterior, level: float) -> list[str]:
     """The lines printed."""
-    from bmpaudit.util.words import count
-
     lines = [str(posterior)]
     if posterior.status == "converged":
         lines.append("  status: converged")

@@ -12,6 +12,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from scipy.special import betaincinv, logit
 
 from bmpaudit.report.figures.style import (
     BLACK,
@@ -30,7 +31,6 @@ from bmpaudit.report.figures.style import (
     inches,
     legend_above,
     limits,
-    log_odds,
     new_figure,
     not_shown,
     note,
@@ -224,10 +224,9 @@ def prior_against_epsilon(
     figure = new_figure(width, rows * (2.2 if width == "one" else 2.7))
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
     floor_x = np.linspace(max(x_limits[0], 1e-4), min(x_limits[1], 1 - 1e-4), FLOOR_POINTS)
-    floor_y = np.log(floor_x / (1 - floor_x))
+    floor_y = logit(floor_x)
     if is_same:
-        with np.errstate(divide="ignore"):
-            floor_y[:] = log_odds(prior[0])
+        floor_y[:] = logit(prior[0])
         grid[-1].set_xticks([prior[0]], [f"{prior[0]:.3g}"])
     for place, axes in enumerate(grid):
         _draw_nodes(axes, table[is_finite & ~marked], BLUE, "o")
@@ -340,8 +339,6 @@ def _draw_region(axes: Axes, label: str, region: Region) -> None:
 
 
 def _draw_observed(grid: npt.NDArray[np.object_], counts: ErrorCounts) -> None:
-    from scipy.special import betaincinv  # only here: no other drawing needs it
-
     probabilities = np.array([[0.5], [(1 - LEVEL) / 2], [(1 + LEVEL) / 2]])
     rates = [
         betaincinv(errors + 1, trials - errors + 1, probabilities)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, StrMethodFormatter
+from scipy.special import logit
 
 from bmpaudit.report.figures.style import (
     BLUE,
@@ -23,7 +24,6 @@ from bmpaudit.report.figures.style import (
     colour,
     legend_above,
     limits,
-    log_odds,
     new_figure,
     not_shown,
     note,
@@ -75,7 +75,7 @@ def exposure(
     is_log = bool(positive.size and positive.max() > LOG_FROM * positive.min())
     bottom = 0.7 * positive.min() if is_log else 0.0  # a logarithmic axis has no place for 0
     for place, (label, curve) in enumerate(curves.items()):
-        x = log_odds(curve.precision)
+        x = logit(curve.precision)
         handles += axes.plot(x, curve.correct.mean, **stroke(place), zorder=3, label=plain(label))
         low, high = (np.maximum(limit, bottom) for limit in (curve.reach.low, curve.reach.high))
         axes.fill_between(x, low, high, color=colour(place), alpha=0.2, linewidth=0)
@@ -83,7 +83,7 @@ def exposure(
             chosen = curve.is_settled == is_settled
             axes.plot(x[chosen], curve.correct.mean[chosen], "o", color=colour(place), markerfacecolor=face, zorder=4)
     if without_model and any(without_model.values()):
-        x, y = log_odds(list(without_model)), vector("number", list(without_model.values()))
+        x, y = logit(list(without_model)), vector("number", list(without_model.values()))
         handles += axes.plot(x, y, color=REFERENCE, linestyle=":", marker="x", label="without a model")
     if is_log:
         axes.set_yscale("log", nonpositive="mask")
@@ -92,7 +92,7 @@ def exposure(
     else:
         axes.set_ylim(0, max(1.05 * max(float(curve.reach.high.max()) for curve in curves.values()), 1.0))
     every = np.unique(np.concatenate([curve.precision for curve in curves.values()]))
-    axes.set_xticks(log_odds(every), [f"{100 * precision:g}" for precision in every])
+    axes.set_xticks(logit(every), [f"{100 * precision:g}" for precision in every])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set(xlabel="certainty of each name [%]", ylabel="members named per model")
     first = next(iter(curves.values()))
@@ -268,8 +268,8 @@ def reliability(diagrams: Mapping[str, Reliability], *, width: Width = "one") ->
         is_filled = diagram.num_challenges > 0
         size, observed = diagram.num_challenges[is_filled], diagram.observed[is_filled]
         is_extreme = (observed <= 0) | (observed >= 1)
-        x = log_odds(np.clip(diagram.stated[is_filled], 1e-12, 1 - 1e-12))
-        y = log_odds(np.where(is_extreme, (observed * size + 0.5) / (size + 1), observed))
+        x = logit(np.clip(diagram.stated[is_filled], 1e-12, 1 - 1e-12))
+        y = logit(np.where(is_extreme, (observed * size + 0.5) / (size + 1), observed))
         area = SMALLEST + (LARGEST - SMALLEST) * np.log(size) / np.log(max(most, 2))
         face = np.where(is_extreme, "none", colour(place))
         axes.plot(x, y, color=colour(place), linewidth=0.7, alpha=0.6)
@@ -277,9 +277,9 @@ def reliability(diagrams: Mapping[str, Reliability], *, width: Width = "one") ->
         handles[-1].set_label(f"{plain(label)}: off by {number(diagram.expected_calibration_error, 4)} on average")
         ends += [*x, *y]
     low, high = min(ends) - 0.5, max(ends) + 0.5
-    ticks = [tick for tick in TICKS if low <= log_odds(tick) <= high]
+    ticks = [tick for tick in TICKS if low <= logit(tick) <= high]
     for set_ticks in (axes.set_xticks, axes.set_yticks):
-        set_ticks(log_odds(ticks), [f"{100 * tick:g}" for tick in ticks])
+        set_ticks(logit(ticks), [f"{100 * tick:g}" for tick in ticks])
     axes.set(xlim=(low, high), ylim=(low, high), xlabel="stated probability [%]", ylabel="share of members [%]")
     axes.set_box_aspect(1)
     legend_above(figure, [*handles, diagonal])

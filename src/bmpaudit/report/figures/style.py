@@ -243,13 +243,6 @@ def limits(values: npt.ArrayLike, share: float = 0.04) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def log_odds(probability: npt.ArrayLike) -> Floats:
-    """log(p / (1 - p)): an axis on which 99 % and 99.9 % are as far apart as 90 % and 99 %."""
-    given = np.asarray(probability, dtype=np.float64)
-    odds: Floats = np.log(given) - np.log1p(-given)
-    return odds
-
-
 def spread(count: int) -> Floats:
     """Places in [-1, 1) for points that would lie on each other, evenly and without chance."""
     golden = 0.6180339887498949
