@@ -168,7 +168,7 @@ def draw_regions() -> Figure:
 
 def draw_marginal_effects(cells: pd.DataFrame) -> Figure:
     """Figure 2: marginal effects on the posterior mean of ε_R (BMP-R, counted the paper's way, means over seeds)."""
-    from bmpaudit.report import figures
+    from reproduction.paper_figures import marginal_effects
 
     right = cells[(cells["definition"] == "bmp-r") & (cells["counting"] == "paper")]
     means = right.groupby(list(KEY))["mean"].mean().reset_index(name="epsilon_right")
@@ -177,7 +177,7 @@ def draw_marginal_effects(cells: pd.DataFrame) -> Figure:
     for factor, levels in FACTORS.items():
         if factor != "train_fraction":
             means = means.assign(**{factor: pd.Categorical(means[factor], list(levels))})
-    return figures.marginal_effects(means, list(FACTORS), "epsilon_right", by="dataset", width="two")
+    return marginal_effects(means, list(FACTORS), by="dataset")
 
 
 def draw_priors(nodes: pd.DataFrame, sampler: str) -> Figure:
@@ -187,12 +187,12 @@ def draw_priors(nodes: pd.DataFrame, sampler: str) -> Figure:
     part = nodes[nodes["sampler"] == sampler]
     columns = ("prior_prob", "right", "right_low", "right_high", "flagged")
     values = [part[name].to_numpy(dtype=np.float64) for name in columns]
-    return figures.prior_against_epsilon(*values, flagged="both", width="two")
+    return figures.prior_against_epsilon(*values, also_without_flagged=True, width="two")
 
 
 def draw_joint(draws: pd.DataFrame) -> Figure:
     """Figure 4: draws of (ε_L, ε_R), uniform against snowball sampling, for each query and rule."""
-    from bmpaudit.report import figures
+    from reproduction.paper_figures import joint_sample_panels
 
     panels = {
         f"edges {query}, {rule}": {
@@ -201,7 +201,7 @@ def draw_joint(draws: pd.DataFrame) -> Figure:
         }
         for (query, rule), panel in draws.groupby(["query", "rule"])
     }
-    return figures.joint_sample_panels(panels, width="two")
+    return joint_sample_panels(panels)
 
 
 def draw_study(study: pd.DataFrame) -> Figure:

@@ -14,7 +14,6 @@ import sys
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -30,16 +29,15 @@ SAMPLER, MODEL, ENGINE, RELEASE, QUERY, STATISTIC, ATTACK, RULE, DEFINITION = KI
 
 @dataclass(frozen=True)
 class Entry:
-    """A built-in part: its name in plans, where it is, and what it is in one line."""
+    """A built-in part: where it is, and what it is in one line."""
 
-    name: str
     target: str
     help: str
 
 
 def _entries(package: str, *rows: tuple[str, str, str]) -> dict[str, Entry]:
     prefix = f"bmpaudit.{package}." if package else "bmpaudit."
-    return {name: Entry(name, prefix + target, about) for name, target, about in rows}
+    return {name: Entry(prefix + target, about) for name, target, about in rows}
 
 
 ENTRIES: Mapping[str, Mapping[str, Entry]] = {
@@ -237,7 +235,6 @@ def build(kind: str, given: Any, *, trust_code: bool = True) -> Any:
         if settings:
             raise InputError(f"{kind} {name} is not a class and takes no settings, got {', '.join(settings)}")
         return target
-
     return make(target, settings, kind)
 
 
@@ -251,12 +248,7 @@ def name_of(kind: str, part: Any) -> str:
         return str(part.registry_table()["name"])
     target = part if inspect.isroutine(part) or isinstance(part, type) else type(part)
     where = f"{target.__module__}:{target.__qualname__}"
-    return _names(kind).get(where, where)
-
-
-@cache
-def _names(kind: str) -> dict[str, str]:
-    return {entry.target: name for name, entry in ENTRIES[kind].items()}
+    return next((name for name, entry in ENTRIES[kind].items() if entry.target == where), where)
 
 
 def table_of(kind: str, part: Any) -> dict[str, Any]:
@@ -332,9 +324,6 @@ def choices(annotation: Any) -> tuple[Any, ...]:
     return found if found and all(isinstance(value, str) for value in found) else ()
 
 
-# Settings of a part from plain values: keys and types are checked, and what is wrong is said in one line.
-
-
 STRICT: pydantic.ConfigDict = {"extra": "forbid", "frozen": True, "strict": True, "arbitrary_types_allowed": True}
 
 
@@ -358,12 +347,9 @@ def make(kind: type[Any], values: Mapping[str, Any], section: str, also: tuple[s
 
     wanted: dict[str, Any] = {}
     hints = typing.get_type_hints(kind)
-    for each in dataclasses.fields(kind):
-        if each.init:
-            default = each.default if each.default is not dataclasses.MISSING else ...
-            if each.default_factory is not dataclasses.MISSING:
-                default = each.default_factory()
-            wanted[each.name] = (hints[each.name], default)
+    for each in (each for each in dataclasses.fields(kind) if each.init):
+        default = each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
+        wanted[each.name] = (hints[each.name], ... if default is dataclasses.MISSING else default)
     model = pydantic.create_model("Settings", __config__=STRICT, **wanted)
     # TOML has lists where we have tuples.
     plain = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}

@@ -10,7 +10,7 @@ import torch
 from small_audit import QUIET, leaky_graph
 from torch import nn
 
-from bmpaudit.graph.conversions import DataIgnoredWarning
+from bmpaudit.graph import DataIgnoredWarning
 from bmpaudit.models import GCN, TorchModel
 from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.plan import AuditPlan

@@ -390,8 +390,8 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
 
 
 def test_every_command_of_the_table_is_there() -> None:
-    for name, entry in commands.ENTRIES.items():
+    for name, (_, about) in (item for group in commands.COMMANDS.values() for item in group.items()):
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
         assert command.name == name
-        assert entry.help.endswith(".")
+        assert about.endswith(".")

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import scipy.sparse
 
 from bmpaudit.datasets import NAMED_DATASETS
-from bmpaudit.datasets.catalog import FoundFiles, find_files
+from bmpaudit.datasets.catalog import FileSet, find_files, search_path
 
 
-def files_at_hand(name: str) -> FoundFiles:
+def files_at_hand(name: str) -> tuple[Path, FileSet]:
     """Where the tool itself finds a data set; that it is not there is a failure."""
-    found = find_files(NAMED_DATASETS[name])
+    found = find_files(NAMED_DATASETS[name], search_path())
     assert found is not None, f"{name} is not at hand: bmpaudit data get {name}"
     return found
 

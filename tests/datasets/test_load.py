@@ -103,9 +103,9 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _copy(name: str, folder: Path) -> None:
-    found = files_at_hand(name)
-    for file_name in found.form.sha256:
-        shutil.copyfile(found.folder / file_name, folder / file_name)
+    source, form = files_at_hand(name)
+    for file_name in form.sha256:
+        shutil.copyfile(source / file_name, folder / file_name)
 
 
 @pytest.fixture

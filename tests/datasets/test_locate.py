@@ -5,7 +5,7 @@ import pytest
 
 from bmpaudit import datasets
 from bmpaudit.datasets import NAMED_DATASETS
-from bmpaudit.datasets.catalog import find_archive, find_files, verify_file
+from bmpaudit.datasets.catalog import FileSet, find_archive, find_files, search_path
 from bmpaudit.util.errors import DataError
 
 
@@ -40,21 +40,21 @@ def test_the_user_cache_is_the_tool_s_own_folder() -> None:
 
 @pytest.mark.parametrize("file_name", ["planetoid/ind.cora.x", "ind.cora.graph", "planetoid/cora.content"])
 def test_files_are_found_in_order(file_name: str, folders: list[Path]) -> None:
-    assert find_files(NAMED_DATASETS["cora"], folders[0]) is None
+    assert find_files(NAMED_DATASETS["cora"], search_path(folders[0])) is None
     for folder in reversed(folders):  # the last is found until an earlier one has it
         _plant(folder / file_name)
-        found = find_files(NAMED_DATASETS["cora"], folders[0])
+        found = find_files(NAMED_DATASETS["cora"], search_path(folders[0]))
         assert found is not None
-        assert found.folder == (folder / file_name).parent
+        assert found[0] == (folder / file_name).parent
 
 
 def test_the_preferred_form_comes_first(tmp_path: Path, folders: list[Path]) -> None:
     assert folders
     _plant(tmp_path / "cora.content")
     _plant(tmp_path / "ind.cora.x")
-    found = find_files(NAMED_DATASETS["cora"], tmp_path)
+    found = find_files(NAMED_DATASETS["cora"], [tmp_path])
     assert found is not None
-    assert found.form.reader == "planetoid"
+    assert found[1].reader == "planetoid"
 
 
 @pytest.mark.parametrize("file_name", ["npz/mine.npz", "mine.npz"])
@@ -81,13 +81,16 @@ def test_an_archive_that_is_called_like_a_named_data_set_is_not_that_data_set(fo
     assert datasets.at_hand() == ["demo"]
 
 
-def test_verify_file(tmp_path: Path) -> None:
-    path = tmp_path / "abc"
+def test_verify(tmp_path: Path) -> None:
+    wrong, right = (
+        FileSet("content", {"abc": sha256})
+        for sha256 in ("00", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")  # FIPS 180-2, B.1
+    )
     with pytest.raises(DataError, match="abc: no such file"):
-        verify_file(path, "00")
-    path.write_text("abc")
-    verify_file(path, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")  # FIPS 180-2, example B.1
+        wrong.verify(tmp_path)
+    (tmp_path / "abc").write_text("abc")
+    right.verify(tmp_path)
     with pytest.raises(
         DataError, match=r"abc: not the published file \(SHA-256 must be 00…, got ba7816bf8f01… of 3 bytes\)$"
     ):
-        verify_file(path, "00")
+        wrong.verify(tmp_path)

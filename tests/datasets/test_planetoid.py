@@ -18,13 +18,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::bmpaudit.GraphCleanedWarning")
 
 @pytest.mark.parametrize(("name", "pyg_name"), [("cora", "Cora"), ("citeseer", "CiteSeer"), ("pubmed", "PubMed")])
 def test_same_as_pyg_reads_the_same_files(name: str, pyg_name: str, tmp_path: Path) -> None:
-    found = files_at_hand(name)
-    if found.form.reader != "planetoid":
+    folder, form = files_at_hand(name)
+    if form.reader != "planetoid":
         pytest.skip(f"{name} is at hand in its other form, which PyG does not read; test_content.py compares that")
     raw = tmp_path / pyg_name / "raw"
     raw.mkdir(parents=True)
-    for file_name in found.form.sha256:
-        shutil.copy(found.folder / file_name, raw)
+    for file_name in form.sha256:
+        shutil.copy(folder / file_name, raw)
     data: Any = Planetoid(str(tmp_path), pyg_name)[0]
     graph = datasets.load(name)
     np.testing.assert_array_equal(graph.dense_features, data.x.numpy())

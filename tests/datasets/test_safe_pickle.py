@@ -44,7 +44,7 @@ def test_a_dictionary_of_lists(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["citeseer", "pubmed"])
 @pytest.mark.parametrize("part", ["x", "tx", "allx", "y", "ty", "ally", "graph"])
 def test_the_published_files_load(name: str, part: str) -> None:
-    value = load_arrays_pickle(files_at_hand(name).folder / f"ind.{name}.{part}")
+    value = load_arrays_pickle(files_at_hand(name)[0] / f"ind.{name}.{part}")
     assert isinstance(value, collections.defaultdict if part == "graph" else (np.ndarray, scipy.sparse.csr_array))
 
 

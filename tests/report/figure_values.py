@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 
@@ -35,7 +34,7 @@ HIGH = MEDIAN + RNG.gamma(2.0, 0.5, K)
 FLAGGED = np.arange(K) % 7 == 0
 CLASSES = RNG.integers(0, 4, K)
 DEGREES = RNG.geometric(0.3, K) - 1
-CLOUDS = {"random": RNG.normal([2, 3], 0.2, (300, 2)), "snowball": RNG.normal([5, 4], 0.4, (300, 2))}
+DRAWS = RNG.normal([2, 3], 0.2, (300, 2))
 SHARE = RNG.beta(0.4, 3.0, K)
 ROC = {"weak": ([0, 0.001, 0.1, 1], [0, 0.02, 0.4, 1]), "strong": ([0, 0.001, 0.1, 1], [0, 0.05, 0.5, 1])}
 
@@ -78,16 +77,6 @@ def make_reliability(scale: float = 1.0) -> Reliability:
         stated=np.array([0.004, 0.3, 0.8, math.nan, 0.9995]),
         observed=np.array([0.005 * scale, 0.31 * scale, 0.8 * scale, math.nan, 1.0]),
     )
-
-
-def make_table() -> pd.DataFrame:
-    rows = [
-        {"dataset": dataset, "fraction": fraction, "sampling": sampling, "epsilon_right": 2 + 4 * fraction + extra}
-        for dataset in ("cora", "citeseer")
-        for fraction in (0.5, 0.25)
-        for sampling, extra in (("random", 0.0), ("snowball", 3.0 if dataset == "cora" else -0.5))
-    ]
-    return pd.DataFrame(rows)
 
 
 def scatters(axes: Axes) -> list[PathCollection]:

@@ -18,7 +18,7 @@ def call(folder: Path, module: str, function: str, cases: Sequence[Sequence[Any]
 
     Args:
         folder: An empty or missing folder, to copy the scripts to.
-        module: Such as `beta.js`.
+        module: Such as `statistics.js`.
         function: What it exports.
         cases: Arguments of each call; None is null.
     """

@@ -9,15 +9,16 @@ from matplotlib.container import ErrorbarContainer
 from bmpaudit.attack import ErrorCounts
 from bmpaudit.estimation import estimate
 from bmpaudit.estimation.posterior import DifferenceMarginal
-from bmpaudit.report.figures.comparisons import NumberNamed, compared_posteriors, comparison
+from bmpaudit.proof import Band
+from bmpaudit.report.figures.comparisons import compared_posteriors, comparison
 from bmpaudit.report.figures.style import render
 from bmpaudit.util.errors import InputError
 
 CERTAINTY = np.array([0.5, 0.9, 0.999])
 
 
-def named(*mean: float) -> NumberNamed:
-    return NumberNamed(np.array(mean), np.array(mean) - 1, np.array(mean) + 2)
+def named(*mean: float) -> Band:
+    return Band(np.array(mean), np.array(mean) - 1, np.array(mean) + 2)
 
 
 def test_exposure_curves_and_differences() -> None:

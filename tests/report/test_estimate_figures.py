@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from figure_values import (
-    CLOUDS,
+    DRAWS,
     FLAGGED,
     HIGH,
     LOW,
@@ -18,12 +17,10 @@ from figure_values import (
     K,
     assert_inside,
     make_posterior,
-    make_table,
     points,
     scatters,
 )
 from matplotlib.collections import LineCollection, PolyCollection
-from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
 from bmpaudit.attack import ErrorCounts
@@ -58,21 +55,21 @@ def test_observed_error_rates_are_marked_with_their_spread() -> None:
     counts = ErrorCounts.from_arrays(
         num_out=[99, 0], num_in=[9, 4], false_positives=[0, 0], false_negatives=[9, 1], prior_prob=0.5
     )
-    rates = figures.ErrorRates.from_counts(counts)
-    assert rates.alpha_high[0] == pytest.approx(1 - 0.05 ** (1 / 100))  # Beta(1, 100)
-    assert rates.beta_low[0] == pytest.approx(0.05 ** (1 / 10))  # Beta(10, 1)
-    assert (rates.alpha_low[1], rates.alpha[1], rates.alpha_high[1]) == pytest.approx((0.05, 0.5, 0.95))  # no trials
-    figure = figures.regions([Region(1.0, 1.0, 1.0)] * 2, observed=rates)
-    for k, axes in enumerate(figure.axes):
-        (container,) = axes.containers
-        point, _, (across, up) = container
-        assert (point.get_xdata()[0], point.get_ydata()[0]) == (rates.alpha[k], rates.beta[k])
-        assert across.get_segments()[0][:, 0] == pytest.approx([rates.alpha_low[k], rates.alpha_high[k]])
-        assert up.get_segments()[0][:, 1] == pytest.approx([rates.beta_low[k], rates.beta_high[k]])
+    figure = figures.regions(dict.fromkeys("ab", Region(1.0, 1.0, 1.0)), observed=counts)
+    marked = []
+    for axes in figure.axes:
+        ((point, _, (across, up)),) = axes.containers
+        alpha, beta = point.get_xdata()[0], point.get_ydata()[0]
+        marked.append(((alpha, *across.get_segments()[0][:, 0]), (beta, *up.get_segments()[0][:, 1])))
+    assert marked[0][0][2] == pytest.approx(1 - 0.05 ** (1 / 100))  # Beta(1, 100)
+    assert marked[0][1][1] == pytest.approx(0.05 ** (1 / 10))  # Beta(10, 1)
+    assert marked[1][0] == pytest.approx((0.5, 0.05, 0.95))  # no trials
+    with pytest.raises(InputError, match="observed must have 1 nodes as there are regions, got 2"):
+        figures.regions({"a": Region(1.0, 1.0, 1.0)}, observed=counts)
 
 
 def test_an_empty_region_says_so() -> None:
-    (axes,) = figures.regions([Region(4.0, math.inf, 1.0)]).axes
+    (axes,) = figures.regions({"a": Region(4.0, math.inf, 1.0)}).axes
     assert [text.get_text() for text in axes.texts] == ["empty"]
     assert not axes.patches
 
@@ -101,19 +98,10 @@ def test_posterior_line_is_the_density_and_the_shade_its_interval(posterior: Pos
     assert texts[1:] == ["prior", "sampling alone: 0.00", "proven lower bound: 0.70"]
 
 
-def test_posteriors_share_a_prior_where_it_is_the_same(posterior: Posterior, other: Posterior) -> None:
-    def num_priors(figure: Figure) -> int:
-        return sum(line.get_gid() == "prior" for axes in figure.axes for line in axes.lines)
-
-    assert num_priors(figures.posteriors({"a": posterior, "b": posterior})) == 1
-    assert num_priors(figures.posteriors({"a": posterior, "b": other})) == 2  # another floor
-    assert num_priors(figures.posteriors({"a": posterior, "b": other}, show_prior=False)) == 0
-    assert num_priors(figures.posteriors({"a": posterior, "b": other}, panels=True)) == 2
-
-
-def test_different_parameters_share_an_axis_called_epsilon(posterior: Posterior) -> None:
-    figure = figures.posteriors({"BMP-R": posterior, "MP": make_posterior(definition="mp")})
-    assert figure.axes[0].get_xlabel() == r"$\varepsilon$ [nats]"
+def test_each_posterior_has_a_panel_with_its_prior(posterior: Posterior, other: Posterior) -> None:
+    figure = figures.posteriors({"a": posterior, "b": other})
+    assert [sum(line.get_gid() == "prior" for line in axes.lines) for axes in figure.axes] == [1, 1]
+    assert [text.get_text()[:6] for text in figure.legends[0].get_texts()] == ["a: 3.2", "b: 3.5", "prior"]
 
 
 def test_either_parameter_of_a_joint_posterior() -> None:
@@ -125,38 +113,17 @@ def test_either_parameter_of_a_joint_posterior() -> None:
         figures.posteriors({"BMP": joint})
 
 
-def test_shuffled_posteriors_are_relative_to_their_highest(posterior: Posterior, other: Posterior) -> None:
-    (axes,) = figures.shuffled_posteriors(posterior, [other, other]).axes
-    assert len(axes.lines) == 3
-    assert all(np.max(line.get_ydata()) == 1 for line in axes.lines)
-
-
-def test_joint_samples_have_epsilon_right_across() -> None:
-    (axes,) = figures.joint_samples(CLOUDS).axes
-    assert axes.get_xlabel() == r"$\varepsilon_R$ [nats]"
-    assert axes.get_ylabel() == r"$\varepsilon_L$ [nats]"
-    for cloud, draws in zip(scatters(axes), CLOUDS.values(), strict=True):
-        np.testing.assert_array_equal(points(cloud), draws[:, ::-1])
-        assert_inside(axes, draws[:, 1], draws[:, 0])
-
-
-def test_a_single_joint_sample_has_its_density_and_marginals() -> None:
-    draws = CLOUDS["random"]
-    figure = figures.joint_samples({"random": draws})
+def test_joint_samples_have_their_density_and_marginals() -> None:
+    draws = DRAWS
+    figure = figures.joint_samples(draws, "random")
     top, main, side = figure.axes
+    assert (main.get_xlabel(), main.get_ylabel()) == (r"$\varepsilon_R$ [nats]", r"$\varepsilon_L$ [nats]")
+    assert_inside(main, draws[:, 1], draws[:, 0])
     (hexagons,) = (item for item in main.collections if isinstance(item, PolyCollection))
     assert np.asarray(hexagons.get_array()).sum() == len(draws)
     assert sum(bar.get_height() for bar in top.patches) == len(draws)  # type: ignore[attr-defined]
     assert sum(bar.get_width() for bar in side.patches) == len(draws)  # type: ignore[attr-defined]
     assert hexagons.get_cmap().name == "cividis"
-
-
-def test_joint_panels_share_axes_and_colours() -> None:
-    figure = figures.joint_sample_panels({"a": CLOUDS, "b": {"snowball": CLOUDS["snowball"]}})
-    first, second = figure.axes
-    assert first.get_xlim() == second.get_xlim()
-    assert (first.get_title(), second.get_title()) == ("a", "b")
-    assert np.array_equal(scatters(first)[1].get_facecolor(), scatters(second)[0].get_facecolor())
 
 
 def test_prior_against_epsilon_shows_every_node_and_the_floor() -> None:
@@ -176,10 +143,9 @@ def test_prior_against_epsilon_shows_every_node_and_the_floor() -> None:
 
 
 def test_prior_against_epsilon_without_flagged_nodes() -> None:
-    left_out = figures.prior_against_epsilon(PRIOR, MEDIAN, LOW, HIGH, FLAGGED, flagged="left-out")
-    assert [len(points(item)) for item in scatters(left_out.axes[0])] == [np.sum(~FLAGGED)]
-    both = figures.prior_against_epsilon(PRIOR, MEDIAN, LOW, HIGH, FLAGGED, flagged="both")
+    both = figures.prior_against_epsilon(PRIOR, MEDIAN, LOW, HIGH, FLAGGED, also_without_flagged=True)
     assert [len(scatters(axes)) for axes in both.axes] == [2, 1]
+    assert len(points(scatters(both.axes[1])[0])) == np.sum(~FLAGGED)
     assert both.axes[0].get_ylim() == both.axes[1].get_ylim()
 
 
@@ -201,28 +167,3 @@ def test_equal_priors_are_drawn_apart_above_a_level_floor() -> None:
     assert np.asarray(floor.get_ydata()) == pytest.approx(-math.log(3))
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.25"]
     assert "all priors are 0.25" in axes.texts[0].get_text()
-
-
-def test_marginal_effects_show_means_and_differences() -> None:
-    table = make_table()
-    figure = figures.marginal_effects(table, ["fraction", "sampling"], by="dataset")
-    cora, citeseer = figure.axes
-    assert (cora.get_title(), citeseer.get_title()) == ("cora", "citeseer")
-    labels = [label.get_text() for label in cora.get_yticklabels()]
-    assert labels == ["fraction", "0.25", "0.5", "sampling", "random", "snowball"]
-    means = [points(item)[0] for item in scatters(cora) if item.get_gid() == "mean"]
-    # Fractions 0.25 and 0.5 add 1 and 2 to 2, snowball half of the time 3; the same by sampling.
-    np.testing.assert_allclose(means, [[4.5, 1], [5.5, 2], [3.5, 4], [6.5, 5]])
-    assert [text.get_text() for text in cora.texts] == ["Δ +1.00", "Δ +3.00"]
-    assert [text.get_text() for text in citeseer.texts] == ["Δ +1.00", "Δ −0.50"]
-    dots = np.concatenate([points(item) for item in scatters(cora) if item.get_gid() != "mean"])
-    assert len(dots) == 2 * 4
-    assert_inside(cora, dots[:, 0], dots[:, 1])
-    assert figure.get_supxlabel() == r"$\varepsilon_R$ [nats]"
-
-
-def test_levels_of_a_categorical_keep_their_order() -> None:
-    table = make_table()
-    table["sampling"] = pd.Categorical(table["sampling"], ["snowball", "random", "unused"])
-    (axes,) = figures.marginal_effects(table, ["sampling"]).axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["sampling", "snowball", "random"]

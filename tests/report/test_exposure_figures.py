@@ -17,13 +17,14 @@ from figure_values import (
     points,
     scatters,
 )
+from matplotlib.collections import PathCollection
 from scipy.special import logit
 
 from bmpaudit.report import figures
 
 
 def test_exposure_by_class_has_quartiles_means_and_every_node() -> None:
-    (axes,) = figures.exposure_by(MEDIAN, CLASSES, categorical=True, names="abcd", group_label="class").axes
+    (axes,) = figures.exposure_by(MEDIAN, np.array(list("abcd"))[CLASSES], group_label="class").axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         f"{name} ({np.sum(number == CLASSES)})" for number, name in enumerate("abcd")
     ]
@@ -55,9 +56,9 @@ def test_whiskers_reach_one_and_a_half_boxes() -> None:
 
 
 def test_exposure_by_number_has_binned_means() -> None:
-    (axes,) = figures.exposure_by(MEDIAN, PRIOR, group_label="prior", num_bins=4).axes
+    (axes,) = figures.exposure_by(MEDIAN, PRIOR, group_label="prior").axes
     (line,) = axes.lines
-    order = np.argsort(PRIOR).reshape(4, -1)
+    order = np.argsort(PRIOR).reshape(10, -1)
     np.testing.assert_allclose(np.asarray(line.get_xdata()), np.median(PRIOR[order], axis=1))
     np.testing.assert_allclose(np.asarray(line.get_ydata()), np.mean(MEDIAN[order], axis=1))
     assert len(points(scatters(axes)[0])) == K
@@ -65,15 +66,14 @@ def test_exposure_by_number_has_binned_means() -> None:
 
 
 def test_bins_never_part_equal_numbers() -> None:
-    bins = figures.binned_quartiles(MEDIAN, DEGREES, num_bins=5)
-    assert bins.num_nodes.sum() == K
-    assert len(bins.x) <= 5
-    few = figures.binned_quartiles(MEDIAN, CLASSES, num_bins=10)
-    np.testing.assert_array_equal(few.x, [0, 1, 2, 3])
-    np.testing.assert_array_equal(few.num_nodes, np.bincount(CLASSES))
-    lower, median, upper = np.percentile(MEDIAN[CLASSES == 2], [25, 50, 75])
-    assert (few.lower[2], few.median[2], few.upper[2]) == (lower, median, upper)
-    assert few.mean[2] == MEDIAN[CLASSES == 2].mean()
+    (axes,) = figures.exposure_by(MEDIAN, CLASSES, group_label="number").axes
+    (line,) = axes.lines
+    np.testing.assert_array_equal(line.get_xdata(), [0, 1, 2, 3])
+    np.testing.assert_allclose(np.asarray(line.get_ydata()), [MEDIAN[each == CLASSES].mean() for each in range(4)])
+    (band,) = (item for item in axes.collections if not isinstance(item, PathCollection))
+    ends = np.percentile(MEDIAN[CLASSES == 2], [25, 75])
+    vertices = np.asarray(band.get_paths()[0].vertices)
+    np.testing.assert_allclose(np.unique(vertices[vertices[:, 0] == 2, 1]), ends)
 
 
 @pytest.mark.parametrize("shift", [0, 1])

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from figure_values import (
     CLASSES,
-    CLOUDS,
     DEGREES,
+    DRAWS,
     FLAGGED,
     HIGH,
     INCHES,
@@ -27,7 +27,6 @@ from figure_values import (
     make_exposure,
     make_posterior,
     make_reliability,
-    make_table,
 )
 from matplotlib.figure import Figure
 
@@ -35,9 +34,10 @@ from bmpaudit.privacy import ApproximateMP, Region
 from bmpaudit.report import figures
 from bmpaudit.util.errors import InputError
 
+NAMES = np.array(["Theory", "Neural_Networks", "A class whose name nobody would cut short", "$x$"])
 ALL: dict[str, Callable[[figures.Width], Figure]] = {
     "regions": lambda width: figures.regions(PANELS, width=width),
-    "regions, one left over": lambda width: figures.regions([*PANELS.values(), Region(1.0, 1.0, 1.0)], width=width),
+    "regions, one left over": lambda width: figures.regions({**PANELS, "(e)": Region(1.0, 1.0, 1.0)}, width=width),
     "region": lambda width: figures.regions({"a name that is really long": Region(0.123, 12.3, 4.567)}, width=width),
     "regions, with a guarantee": lambda width: figures.regions(PANELS, guarantee=ApproximateMP(2.0, 0.01), width=width),
     "posteriors": lambda width: figures.posteriors(
@@ -46,32 +46,13 @@ ALL: dict[str, Callable[[figures.Width], Figure]] = {
         lower_bound=0.5,
         width=width,
     ),
-    "posterior panels": lambda width: figures.posteriors(
-        {"BMP-R": make_posterior(), "MP": make_posterior(definition="mp")}, panels=True, width=width
-    ),
-    "shuffled posteriors": lambda width: figures.shuffled_posteriors(
-        make_posterior(), [make_posterior(0.4)], width=width
-    ),
-    "joint": lambda width: figures.joint_samples(CLOUDS, width=width),
-    "joint, one": lambda width: figures.joint_samples({"random": CLOUDS["random"]}, width=width),
-    "joint panels": lambda width: figures.joint_sample_panels(
-        {"full edges, weak": CLOUDS, "no edges, weak": CLOUDS, "full edges, strong": CLOUDS}, width=width
-    ),
+    "posterior": lambda width: figures.posteriors({"MP": make_posterior(definition="mp")}, width=width),
+    "joint": lambda width: figures.joint_samples(DRAWS, "random", width=width),
     "prior": lambda width: figures.prior_against_epsilon(PRIOR, MEDIAN, LOW, HIGH, FLAGGED, width=width),
     "prior, both": lambda width: figures.prior_against_epsilon(
-        PRIOR, MEDIAN, LOW, HIGH, FLAGGED, flagged="both", width=width
+        PRIOR, MEDIAN, LOW, HIGH, FLAGGED, also_without_flagged=True, width=width
     ),
-    "effects": lambda width: figures.marginal_effects(
-        make_table(), ["fraction", "sampling"], by="dataset", width=width
-    ),
-    "by class": lambda width: figures.exposure_by(
-        SHARE,
-        CLASSES,
-        categorical=True,
-        names=["Theory", "Neural_Networks", "A class whose name nobody would cut short", "$x$"],
-        group_label="class",
-        width=width,
-    ),
+    "by class": lambda width: figures.exposure_by(SHARE, NAMES[CLASSES], group_label="class", width=width),
     "by degree": lambda width: figures.exposure_by(SHARE, DEGREES, group_label="degree", log_axis=True, width=width),
     "roc": lambda width: figures.roc(ROC, width=width),
     "exposure": lambda width: figures.exposure(
@@ -137,20 +118,18 @@ def test_texts_of_the_user_are_no_formulas() -> None:
     ("draw", "message"),
     [
         (lambda: figures.regions(PANELS, width="three"), "width must be one or two, got width='three'"),  # type: ignore[arg-type]
-        (lambda: figures.regions([]), "regions must be at least one"),
-        (lambda: figures.regions([Region([1.0, 2.0], 1.0, 1.0)]), "each region must be a single one"),
+        (lambda: figures.regions({}), "regions must be at least one"),
+        (lambda: figures.regions({"a": Region([1.0, 2.0], 1.0, 1.0)}), "each region must be a single one"),
         (lambda: figures.posteriors({}), "posteriors must be at least one"),
         (lambda: figures.posteriors({"a": make_posterior()}, floor=-math.inf), "floor must be finite"),
         (lambda: figures.posteriors({"a": make_posterior()}, "epsilon"), "must be one of epsilon_right for 'a'"),
-        (lambda: figures.joint_samples({}), "samples must be at least one"),
-        (lambda: figures.joint_samples({"a": [1.0, 2.0]}), r"samples must have shape \(n, 2\), got \(2,\) for 'a'"),
-        (lambda: figures.joint_samples({"a": [[1.0, math.nan]]}), "samples must be finite"),
+        (lambda: figures.joint_samples([1.0, 2.0]), r"draws must have shape \(n, 2\), n at least 1, got \(2,\)"),
+        (lambda: figures.joint_samples(np.empty((0, 2))), r"n at least 1, got \(0, 2\)"),
+        (lambda: figures.joint_samples([[1.0, math.nan]]), "draws must be finite"),
         (lambda: figures.prior_against_epsilon([2.0], [1], [1], [1]), r"prior_prob must be in \[0, 1\]"),
         (lambda: figures.prior_against_epsilon([0.2], [1, 2], [1], [1]), r"median must have shape \(1,\), got \(2,\)"),
         (lambda: figures.prior_against_epsilon([0.2], [math.inf], [1], [1]), "at least one finite value"),
-        (lambda: figures.marginal_effects(make_table(), ["nothing"]), "table must have columns nothing, epsilon_right"),
         (lambda: figures.exposure_by([1.0], [1, 2], group_label=""), r"groups must have shape \(1,\)"),
-        (lambda: figures.exposure_by([1.0], ["a"], group_label="", categorical=False), "groups must be numbers"),
         (lambda: figures.exposure({}), "curves must be at least one"),
         (lambda: figures.reliability({}), "diagrams must be at least one"),
         (lambda: figures.roc({"a": ([0, 1, 0.5], [0, 1, 1])}), "fpr of 'a' must be ascending"),

@@ -24,7 +24,7 @@ def test_quantiles_of_a_beta_distribution(tmp_path: Path) -> None:
         for prob in (0.05, 0.5, 0.95)
         for a, b in ((1, 1), (1, 751), (251, 1), (21, 731), (2.5, 0.5), (4000, 6000))
     ]
-    found = call(tmp_path, "beta.js", "betaQuantile", cases)
+    found = call(tmp_path, "statistics.js", "betaQuantile", cases)
     np.testing.assert_allclose(found, [beta.ppf(*case) for case in cases], rtol=1e-9)
 
 
@@ -35,7 +35,7 @@ def test_corners_are_those_of_the_region(tmp_path: Path) -> None:
         for left, right in ((2.0, 1.5), (3.0, 6.0), (1.3, 0.8))
     ]
     below_floor = [2, 1, 0.5]  # ε_R below log η
-    *found, empty = call(tmp_path, "region_corners.js", "regionCorners", [*cases, below_floor])
+    *found, empty = call(tmp_path, "statistics.js", "regionCorners", [*cases, below_floor])
     assert empty is None
     for case, corners in zip(cases, found, strict=True):
         region = Region(*case)

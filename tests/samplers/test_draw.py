@@ -10,7 +10,6 @@ from bmpaudit.samplers import (
     Snowball,
     Uniform,
     check_memberships,
-    count_memberships,
     draw_memberships,
     prior_probabilities,
 )
@@ -50,30 +49,30 @@ def test_the_kernel_gets_the_number_of_threads(
     sampler = SpiedSnowball()
     memberships = draw_memberships(cora, sampler, 3, seed=0, num_threads=num_threads)
     assert len(SpiedSnowball.threads) == 1
-    count_memberships(cora, sampler, 3, seed=0, num_threads=num_threads)
-    assert len(SpiedSnowball.threads) == 2
     priors = prior_probabilities(cora, sampler, num_draws=100, num_threads=num_threads)
-    assert len(SpiedSnowball.threads) == 4  # the pilot and the other draws
+    assert len(SpiedSnowball.threads) == 3  # the pilot and the other draws
     check_memberships(memberships, cora, sampler, priors, num_references=5, num_threads=num_threads)
-    assert len(SpiedSnowball.threads) == 5
+    assert len(SpiedSnowball.threads) == 4
     assert set(SpiedSnowball.threads) == expected
 
 
 def test_prior_draws_are_independent_of_the_training_samples(cora: Graph) -> None:
-    training = draw_memberships(cora, Uniform(0.25), 50, seed=0).sum(axis=0)
-    assert not np.array_equal(training, count_memberships(cora, Uniform(0.25), 50, 0, purpose=Purpose.PRIOR))
-    assert np.array_equal(training, count_memberships(cora, Uniform(0.25), 50, 0, purpose=Purpose.SAMPLE))
+    drawn = prior_probabilities(cora, Uniform(0.25), num_draws=50, exact=False).prob * 50
+    assert not np.allclose(drawn, draw_memberships(cora, Uniform(0.25), 50, seed=0).sum(axis=0))
+    assert np.allclose(drawn, draw_memberships(cora, Uniform(0.25), 50, seed=0, purpose=Purpose.PRIOR).sum(axis=0))
 
 
 def test_counts_do_not_depend_on_threads_or_parts(cora: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     reports: list[int] = []
-    whole = count_memberships(cora, Snowball(0.25), 500, 3, num_threads=1)
-    monkeypatch.setattr("bmpaudit.samplers.draw._FLAGS_AT_ONCE", 150 * cora.num_nodes)
-    parts = count_memberships(cora, Snowball(0.25), 500, 3, progress=reports.append, num_threads=3)
-    assert np.array_equal(whole, parts)
-    assert reports == [150, 300, 450, 500]
-    halves = [count_memberships(cora, Snowball(0.25), 250, 3, first=first) for first in (0, 250)]
-    assert np.array_equal(whole, sum(halves))
+    whole = prior_probabilities(cora, Snowball(0.25), num_draws=500, seed=3, num_threads=1)
+    monkeypatch.setattr("bmpaudit.samplers.priors._FLAGS_AT_ONCE", 150 * cora.num_nodes)
+    parts = prior_probabilities(cora, Snowball(0.25), num_draws=500, seed=3, progress=reports.append, num_threads=3)
+    assert np.array_equal(whole.prob, parts.prob)
+    assert np.array_equal(whole.pilot_counts, parts.pilot_counts)
+    assert reports == [64, 214, 364, 500]
+    drawn = draw_memberships(cora, Snowball(0.25), 500, seed=3, purpose=Purpose.PRIOR)
+    assert np.allclose(whole.prob * 500, drawn.sum(axis=0))
+    assert np.array_equal(whole.pilot_counts, drawn[:64].sum(axis=0))
 
 
 @pytest.mark.parametrize("count", [0, -1, 2.5])
@@ -81,8 +80,6 @@ def test_the_number_of_samples_must_be_at_least_one(count: int) -> None:
     graph = datasets.load("demo")
     with pytest.raises(InputError, match=f"num_samples must be a whole number of at least 1, got num_samples={count}"):
         draw_memberships(graph, Uniform(0.5), count, seed=0)
-    with pytest.raises(InputError, match=f"num_samples must be a whole number of at least 1, got num_samples={count}"):
-        count_memberships(graph, Uniform(0.5), count, seed=0)
     with pytest.raises(InputError, match=f"num_draws must be a whole number of at least 1, got num_draws={count}"):
         prior_probabilities(graph, Snowball(0.5), num_draws=count)
 

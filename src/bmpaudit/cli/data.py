@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from bmpaudit import datasets
-from bmpaudit.cli.options import SectionOption, json_option
+from bmpaudit.cli.options import FOLDER, json_option, option
 from bmpaudit.cli.root import cli, echo, tell
 from bmpaudit.datasets import NAMED_DATASETS
 from bmpaudit.util.values import to_json
@@ -42,14 +42,8 @@ def data_list(as_json: bool) -> None:
 
 @data.command("get")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option(
-    "--to",
-    "destination",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    cls=SectionOption,
-    default_text="the user's cache",
-    help="Folder to download to.",
+@option(
+    "--to", "destination", metavar="DIR", type=FOLDER, default_text="the user's cache", help="Folder to download to."
 )
 def data_get(names: tuple[str, ...], destination: Path | None) -> None:
     """Download data sets (cora, citeseer, pubmed) and check the SHA-256 of every file.

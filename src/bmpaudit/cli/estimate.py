@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from bmpaudit.cli.options import SectionOption, json_option, make_runtime, quiet_option, threads_option, trust_option
+from bmpaudit.cli.options import (
+    FILE,
+    json_option,
+    make_runtime,
+    option,
+    quiet_option,
+    threads_option,
+    trust_option,
+)
 from bmpaudit.cli.root import cli, echo
 from bmpaudit.registry import DEFINITION, ENTRIES, build
+from bmpaudit.util.words import count
 
 if TYPE_CHECKING:
     from bmpaudit.attack import ErrorCounts
-    from bmpaudit.estimation import DrivingNode, Posterior
+    from bmpaudit.estimation import Posterior
 
 DEFAULT_LEVEL = 0.9  # of the interval that the table's 5 % and 95 % make
 DRIVERS_SHOWN = 3
@@ -40,27 +49,21 @@ Examples:
   bmpaudit estimate cora-gat"""
 )
 @click.argument("counts", metavar="COUNTS|DIR", type=click.Path(path_type=Path))
-@click.option(
+@option(
     "--definition",
     metavar="NAME",
     default="bmp-r",
-    show_default=True,
     help=f"Privacy definition to estimate ({', '.join(ENTRIES[DEFINITION])}, or module:Name).",
 )
-@click.option(
+@option(
     "--method",
     type=click.Choice(["exact", "mhaar"]),
     default="exact",
-    show_default=True,
     help="Exact quadrature, or the Markov chains of Algorithm 3 (mhaar).",
 )
-@click.option("--prior-mean", type=float, default=0.0, show_default=True, help="Mean of the normal prior of ε.")
-@click.option(
-    "--prior-variance", type=float, default=10.0, show_default=True, help="Variance of the normal prior of ε."
-)
-@click.option(
-    "--strength", type=float, cls=SectionOption, default_text="0", help="Assumed attack strength s, in [0, 1)."
-)
+@option("--prior-mean", type=float, default=0.0, help="Mean of the normal prior of ε.")
+@option("--prior-variance", type=float, default=10.0, help="Variance of the normal prior of ε.")
+@option("--strength", type=float, default_text="0", help="Assumed attack strength s, in [0, 1).")
 @click.option(
     "--strength-prior",
     type=float,
@@ -68,35 +71,26 @@ Examples:
     metavar="A B",
     help="Estimate s as well, with the prior Beta(A, B); for definitions with one parameter.",
 )
-@click.option(
+@option(
     "--iterations",
     type=int,
-    cls=SectionOption,
     default_text="10,000; two parameters: 50,000",
     help="Number of steps of a chain (mhaar).",
 )
-@click.option("--chains", type=int, cls=SectionOption, default_text="4", help="Number of chains (mhaar).")
-@click.option(
-    "--auxiliary",
-    type=int,
-    cls=SectionOption,
-    default_text="50",
-    help="Number of auxiliary points per node and step (mhaar).",
-)
+@option("--chains", type=int, default_text="4", help="Number of chains (mhaar).")
+@option("--auxiliary", type=int, default_text="50", help="Number of auxiliary points per node and step (mhaar).")
 @click.option("--correlated", is_flag=True, help="Let the errors of a node be correlated, not binomial (mhaar).")
-@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the chains (mhaar).")
-@click.option(
+@option("--seed", type=int, default=0, help="Random seed of the chains (mhaar).")
+@option(
     "--level",
     metavar="FLOAT",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=DEFAULT_LEVEL,
-    show_default=True,
-    cls=SectionOption,
     help="Probability of the credible interval that is shown.",
 )
 @click.option(
     "--save",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     callback=_check_save,
     metavar="FILE.npz",
     help="File to save the posterior to; bmpaudit.Posterior.load reads it.",
@@ -146,9 +140,8 @@ def _estimate_folder(folder: Path, trust_code: bool, threads: int | None, as_jso
                 f"{parameter.opts[0]} is for a table of errors; {folder} has a plan, see bmpaudit audit"
             )
     workspace = Workspace(folder)
-    pipeline = Pipeline(
-        stored_subject(workspace, trust_code=trust_code), workspace, make_runtime(threads, quiet), may_run=("estimate",)
-    )
+    subject = stored_subject(workspace, trust_code=trust_code)
+    pipeline = Pipeline(subject, workspace, make_runtime(threads, quiet), may_run=("estimate",))
     with pipeline.prepared():
         audit = pipeline.audit
     show_audit(audit, None, as_json)
@@ -210,23 +203,19 @@ def _table(posterior: Posterior, level: float) -> list[str]:
     lines.append(f"  floor          ε_L ≥ {posterior.floor.left:.3f}, ε_R ≥ {posterior.floor.right:.3f}   (Prop. 1)")
     if posterior.left_out:
         named = ", ".join(map(str, posterior.left_out[:NAMED])) + (", ..." if len(posterior.left_out) > NAMED else "")
-        lines.append(f"  left out       {_nodes(len(posterior.left_out))} whose membership is certain: {named}")
+        lines.append(f"  left out       {count(len(posterior.left_out), 'node')} whose membership is certain: {named}")
     names = [parameter.name for parameter in posterior.definition.parameters]
     for name in names:
         of = f" of {name}" if len(names) > 1 else ""
         share = posterior.tail_prior_share(name)
         lines.append(f"  upper tail     {share:.0%} of the top 5 %{of} has the shape of the prior")
-        lines.append(f"  driven by      {_drivers(posterior.influence(name).drivers(DRIVERS_SHOWN))}")
+        drivers = [
+            f"{node.node} ({node.shift:+.3f}{', never varies' if node.is_constant else ''})"
+            for node in posterior.influence(name).drivers(DRIVERS_SHOWN)
+        ]
+        nodes = "node" if len(drivers) == 1 else "nodes"
+        lines.append(f"  driven by      {nodes} {', '.join(drivers)}: shift of the mean")
     return lines
-
-
-def _nodes(count: int) -> str:
-    return f"{count:,} node{'' if count == 1 else 's'}"
-
-
-def _drivers(drivers: tuple[DrivingNode, ...]) -> str:
-    nodes = [f"{node.node} ({node.shift:+.3f}{', never varies' if node.is_constant else ''})" for node in drivers]
-    return f"node{'' if len(nodes) == 1 else 's'} {', '.join(nodes)}: shift of the mean"
 
 
 def _as_json(posterior: Posterior, level: float) -> dict[str, Any]:

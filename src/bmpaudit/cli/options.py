@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.decorators import FC
 from click.types import OptionHelpExtra
 
 from bmpaudit.cli.root import tell
@@ -15,22 +17,17 @@ if TYPE_CHECKING:
     from bmpaudit.auditing.context import Runtime
 
 
-FIRST_OPTIONS = "Options"
-SAMPLER_OPTIONS = "Sampler"
-MODEL_OPTIONS = "Model and training"
-VIEWS_OPTIONS = "Views (what is released, and how it is queried)"
-ATTACK_OPTIONS = "Attack and decision"
-ESTIMATION_OPTIONS = "Estimation"
-RUN_OPTIONS = "Run"
-SECTIONS = (
-    FIRST_OPTIONS,
-    SAMPLER_OPTIONS,
-    MODEL_OPTIONS,
-    VIEWS_OPTIONS,
-    ATTACK_OPTIONS,
-    ESTIMATION_OPTIONS,
-    RUN_OPTIONS,
-)
+FIRST_OPTIONS, RUN_OPTIONS = "Options", "Run"
+HEADINGS = {
+    "sampler": "Sampler",
+    **dict.fromkeys(("model", "training", "engine"), "Model and training"),
+    **dict.fromkeys(("views", "releases", "queries"), "Views (what is released, and how it is queried)"),
+    **dict.fromkeys(("attack", "decision", "rules", "permutations"), "Attack and decision"),
+    **dict.fromkeys(("estimation", "definitions"), "Estimation"),
+}
+"""The heading of an option, by the section or key of the plan file that it sets."""
+
+SECTIONS = tuple(dict.fromkeys([FIRST_OPTIONS, *HEADINGS.values(), RUN_OPTIONS]))
 
 
 class SectionOption(click.Option):
@@ -72,7 +69,14 @@ class SectionedCommand(click.Command):
                     formatter.write_dl(records)
 
 
-# Options that several commands share.
+def option(*names: str, **settings: Any) -> Callable[[FC], FC]:
+    """`click.option` of a `SectionOption`, whose default is shown if it has one."""
+    return click.option(*names, cls=SectionOption, show_default=settings.get("default") is not None, **settings)
+
+
+def run_option(*names: str, **settings: Any) -> Callable[[FC], FC]:
+    """An option that changes no answer, under the last heading."""
+    return option(*names, section=RUN_OPTIONS, **settings)
 
 
 def _checked_pictures(context: click.Context, parameter: click.Parameter, value: str) -> str:  # noqa: ARG001
@@ -81,60 +85,41 @@ def _checked_pictures(context: click.Context, parameter: click.Parameter, value:
     return value
 
 
-threads_option = click.option(
-    "--threads",
-    metavar="INTEGER",
-    type=click.IntRange(min=1),
-    cls=SectionOption,
-    section=RUN_OPTIONS,
-    default_text="all cores",
-    help="Number of threads.",
+FOLDER = click.Path(file_okay=False, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+threads_option = run_option(
+    "--threads", metavar="INTEGER", type=click.IntRange(min=1), default_text="all cores", help="Number of threads."
 )
-dask_option = click.option(
+dask_option = run_option(
     "--dask",
     metavar="ADDRESS",
-    cls=SectionOption,
-    section=RUN_OPTIONS,
     help="Work on a Dask cluster: the address of its scheduler, such as tcp://scheduler:8786, or local:N for N "
     "processes on this machine.",
 )
-store_option = click.option(
+store_option = run_option(
     "--store",
     metavar="ADDRESS",
-    cls=SectionOption,
-    section=RUN_OPTIONS,
     help="Where the shadow models of a new audit folder are kept, such as s3://bucket/audit.",
     default_text="the audit folder",
 )
-quiet_option = click.option("--quiet", is_flag=True, cls=SectionOption, section=RUN_OPTIONS, help="Hide progress bars.")
-json_option = click.option(
-    "--json", "as_json", is_flag=True, cls=SectionOption, section=RUN_OPTIONS, help="Print the result as JSON."
-)
-folder_argument = click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+quiet_option = run_option("--quiet", is_flag=True, help="Hide progress bars.")
+json_option = run_option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+folder_argument = click.argument("folder", metavar="DIR", type=FOLDER)
 graph_argument = click.argument("graph", metavar="[GRAPH]", required=False)
-out_option = click.option(
-    "--out",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    cls=SectionOption,
-    help="Audit folder: a new one, or one to resume or extend.",
+out_option = option(
+    "--out", metavar="DIR", type=FOLDER, required=True, help="Audit folder: a new one, or one to resume or extend."
 )
-pictures_option = click.option(
+pictures_option = run_option(
     "--pictures",
     metavar="FORMATS",
     default=DEFAULT_PICTURES,
-    show_default=True,
     callback=_checked_pictures,
-    cls=SectionOption,
-    section=RUN_OPTIONS,
     help=f"Formats of the pictures: {', '.join(PICTURE_FORMATS)}, several separated by commas, or {NO_PICTURES}.",
 )
-trust_option = click.option(
+trust_option = run_option(
     "--trust-code",
     is_flag=True,
-    cls=SectionOption,
-    section=RUN_OPTIONS,
     help="Import code that a plan file or an audit folder names module:Name. It runs: use this only if you trust its "
     "author.",
 )

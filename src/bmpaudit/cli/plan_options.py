@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,7 @@ from bmpaudit import datasets, registry
 from bmpaudit.auditing.context import Subject
 from bmpaudit.auditing.finished import OWN_GRAPH, stored_graph
 from bmpaudit.auditing.workspace import Workspace
-from bmpaudit.cli.options import (
-    ATTACK_OPTIONS,
-    ESTIMATION_OPTIONS,
-    FIRST_OPTIONS,
-    MODEL_OPTIONS,
-    SAMPLER_OPTIONS,
-    VIEWS_OPTIONS,
-    SectionOption,
-    trust_option,
-)
+from bmpaudit.cli.options import FILE, FIRST_OPTIONS, HEADINGS, option, trust_option
 from bmpaudit.io.readers import parse_toml, read_toml
 from bmpaudit.models import Training
 from bmpaudit.pipeline.pipeline import source_name
@@ -34,30 +25,11 @@ from bmpaudit.plan import AuditPlan, PlanKey, parse_plan, plan_keys, read_plan
 from bmpaudit.registry import ENTRIES, SAMPLER
 from bmpaudit.util.errors import InputError
 
-# The options that make a plan, generated from the plan itself and from the registry of parts.
-
-
 Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
 
 # A field of the plan that takes several parts is given by repeating the option for one.
 SINGULAR = {"releases": "release", "queries": "query", "rules": "rule", "definitions": "definition"}
-
-# The heading of an option, by the section or key of the plan file that it sets.
-HEADINGS = {
-    "sampler": SAMPLER_OPTIONS,
-    "model": MODEL_OPTIONS,
-    "training": MODEL_OPTIONS,
-    "engine": MODEL_OPTIONS,
-    "views": VIEWS_OPTIONS,
-    "releases": VIEWS_OPTIONS,
-    "queries": VIEWS_OPTIONS,
-    "attack": ATTACK_OPTIONS,
-    "decision": ATTACK_OPTIONS,
-    "rules": ATTACK_OPTIONS,
-    "permutations": ATTACK_OPTIONS,
-    "estimation": ESTIMATION_OPTIONS,
-    "definitions": ESTIMATION_OPTIONS,
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +46,7 @@ class PlanOption:
 
     name: str
     place: tuple[str, ...]
-    click_option: Callable[[Command], Command]
+    click_option: Decorator
     is_list: bool = False
     owners: tuple[str, ...] = ()
 
@@ -93,50 +65,42 @@ def plan_option_table() -> dict[str, PlanOption]:
         if key.kind and (key.section == name or key.is_list):
             classes = {part: registry.load(key.kind, part) for part in ENTRIES[key.kind]}
             options += _part_settings(name, classes)
-    return {option.name: option for option in options}
+    return {each.name: each for each in options}
 
 
 def _plan_setting(name: str, key: PlanKey) -> PlanOption:
     info = AuditPlan.model_fields[name]
-    option = SINGULAR.get(name, name)
+    singular = SINGULAR.get(name, name)
     place = (key.section, "name") if key.section == name else tuple(part for part in (key.section, name) if part)
     if not key.kind:
-        return PlanOption(option, place, _option(option, place, info.annotation, f"{info.description}.", info.default))
+        return _plan_option(singular, place, info.annotation, f"{info.description}.", info.default)
     repeated = "; can be repeated" if key.is_list else ""
     text = f"{info.description} ({', '.join(ENTRIES[key.kind])}, or module:Name{repeated})."
-    click_option = _option(option, place, str, text, info.default, multiple=key.is_list, metavar="NAME")
-    return PlanOption(option, place, click_option, key.is_list)
+    return _plan_option(singular, place, str, text, info.default, is_list=key.is_list, metavar="NAME")
 
 
 def _part_settings(section: str, classes: Mapping[str, Any]) -> list[PlanOption]:
     """An option for each field of the built-in parts of one kind; parts that share a field share the option."""
-    owners: dict[str, list[str]] = {}
-    fields: dict[str, tuple[Any, str]] = {}
-    defaults: dict[str, dict[str, Any]] = {}
+    found: dict[str, list[tuple[str, Any, str, Any]]] = {}  # by field: part, type, help and default
     for part, cls in classes.items():
-        if not dataclasses.is_dataclass(cls):
-            continue
-        hints, about = typing.get_type_hints(cls), registry.field_help(cls)  # type: ignore[arg-type]
-        for field in dataclasses.fields(cls):
-            owners.setdefault(field.name, []).append(part)
-            fields.setdefault(field.name, (hints[field.name], about.get(field.name, "")))
-            defaults.setdefault(field.name, {})[part] = field.default
+        if dataclasses.is_dataclass(cls):
+            hints, about = typing.get_type_hints(cls), registry.field_help(cls)  # type: ignore[arg-type]
+            for field in dataclasses.fields(cls):
+                row = (part, hints[field.name], about.get(field.name, ""), field.default)
+                found.setdefault(field.name, []).append(row)
     options = []
-    for name, (annotation, text) in fields.items():
-        names, place = tuple(owners[name]), (section, name)
-        is_list = _is_tuple(annotation)
-        notes = ["can be repeated"] if is_list else []
-        if len(names) < len(classes):
-            notes.insert(0, ", ".join(names))
+    for name, rows in found.items():
+        owners = tuple(part for part, *_ in rows)
+        _, annotation, text, _ = rows[0]
+        # A field that holds several values, or may hold them.
+        is_list = tuple in (typing.get_origin(each) for each in (annotation, *typing.get_args(annotation)))
+        notes = [", ".join(owners)] if len(owners) < len(classes) else []
+        notes += ["can be repeated"] if is_list else []
         text += f" ({'; '.join(notes)})." if notes else "."
-        click_option = _option(name, place, annotation, text, _common_default(defaults[name]), multiple=is_list)
-        options.append(PlanOption(name, place, click_option, is_list, names))
+        default = _common_default({part: default for part, _, _, default in rows})
+        place = (section, name)
+        options.append(_plan_option(name, place, annotation, text, default, is_list=is_list, owners=owners))
     return options
-
-
-def _is_tuple(annotation: Any) -> bool:
-    """Whether a field holds several values, or may hold them."""
-    return tuple in (typing.get_origin(each) for each in (annotation, *typing.get_args(annotation)))
 
 
 def _common_default(defaults: Mapping[str, Any]) -> str:
@@ -158,27 +122,24 @@ def _shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _option(
+def _plan_option(
     name: str,
     place: tuple[str, ...],
     annotation: Any,
     text: str,
     default: Any,
     *,
-    multiple: bool = False,
+    is_list: bool = False,
     metavar: str | None = None,
-) -> Callable[[Command], Command]:
-    flag = f"--{name.replace('_', '-')}"
-    base = _base_type(annotation)
-    settings: dict[str, Any] = {
-        "cls": SectionOption,
-        "section": HEADINGS.get(place[0], FIRST_OPTIONS),
-        "default_text": _shown(default),
-        "help": text,
-    }
+    owners: tuple[str, ...] = (),
+) -> PlanOption:
+    flag, base = name.replace("_", "-"), _base_type(annotation)
+    described = {"section": HEADINGS.get(place[0], FIRST_OPTIONS), "default_text": _shown(default), "help": text}
     if base is bool:
-        return click.option(f"{flag}/--no-{name.replace('_', '-')}", name, default=None, **settings)
-    return click.option(flag, name, type=base, multiple=multiple, metavar=metavar, **settings)
+        add = option(f"--{flag}/--no-{flag}", name, default=None, **described)
+    else:
+        add = option(f"--{flag}", name, type=base, multiple=is_list, metavar=metavar, **described)
+    return PlanOption(name, place, add, is_list, owners)
 
 
 def _base_type(annotation: Any) -> Any:
@@ -190,32 +151,24 @@ def _base_type(annotation: Any) -> Any:
     return click.Choice(choices) if choices else annotation
 
 
-plan_path_option = click.option(
+plan_path_option = option(
     "--plan",
     "plan_path",
     metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    cls=SectionOption,
+    type=FILE,
     help="Plan file with settings (see bmpaudit plan init); command-line options override the file.",
 )
-set_option = click.option(
+set_option = option(
     "--set",
     "assignments",
     multiple=True,
     metavar="KEY=VALUE",
-    cls=SectionOption,
     help="Any key of the plan, such as sampler.hubs=3 for a sampler of your own; can be repeated.",
 )
 
 
-def plan_options(*, without: Iterable[str] = ()) -> Callable[[Command], Command]:
-    """Adds every option that makes a plan, except those of some sections."""
-    left_out = set(without)
-
+def _all_of(options: Sequence[Decorator]) -> Decorator:
     def decorate(command: Command) -> Command:
-        chosen = [option for option in plan_option_table().values() if option.place[0] not in left_out]
-        options: list[Callable[[Command], Command]] = [plan_path_option]
-        options += [*(option.click_option for option in chosen), set_option, trust_option]
         for add in reversed(options):
             command = add(command)
         return command
@@ -223,19 +176,16 @@ def plan_options(*, without: Iterable[str] = ()) -> Callable[[Command], Command]
     return decorate
 
 
-def setting_options(section: str) -> Callable[[Command], Command]:
+def plan_options(*, without: Collection[str] = ()) -> Decorator:
+    """Adds every option that makes a plan, except those of some sections."""
+    chosen = [each.click_option for each in plan_option_table().values() if each.place[0] not in without]
+    return _all_of([plan_path_option, *chosen, set_option, trust_option])
+
+
+def setting_options(section: str) -> Decorator:
     """Adds the options for the settings of one kind of part, such as those of all samplers."""
-
-    def decorate(command: Command) -> Command:
-        for option in reversed(plan_option_table().values()):
-            if option.place[0] == section and option.owners:
-                command = option.click_option(command)
-        return command
-
-    return decorate
-
-
-# From options, a plan file and an audit folder to one plan. Code that a file names is not run unless it is trusted.
+    table = plan_option_table().values()
+    return _all_of([each.click_option for each in table if each.place[0] == section and each.owners])
 
 
 def make_subject(
@@ -309,13 +259,16 @@ def merge_settings(graph: str | None, base: Path | None, settings: Mapping[str, 
     if base is not None:
         read_plan(base)  # so that messages name the file
         table = read_toml(base)
-    for section in _single_parts():
+    for section in (name for name, key in plan_keys().items() if key.kind and key.section == name):
         default = AuditPlan.model_fields[section].default
         there = table.get(section, {}).get("name", default)
         name = given.get(section, {}).get("name", there)
         if name != there:
             table.pop(section, None)  # settings of another part do not apply to this one
-        _refuse_misfits(section, name, given.get(section, {}))
+        for key in given.get(section, {}) if name in ENTRIES[section] else ():
+            known = plan_option_table().get(key)
+            if known is not None and known.owners and known.place[0] == section and name not in known.owners:
+                raise _misfit(section, key, [name])
     if not settings.get("trust_code"):
         is_graph_safe = {"graph": graph} if graph is not None or _has_copy_of_graph(base) else {}
         for kind, target in code_in_plan(table, given | is_graph_safe):
@@ -351,16 +304,12 @@ def settings_by_sampler(names: Sequence[str], settings: Mapping[str, Any]) -> di
     return {name: {key: value for key, value in values.items() if key in known} for name, known in fields.items()}
 
 
-def _single_parts() -> Iterator[str]:
-    """The sections of a plan file that are one part each: sampler, model, attack."""
-    yield from (name for name, key in plan_keys().items() if key.kind and key.section == name)
-
-
 def code_in_plan(table: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> Iterator[tuple[str, str]]:
     """The kind and `module:Name` of all code in the nested values of a plan file, except what options override."""
     source, given = table.get("graph"), given or {}
-    if "graph" not in given and isinstance(source, str) and _is_code_of_graph(source):
-        yield "graph", source
+    is_code = isinstance(source, str) and source not in datasets.NAMED_DATASETS and registry.is_code(source)
+    if "graph" not in given and is_code and not Path(str(source)).is_dir():  # `datasets.load` would run it
+        yield "graph", str(source)
     for name, key in plan_keys().items():
         if not key.kind:
             continue
@@ -371,15 +320,11 @@ def code_in_plan(table: Mapping[str, Any], given: Mapping[str, Any] | None = Non
             continue
         parts = values if is_section else values.get(name)
         for part in parts if isinstance(parts, list) else (parts,):
-            yield from ((key.kind, target) for target in _code_in_part(part, key, options if is_section else {}))
-
-
-def _code_in_part(part: Any, key: PlanKey, options: Mapping[str, Any]) -> Iterator[str]:
-    settings: Iterable[tuple[str, Any]] = part.items() if isinstance(part, Mapping) else (("name", part),)
-    for setting, value in settings:
-        for text in _texts_in(value) if setting not in options else ():
-            if text not in ENTRIES[key.kind] and registry.is_code(text):
-                yield text
+            settings = part if isinstance(part, Mapping) else {"name": part}
+            for setting, value in settings.items():
+                if not (is_section and setting in options):
+                    texts = (text for text in _texts_in(value) if text not in ENTRIES[key.kind])
+                    yield from ((key.kind, text) for text in texts if registry.is_code(text))
 
 
 def _texts_in(value: Any) -> Iterator[str]:
@@ -392,26 +337,11 @@ def _texts_in(value: Any) -> Iterator[str]:
         yield from (text for each in value for text in _texts_in(each))
 
 
-def _is_code_of_graph(source: str) -> bool:
-    """Whether `datasets.load` would run it."""
-    return source not in datasets.NAMED_DATASETS and not Path(source).is_dir() and registry.is_code(source)
-
-
-def _refuse_misfits(section: str, name: str, given: Mapping[str, Any]) -> None:
-    """Refuses options of parts other than the one that is used."""
-    if name not in ENTRIES[section]:
-        return
-    for key in given:
-        option = plan_option_table().get(key)
-        if option is not None and option.owners and option.place[0] == section and name not in option.owners:
-            raise _misfit(section, key, [name])
-
-
 def _misfit(section: str, key: str, names: Sequence[str]) -> click.UsageError:
-    option = plan_option_table().get(key)
-    if option is None or not option.owners:
+    known = plan_option_table().get(key)
+    if known is None or not known.owners:
         return click.UsageError(f"{section} {' and '.join(names)} has no setting {key}")
-    fitting, used = " or ".join(option.owners), " ".join(f"--{section} {name}" for name in names)
+    fitting, used = " or ".join(known.owners), " ".join(f"--{section} {name}" for name in names)
     return click.UsageError(f"--{key.replace('_', '-')} is for --{section} {fitting}, got {used}")
 
 
@@ -423,10 +353,9 @@ def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The options on the command line, as sections of a plan."""
     context = click.get_current_context()
     sections: dict[str, Any] = {}
-    for name, option in plan_option_table().items():
-        if name not in settings or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
-            continue
-        _put(sections, option.place, list(settings[name]) if option.is_list else settings[name])
+    for name, known in plan_option_table().items():
+        if name in settings and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            _put(sections, known.place, list(settings[name]) if known.is_list else settings[name])
     for assignment in settings.get("assignments", ()):
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():

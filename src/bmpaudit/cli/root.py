@@ -13,7 +13,6 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from types import FrameType
 
 import click
@@ -21,9 +20,6 @@ import click
 from bmpaudit.registry import import_target
 from bmpaudit.util.errors import DownloadError, InputError
 from bmpaudit.util.text import visible
-
-# Output of the command line: results go to stdout, messages to stderr, whatever characters the terminal can print.
-
 
 ERROR_HANDLER = "bmpaudit-spell-out"
 
@@ -71,45 +67,35 @@ def tell(message: str) -> None:
         print(f"bmpaudit: {visible(' '.join(message.split()))}", file=sys.stderr, flush=True)
 
 
-# The table of commands. A command's module is imported when the command runs, so that `bmpaudit --help` is quick.
-
-
-@dataclass(frozen=True)
-class CommandEntry:
-    """A command: where it is, and what it does in one line."""
-
-    target: str
-    help: str
-
-
+# A command's module is imported when the command runs, so that `bmpaudit --help` is quick.
 COMMANDS = {
     "Audits": {
-        "demo": CommandEntry("audit:demo", "Audit the embedded graph, in under a minute."),
-        "audit": CommandEntry("audit:audit", "Audit a graph: the whole pipeline in one command."),
-        "nodes": CommandEntry("look:nodes", "Show which nodes of an audit can be named most often."),
-        "prove": CommandEntry("steps:prove", "Prove lower bounds on ε."),
-        "infer": CommandEntry("infer:infer", "Infer who was in the training sample of one released model."),
-        "compare": CommandEntry("compare:compare", "Compare finished audits."),
-        "sweep": CommandEntry("compare:sweep", "Audit many settings, and find the defences that no other beats."),
-        "check": CommandEntry("check:check", "Hold a finished audit against thresholds, as in CI."),
+        "demo": ("audit:demo", "Audit the embedded graph, in under a minute."),
+        "audit": ("audit:audit", "Audit a graph: the whole pipeline in one command."),
+        "nodes": ("look:nodes", "Show which nodes of an audit can be named most often."),
+        "prove": ("steps:prove", "Prove lower bounds on ε."),
+        "infer": ("infer:infer", "Infer who was in the training sample of one released model."),
+        "compare": ("compare:compare", "Compare finished audits."),
+        "sweep": ("compare:sweep", "Audit many settings, and find the defences that no other beats."),
+        "check": ("check:check", "Hold a finished audit against thresholds, as in CI."),
     },
     "The pipeline, step by step": {
-        "plan": CommandEntry("audit:plan", "Write a plan, check it, or estimate its cost."),
-        "sample": CommandEntry("steps:sample", "Draw the training samples, for models trained elsewhere."),
-        "train": CommandEntry("steps:train", "Train shadow models, or resume training."),
-        "attack": CommandEntry("steps:attack", "Attack the shadow models and count the errors."),
-        "estimate": CommandEntry("estimate:estimate", "Estimate ε from the errors of an attack."),
-        "report": CommandEntry("look:report", "Write the page, the tables and the pictures."),
+        "plan": ("audit:plan", "Write a plan, check it, or estimate its cost."),
+        "sample": ("steps:sample", "Draw the training samples, for models trained elsewhere."),
+        "train": ("steps:train", "Train shadow models, or resume training."),
+        "attack": ("steps:attack", "Attack the shadow models and count the errors."),
+        "estimate": ("estimate:estimate", "Estimate ε from the errors of an attack."),
+        "report": ("look:report", "Write the page, the tables and the pictures."),
     },
     "Graphs": {
-        "data": CommandEntry("data:data", "List and download data sets."),
-        "graph": CommandEntry("data:show_graph", "Show the size of a graph."),
-        "priors": CommandEntry("steps:priors", "Show what the sampler alone gives away."),
+        "data": ("data:data", "List and download data sets."),
+        "graph": ("data:show_graph", "Show the size of a graph."),
+        "priors": ("steps:priors", "Show what the sampler alone gives away."),
     },
 }
-"""By heading, then by name, in the order in which help lists them."""
+"""By heading and name, in the order in which help lists them: where a command is, and what it does in one line."""
 
-ENTRIES = {name: entry for commands in COMMANDS.values() for name, entry in commands.items()}
+TARGETS = {name: target for commands in COMMANDS.values() for name, (target, _) in commands.items()}
 
 
 class LazyGroup(click.Group):
@@ -117,14 +103,13 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - Click's signature
         """The names of all commands, in the order of the table."""
-        return list(ENTRIES)
+        return list(TARGETS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The command of a name, whose module is imported."""
-        entry = ENTRIES.get(cmd_name)
-        if entry is None:
+        if cmd_name not in TARGETS:
             return None
-        command: click.Command = import_target(f"bmpaudit.cli.{entry.target}", is_built_in=True)
+        command: click.Command = import_target(f"bmpaudit.cli.{TARGETS[cmd_name]}", is_built_in=True)
         return command
 
     def resolve_command(
@@ -132,24 +117,21 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Finds the command, or says which one may have been meant."""
         name = args[0]
-        if name not in ENTRIES and not name.startswith("-"):
-            similar = difflib.get_close_matches(name, ENTRIES)
-            hint = f"Did you mean {' or '.join(map(repr, similar))}?" if similar else f"There are {', '.join(ENTRIES)}."
+        if name not in TARGETS and not name.startswith("-"):
+            similar = difflib.get_close_matches(name, TARGETS)
+            hint = f"Did you mean {' or '.join(map(repr, similar))}?" if similar else f"There are {', '.join(TARGETS)}."
             raise click.UsageError(f"No such command {name!r}. {hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Writes the table of commands, importing none of them."""
-        width = max(map(len, ENTRIES))
+        width = max(map(len, TARGETS))
         for heading, commands in COMMANDS.items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(width), entry.help) for name, entry in commands.items()])
+                formatter.write_dl([(name.ljust(width), about) for name, (_, about) in commands.items()])
 
 
-# The command itself, and how it reports what went wrong.
-
-
-RARELY = (20_000, 20, 20)
+GC_THRESHOLDS = (20_000, 20, 20)
 """When Python looks for garbage in cycles: the libraries' many objects, which stay, make that slow."""
 
 
@@ -171,7 +153,7 @@ def main(command: click.Command | None = None, name: str = "bmpaudit") -> None:
     """
     warnings.showwarning = _show_warning
     accept_all_symbols()
-    gc.set_threshold(*RARELY)
+    gc.set_threshold(*GC_THRESHOLDS)
     with _ending_on_sigterm():
         code = _run(command or cli, name)
     gc.freeze()  # nothing is searched for garbage once more at the end

@@ -9,20 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
+from rich.text import Text
 
 from bmpaudit import datasets, registry
+from bmpaudit.auditing.finished import stored_subject
+from bmpaudit.auditing.stages import CANDIDATES
+from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.cli.options import (
-    RUN_OPTIONS,
-    SAMPLER_OPTIONS,
+    FILE,
+    FOLDER,
+    HEADINGS,
     SectionedCommand,
-    SectionOption,
     dask_option,
     folder_argument,
     graph_argument,
     json_option,
     make_runtime,
+    option,
     out_option,
     quiet_option,
+    run_option,
     store_option,
     threads_option,
     trust_option,
@@ -38,18 +44,19 @@ from bmpaudit.cli.plan_options import (
 from bmpaudit.cli.root import cli, echo
 from bmpaudit.cli.show import console, print_table, simple_table
 from bmpaudit.graph import Graph
+from bmpaudit.pipeline.outside_runs import ProofSettings, import_runs, prove_file, prove_folder
+from bmpaudit.pipeline.pipeline import Pipeline
 from bmpaudit.registry import ATTACK, ENTRIES, SAMPLER
 from bmpaudit.samplers import Priors, prior_probabilities
+from bmpaudit.shadow import ShadowRuns, estimate_cost
 from bmpaudit.util.files import atomic_write
 from bmpaudit.util.matrices import model_blocks
 from bmpaudit.util.progress import progress_bar
-from bmpaudit.util.values import Flags, to_json
+from bmpaudit.util.values import to_json
 from bmpaudit.util.words import number
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from bmpaudit.shadow import ShadowRuns
 
 
 @cli.command(cls=SectionedCommand)
@@ -76,10 +83,6 @@ def sample(
     \b
     bmpaudit sample cora --sampler snowball --shadows 1000 --out cora-own
     """
-    from bmpaudit.auditing.workspace import Workspace
-    from bmpaudit.pipeline.pipeline import Pipeline
-    from bmpaudit.util.values import to_json
-
     pipeline = Pipeline(make_subject(graph, plan_path, settings, out), Workspace(out), make_runtime(threads, quiet))
     with pipeline.prepared():
         priors = pipeline.sample()
@@ -88,9 +91,6 @@ def sample(
         echo(to_json({"folder": str(out), "num_samples": shadows, "prior_prob": {"min": low, "max": high}}))
     else:
         echo(f"{shadows:,} samples in {out / 'memberships.npz'}; γ from {low:.4f} to {high:.4f}")
-
-
-# Training shadow models.
 
 
 def _parse_range(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:  # noqa: ARG001
@@ -106,28 +106,18 @@ def _parse_range(context: click.Context, parameter: click.Parameter, value: str 
 @graph_argument
 @out_option
 @plan_options(without=("attack", "decision", "estimation", "permutations"))
-@click.option(
-    "--keep-logits",
-    is_flag=True,
-    cls=SectionOption,
-    section=RUN_OPTIONS,
-    help="Store the logits beside the statistics.",
-)
-@click.option(
+@run_option("--keep-logits", is_flag=True, help="Store the logits beside the statistics.")
+@run_option(
     "--cost",
     "only_cost",
     is_flag=True,
-    cls=SectionOption,
-    section=RUN_OPTIONS,
     help="Only estimate how long training will take and how much disk space it needs.",
 )
-@click.option(
+@run_option(
     "--range",
     "chosen",
     metavar="START:STOP",
     callback=_parse_range,
-    cls=SectionOption,
-    section=RUN_OPTIONS,
     help="Train only models START to STOP - 1, both multiples of 32, beside other processes that train other ranges "
     "into the same folder.",
 )
@@ -160,10 +150,6 @@ def train(
     bmpaudit train --out cora-gat --dask tcp://scheduler:8786
     bmpaudit train --out cora-gat --range 0:256
     """
-    from bmpaudit.auditing.workspace import Workspace
-    from bmpaudit.pipeline.pipeline import Pipeline
-    from bmpaudit.shadow import estimate_cost
-
     subject = make_subject(graph, plan_path, settings, out)
     check_trainable(subject, out)
     plan = subject.plan
@@ -178,41 +164,34 @@ def train(
     pipeline = Pipeline(subject, Workspace(out, store), make_runtime(threads, quiet, dask), keep_logits=keep_logits)
     if chosen is not None:
         done = pipeline.train_range(*chosen)
-        _print_range(out, *chosen, done, as_json)
+        start, stop, num_done = chosen[0], min(chosen[1], len(done)), int(done.sum())
+        if as_json:
+            echo(to_json({"folder": str(out), "range": [start, stop], "done": num_done, "shadows": len(done)}))
+        else:
+            echo(f"models {start:,} to {stop - 1:,} are in {out}, which has {num_done:,} of {len(done):,}")
         return
     with pipeline.prepared():
         runs = pipeline.runs
+    summary = _summary_of_runs(runs)
     if as_json:
-        echo(to_json({"folder": str(out), "seed": plan.seed, **_summary_of_runs(runs)}))
+        echo(to_json({"folder": str(out), "seed": plan.seed, **summary}))
     else:
-        _print_runs(subject.graph, out, runs, plan.seed)
+        _print_runs(subject.graph, out, summary, plan.seed)
     if runs.num_models == 0:
         sys.exit(1)
 
 
-def _print_range(out: Path, start: int, stop: int, done: Flags, as_json: bool) -> None:
-    stop, num_done = min(stop, len(done)), int(done.sum())
-    if as_json:
-        echo(to_json({"folder": str(out), "range": [start, stop], "done": num_done, "shadows": len(done)}))
-    else:
-        echo(f"models {start:,} to {stop - 1:,} are in {out}, which has {num_done:,} of {len(done):,}")
-
-
-def _mean_margins(runs: ShadowRuns, view: str) -> dict[str, Any]:
-    totals, counts = np.zeros(2), np.zeros(2)
-    for rows in model_blocks(*runs.memberships.shape):
-        margins, members = runs.statistics[view][rows], runs.memberships[rows]
-        for side, is_side in enumerate((members, ~members)):
-            totals[side] += margins[is_side].sum(dtype=np.float64)
-            counts[side] += np.count_nonzero(is_side)
-    return {
-        name: float(totals[side] / counts[side]) if counts[side] else None
-        for side, name in enumerate(("mean_margin_in", "mean_margin_out"))
-    }
-
-
 def _summary_of_runs(runs: ShadowRuns) -> dict[str, Any]:
-    views = {view: _mean_margins(runs, view) for view in runs.statistics}
+    views = {}
+    for view, statistics in runs.statistics.items():
+        totals, counts = np.zeros(2), np.zeros(2)
+        for rows in model_blocks(*runs.memberships.shape):
+            margins, members = statistics[rows], runs.memberships[rows]
+            for side, is_side in enumerate((members, ~members)):
+                totals[side] += margins[is_side].sum(dtype=np.float64)
+                counts[side] += np.count_nonzero(is_side)
+        means = [float(total / count) if count else None for total, count in zip(totals, counts, strict=True)]
+        views[view] = {"mean_margin_in": means[0], "mean_margin_out": means[1]}
     return {
         "num_models": runs.num_models,
         "failed": list(runs.failed),
@@ -228,10 +207,7 @@ def _mean(values: np.ndarray) -> float | None:
     return float(known.mean(dtype=np.float64)) if known.size else None
 
 
-def _print_runs(graph: Graph, out: Path, runs: ShadowRuns, seed: int) -> None:
-    from rich.text import Text
-
-    summary = _summary_of_runs(runs)
+def _print_runs(graph: Graph, out: Path, summary: dict[str, Any], seed: int) -> None:
     table = simple_table("view", "mean statistic, node in sample", "mean statistic, node not in sample")
     for view, means in summary["views"].items():
         table.add_row(view, *("-" if mean is None else f"{mean:.3f}" for mean in means.values()))
@@ -239,14 +215,12 @@ def _print_runs(graph: Graph, out: Path, runs: ShadowRuns, seed: int) -> None:
     print_table(table)
     accuracies = (summary["train_accuracy"], summary["held_out_accuracy"])
     shown = ["-" if accuracy is None else f"{accuracy:.1%}" for accuracy in accuracies]
-    console().print(Text(f"{runs.num_models:,} shadow models in {out}"), soft_wrap=True)
+    console().print(Text(f"{summary['num_models']:,} shadow models in {out}"), soft_wrap=True)
     console().print(f"accuracy on their samples {shown[0]}, elsewhere {shown[1]}")
-    if runs.failed:
-        first = ", ".join(map(str, runs.failed[:10]))
-        console().print(f"{len(runs.failed):,} models failed (seed {seed}; empty sample, or not finite): {first}")
-
-
-# The attack on the shadow models of an audit folder.
+    failed = summary["failed"]
+    if failed:
+        first = ", ".join(map(str, failed[:10]))
+        console().print(f"{len(failed):,} models failed (seed {seed}; empty sample, or not finite): {first}")
 
 
 @cli.command()
@@ -255,7 +229,7 @@ def _print_runs(graph: Graph, out: Path, runs: ShadowRuns, seed: int) -> None:
     "--runs",
     "runs_path",
     metavar="FILE.npz",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Import models trained elsewhere: memberships and, for each view, logits, probabilities or margins.",
 )
 @click.option(
@@ -284,12 +258,6 @@ def attack(
     bmpaudit attack cora-gat
     bmpaudit attack cora-own --runs runs.npz
     """
-    from bmpaudit.auditing.finished import stored_subject
-    from bmpaudit.auditing.workspace import Workspace
-    from bmpaudit.pipeline.outside_runs import import_runs
-    from bmpaudit.pipeline.pipeline import Pipeline
-    from bmpaudit.util.values import to_json
-
     workspace, runtime = Workspace(folder), make_runtime(threads, quiet, dask)
     subject = stored_subject(workspace, trust_code=trust_code)
     if runs_path is not None:
@@ -312,15 +280,12 @@ def attack(
         echo(f"{release} release: {part.proof or f'nothing proven: {part.not_proven}'}")
 
 
-# What the models prove, in the terminal.
-
-
 @cli.command()
-@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.argument("folder", metavar="[DIR]", required=False, type=FOLDER)
 @click.option(
     "--runs",
     "runs_path",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Models from a file instead of a folder: .npz with memberships, prior_prob and views.",
 )
 @click.option(
@@ -330,11 +295,10 @@ def attack(
     help=f"Attack to choose from: {', '.join(ENTRIES[ATTACK])}, or module:Name; can be repeated [student gaussian].",
 )
 @click.option("--release", default="", help="Release, such as clean or noisy [the first one].")
-@click.option("--level", type=float, default=0.95, show_default=True, help="Confidence of each bound.")
-@click.option(
+@option("--level", type=float, default=0.95, help="Confidence of each bound.")
+@option(
     "--method",
     type=click.Choice(["one-guess", "prequential"]),
-    cls=SectionOption,
     default_text="the plan's, or one-guess",
     help="One guess per model with a fixed split, or the form that holds whenever you stop adding models.",
 )
@@ -365,9 +329,6 @@ def prove(
     bmpaudit prove cora-gat
     bmpaudit prove --runs models.npz --json
     """
-    from bmpaudit.auditing.stages import CANDIDATES
-    from bmpaudit.pipeline.outside_runs import ProofSettings, prove_file, prove_folder
-
     settings = ProofSettings(attacks or CANDIDATES, release, level, method, num_fitting)  # type: ignore[arg-type]
     runtime = make_runtime(threads, quiet)
     if folder is not None and runs_path is None:
@@ -379,42 +340,25 @@ def prove(
     echo(to_json(proof.to_plain()) if as_json else str(proof))
 
 
-# What the sampler alone gives away.
-
-
 SHOWN_BY_DEFAULT = ("uniform", "snowball")
 
 
 @cli.command(cls=SectionedCommand)
 @click.argument("graph", metavar="GRAPH")
-@click.option(
+@option(
     "--sampler",
     "names",
     metavar="NAME",
     multiple=True,
-    cls=SectionOption,
-    section=SAMPLER_OPTIONS,
+    section=HEADINGS[SAMPLER],
     default_text=" ".join(SHOWN_BY_DEFAULT),
     help=f"How the training sample is drawn ({', '.join(ENTRIES[SAMPLER])}, or module:Name; can be repeated).",
 )
 @setting_options("sampler")
 @set_option
-@click.option(
-    "--draws",
-    type=int,
-    default=100_000,
-    show_default=True,
-    cls=SectionOption,
-    help="Number of samples drawn where γ has no formula.",
-)
-@click.option("--seed", type=int, default=0, show_default=True, cls=SectionOption, help="Random seed of the draws.")
-@click.option(
-    "--output",
-    metavar="FILE.csv",
-    type=click.Path(dir_okay=False, path_type=Path),
-    cls=SectionOption,
-    help="CSV file for γ and η of every node.",
-)
+@option("--draws", type=int, default=100_000, help="Number of samples drawn where γ has no formula.")
+@option("--seed", type=int, default=0, help="Random seed of the draws.")
+@option("--output", metavar="FILE.csv", type=FILE, help="CSV file for γ and η of every node.")
 @threads_option
 @quiet_option
 @json_option
@@ -494,15 +438,8 @@ def _priors_of_nodes(graph: Graph, rows: list[tuple[str, Priors]]) -> pd.DataFra
     import pandas as pd
 
     nodes = graph.node_names or range(graph.num_nodes)
+    columns = ("sampler", "node", "prior_prob", "standard_error", "prior_odds")
     return pd.concat(
-        pd.DataFrame(
-            {
-                "sampler": name,
-                "node": nodes,
-                "prior_prob": each.prob,
-                "standard_error": each.standard_error,
-                "prior_odds": each.odds,
-            }
-        )
+        pd.DataFrame(dict(zip(columns, (name, nodes, each.prob, each.standard_error, each.odds), strict=True)))
         for name, each in rows
     )

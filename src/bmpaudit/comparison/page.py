@@ -24,7 +24,8 @@ from bmpaudit.comparison.sides import (
     named_with,
     side_by_side,
 )
-from bmpaudit.report.figures.comparisons import NumberNamed, compared_posteriors, comparison
+from bmpaudit.proof import Band
+from bmpaudit.report.figures.comparisons import compared_posteriors, comparison
 from bmpaudit.report.figures.style import Width, render, save_figure
 from bmpaudit.util import words
 from bmpaudit.util.files import atomic_write, write_text
@@ -291,7 +292,7 @@ def _to_svg(figure: Figure) -> bytes:
     return render(figure, ["svg"], transparent=True)["svg"]
 
 
-def _band(means: Sequence[Mean | None]) -> NumberNamed:
+def _band(means: Sequence[Mean | None]) -> Band:
     known = [each for each in means if each is not None]
     mean, low, high = (np.array([getattr(each, end) for each in known]) for end in ("mean", "low", "high"))
-    return NumberNamed(mean, low, high)
+    return Band(mean, low, high)

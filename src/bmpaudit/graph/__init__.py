@@ -1,6 +1,5 @@
 """The graph, and its conversion from and to other libraries and files."""
 
-from bmpaudit.graph.conversions import DataIgnoredWarning
-from bmpaudit.graph.graph import EdgeCleaning, Features, Graph, GraphCleanedWarning
+from bmpaudit.graph.graph import DataIgnoredWarning, EdgeCleaning, Features, Graph, GraphCleanedWarning
 
 __all__ = ["DataIgnoredWarning", "EdgeCleaning", "Features", "Graph", "GraphCleanedWarning"]

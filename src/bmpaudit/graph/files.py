@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import scipy.sparse
 
-from bmpaudit.graph.graph import Graph, NodeError, as_array
+from bmpaudit.graph.graph import Graph, NodeError
 from bmpaudit.io.readers import CSV, Arrays, archive_names, read_archive, read_table
 from bmpaudit.util.errors import DataError, InputError
 from bmpaudit.util.files import atomic_write
@@ -37,7 +37,7 @@ def read_npz(path: Path) -> Graph:
             got = " ".join(str(num_nodes).split())
             raise InputError(f"num_nodes must be {labels.size}, the length of y, got {got}")
         return Graph.from_edges(
-            arrays.get("edges", np.empty((0, 2), dtype=np.int64)),
+            arrays.get("edges", ()),
             arrays["x"] if "x" in arrays else _sparse_features(arrays),
             labels,
             node_names=_names(arrays, "node_names"),
@@ -49,11 +49,8 @@ def read_npz(path: Path) -> Graph:
 
 def write_npz(graph: Graph, path: Path) -> None:
     """See `Graph.to_npz`."""
-    arrays: Arrays = {
-        "edges": graph.edges.astype(np.int32),
-        "y": graph.labels,
-        "num_nodes": np.array(graph.num_nodes),
-    }
+    edges, num_nodes = graph.edges.astype(np.int32), np.array(graph.num_nodes)
+    arrays: Arrays = {"edges": edges, "y": graph.labels, "num_nodes": num_nodes}
     if isinstance(graph.features, np.ndarray):
         arrays["x"] = graph.features
     else:
@@ -62,10 +59,9 @@ def write_npz(graph: Graph, path: Path) -> None:
         arrays["x_shape"] = np.array(graph.features.shape)
         if (graph.features.data != 1).any():
             arrays["x_data"] = graph.features.data
-    if graph.node_names is not None:
-        arrays["node_names"] = np.array(graph.node_names)
-    if graph.class_names is not None:
-        arrays["class_names"] = np.array(graph.class_names)
+    for name in ("node_names", "class_names"):
+        if getattr(graph, name) is not None:
+            arrays[name] = np.array(getattr(graph, name))
     with atomic_write(path) as temporary, temporary.open("wb") as archive:
         np.savez_compressed(archive, allow_pickle=False, **arrays)
 
@@ -84,46 +80,6 @@ def _sparse_features(arrays: Arrays) -> scipy.sparse.csr_array:
 
 def _names(arrays: Arrays, key: str) -> list[str] | None:
     return [str(name) for name in arrays[key].ravel()] if key in arrays else None
-
-
-# Tables of features and labels as graphs without edges.
-
-
-def from_table(features: Any, labels: npt.ArrayLike) -> Graph:
-    """See `Graph.from_table`."""
-    classes, class_names = _classes(as_array("labels", labels))
-    return Graph.from_edges(
-        np.empty((0, 2), dtype=np.int64),
-        features,
-        classes,
-        node_names=_row_names(features),
-        class_names=class_names,
-    )
-
-
-def _classes(labels: npt.NDArray[Any]) -> tuple[Ints, list[str] | None]:
-    """Class numbers from 0, and names of the classes unless the labels were such numbers already."""
-    if labels.ndim != 1 or not len(labels):
-        raise InputError(f"labels must have shape (num_rows,) with at least one row, got {labels.shape}")
-    if labels.dtype.kind == "f":
-        if not np.array_equal(labels, np.floor(labels)):  # also of NaN
-            raise InputError("labels must be classes, got numbers that are not whole; a regression cannot be audited")
-        labels = labels.astype(np.int64)
-    values, classes = np.unique(labels if labels.dtype.kind in "iu" else labels.astype(str), return_inverse=True)
-    if values.dtype.kind in "iu" and np.array_equal(values, np.arange(len(values))):
-        return classes.astype(np.int64), None
-    return classes.astype(np.int64), [str(value) for value in values]
-
-
-def _row_names(features: Any) -> list[str] | None:
-    """The index of a pandas table, unless it only counts the rows."""
-    index = getattr(features, "index", None)
-    if index is None or callable(index) or list(index) == list(range(len(index))):
-        return None
-    return [str(name) for name in index]
-
-
-# CSV and Parquet tables, and where in them a row stands.
 
 
 FORMATS = ("csv", "parquet")
@@ -163,24 +119,8 @@ class Table:
         raise DataError(f"{self.place(row)}: {name} must be a number, got {str(column.iloc[row])!r}")
 
 
-@overload
-def find_table(folder: Path, name: str, *required: str) -> Table: ...
-@overload
-def find_table(folder: Path, name: str, *required: str, is_optional: bool) -> Table | None: ...
-def find_table(folder: Path, name: str, *required: str, is_optional: bool = False) -> Table | None:
-    """Reads `<name>.csv` or `<name>.parquet`, which must have the required columns.
-
-    Args:
-        folder: Where they are.
-        name: Name of the table.
-        required: Columns it must have.
-        is_optional: Whether it may be missing, which gives None; not if a file is named like it otherwise.
-
-    Raises:
-        DataError: unless exactly one of them is there and can be read.
-    """
-    if is_optional and not any(folder.glob(f"{name}*")):
-        return None
+def _find_table(folder: Path, name: str, *required: str) -> Table:
+    """Reads `<name>.csv` or `<name>.parquet`, exactly one of which must be there, with the required columns."""
     paths = [path for path in (folder / f"{name}.{suffix}" for suffix in FORMATS) if path.exists()]
     if len(paths) != 1:
         raise DataError(
@@ -203,9 +143,6 @@ def _line_of(path: Path, row: int) -> int:
     return row + 2
 
 
-# Graphs as tables in a folder, `nodes` and perhaps `edges`, CSV or Parquet (docs/formats.md).
-
-
 NOT_FEATURES = ("node", "label", "class_name")
 
 
@@ -213,8 +150,9 @@ def read_folder(folder: Path) -> Graph:
     """See `Graph.from_folder`."""
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder")
-    nodes = find_table(folder, "nodes", "label")
-    return _graph_of(nodes, find_table(folder, "edges", "source", "target", is_optional=True))
+    # What is named like the edges otherwise, such as edges.tsv, is not taken for none.
+    edges = _find_table(folder, "edges", "source", "target") if any(folder.glob("edges*")) else None
+    return _graph_of(_find_table(folder, "nodes", "label"), edges)
 
 
 def read_nodes_file(path: Path) -> Graph:
@@ -231,21 +169,16 @@ def _graph_of(nodes: Table, edges: Table | None) -> Graph:
     if not columns:
         raise DataError(f"{nodes.path}: a graph must have at least one feature column, the table has none")
     features = np.column_stack([nodes.numbers(column).to_numpy(dtype=np.float64) for column in columns])
-    ends = [np.empty(0, dtype=np.int64)] * 2
+    pairs: Any = ()
     if edges is not None:
         row_of = pd.Series(np.arange(len(names)), index=pd.Index(names))
-        ends = [_rows_of(edges, column, row_of) for column in ("source", "target")]
-    is_numbered = names == [str(row) for row in range(len(names))]
+        pairs = np.column_stack([_rows_of(edges, column, row_of) for column in ("source", "target")])
+    node_names = None if names == [str(row) for row in range(len(names))] else names
     try:
-        return Graph.from_edges(
-            np.column_stack(ends),
-            features,
-            labels,
-            node_names=None if is_numbered else names,
-            class_names=class_names,
-        )
+        return Graph.from_edges(pairs, features, labels, node_names=node_names, class_names=class_names)
     except NodeError as wrong:
-        raise _with_place(wrong, nodes, columns, names) from None
+        place = "at" if wrong.column is None else f"in column {columns[wrong.column]!r} of"
+        raise DataError(f"{nodes.place(wrong.node)}: {wrong.what} {place} node {names[wrong.node]!r}") from None
     except InputError as wrong:
         raise DataError(f"{nodes.path}: {wrong}") from None
 
@@ -265,13 +198,8 @@ def write_folder(graph: Graph, folder: Path, table_format: str) -> None:
             empty = graph.class_names[int(num_nodes_of.argmin())]
             raise InputError(f"class {empty!r} has no nodes, so that its name has no place in a table; use to_npz")
         described["class_name"] = np.array(graph.class_names)[graph.labels]
-    nodes = pd.concat(
-        [
-            described,
-            pd.DataFrame(graph.dense_features, columns=[f"feature_{i}" for i in range(graph.num_features)]),
-        ],
-        axis=1,
-    )
+    features = pd.DataFrame(graph.dense_features, columns=[f"feature_{i}" for i in range(graph.num_features)])
+    nodes = pd.concat([described, features], axis=1)
     edges = pd.DataFrame(names[graph.edges], columns=["source", "target"])
     for name, table in (("nodes", nodes), ("edges", edges)):
         with atomic_write(folder / f"{name}.{table_format}") as temporary:
@@ -334,8 +262,3 @@ def _rows_of(edges: Table, column: str, row_of: pd.Series[int]) -> Ints:
         row = int(is_unknown.argmax())
         raise DataError(f"{edges.place(row)}: {column} {ends.iloc[row]!r} is not a node")
     return rows.astype(np.int64)
-
-
-def _with_place(wrong: NodeError, nodes: Table, columns: list[str], names: list[str]) -> DataError:
-    place = "at" if wrong.column is None else f"in column {columns[wrong.column]!r} of"
-    return DataError(f"{nodes.place(wrong.node)}: {wrong.what} {place} node {names[wrong.node]!r}")

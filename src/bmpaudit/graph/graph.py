@@ -1,11 +1,12 @@
-"""The graph: undirected edges, features, labels and names of nodes, checked when it is built."""
+"""The graph: undirected edges, features, labels and names of nodes, checked when it is built; and its conversions."""
 
 from __future__ import annotations
 
 import hashlib
+import textwrap
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,6 +21,14 @@ from bmpaudit.util.values import Ints
 
 if TYPE_CHECKING:
     import networkx
+
+
+class GraphCleanedWarning(UserWarning):
+    """The edges were not those of a simple undirected graph; the message says what was changed."""
+
+
+class DataIgnoredWarning(UserWarning):
+    """Parts of the data were left out, because a `Graph` has no place for them; the message names them."""
 
 
 class NodeError(InputError):
@@ -48,9 +57,6 @@ def describe_node(node: int, names: Sequence[str] | None) -> str:
     return f"node {node}" if names is None else f"node {names[node]!r}"
 
 
-# Feature matrices: any dense or sparse input in one storage.
-
-
 Features: TypeAlias = npt.NDArray[np.float32] | scipy.sparse.csr_array
 
 # Below this share of non-zeros, compressed rows are smaller and faster than a dense matrix.
@@ -59,7 +65,11 @@ SPARSE_BELOW = 0.25
 # More than any data set has; the weights of a model take hundreds of bytes for each.
 MAX_FEATURES = 2**22
 
+# More than any data set has; a label beyond is an identifier that was not numbered.
+MAX_CLASSES = 65_536
+
 NEEDED = "models learn from features, and a graph without any may take its nodes' degrees"
+IGNORED = ("train_mask", "val_mask", "test_mask", "edge_weight", "edge_attr")  # of PyTorch Geometric
 
 
 def as_array(what: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -87,16 +97,8 @@ def check_sparse(what: str, matrix: Any) -> None:
         raise InputError(f"{what} must be a valid sparse matrix: {failure}") from None
 
 
-def as_matrix(features: Any, num_nodes: int) -> Any:
-    """Checks the shape of features and leaves their values as they are.
-
-    Args:
-        features: Anything NumPy makes a matrix of, or a SciPy sparse matrix.
-        num_nodes: The number of rows there must be.
-
-    Returns:
-        An array or a SciPy sparse matrix of shape (num_nodes, num_features).
-    """
+def _as_matrix(features: Any, num_nodes: int) -> Any:
+    """Features as an array or a SciPy sparse matrix of the right shape, their values as they are."""
     if features is None:
         raise InputError(f"features must not be None: {NEEDED}")
     matrix = features if scipy.sparse.issparse(features) else as_array("features", features)
@@ -112,80 +114,60 @@ def as_matrix(features: Any, num_nodes: int) -> Any:
     return matrix
 
 
-def canonical_features(features: Any, num_nodes: int, node_names: Sequence[str] | None) -> Features:
+def _valid_features(features: Any, num_nodes: int, node_names: Sequence[str] | None) -> Features:
     """A read-only copy in single precision: compressed rows if under a quarter is non-zero, else dense.
 
     Raises:
-        InputError: naming the node and the column of the first value that is not finite.
+        InputError: naming the node and the column of the first value that is not a finite number.
     """
-    matrix = as_matrix(features, num_nodes)
-    if scipy.sparse.issparse(matrix):
-        return _from_sparse(matrix, node_names)
-    dense = _float32(matrix, node_names, order="C")
-    is_finite = np.isfinite(dense)
-    if not is_finite.all():
-        node, column = (int(place) for place in np.unravel_index(np.argmin(is_finite), dense.shape))
-        value = matrix[node, column]
-        is_too_large = np.isinf(dense[node, column]) and np.isfinite(float(value))
-        bound = " in single precision" if is_too_large else ""
-        raise NodeError(f"features must be finite{bound}, got {value}", node, node_names, column)
-    if np.count_nonzero(dense) < SPARSE_BELOW * dense.size:
-        return _read_only(scipy.sparse.csr_array(dense))
-    dense.setflags(write=False)
-    return dense
-
-
-def _from_sparse(matrix: Any, node_names: Sequence[str] | None) -> Features:
-    check_sparse("features", matrix)
-    sparse = _float32(scipy.sparse.csr_array(matrix), node_names)
-    with np.errstate(over="ignore"):
-        sparse.sum_duplicates()
-    is_finite = np.isfinite(sparse.data)
+    matrix = _as_matrix(features, num_nodes)
+    is_sparse = scipy.sparse.issparse(matrix)
+    if is_sparse:
+        check_sparse("features", matrix)
+        matrix = scipy.sparse.csr_array(matrix)
+    single = _float32(matrix, node_names)
+    if is_sparse:
+        with np.errstate(over="ignore"):
+            single.sum_duplicates()
+    values = single.data if is_sparse else single
+    is_finite = np.isfinite(values)
     if not is_finite.all():
         entry = int(np.argmin(is_finite))
-        node = int(np.searchsorted(sparse.indptr, entry, side="right")) - 1
-        column = int(sparse.indices[entry])
-        raise NodeError(f"features must be finite, got {sparse.data[entry]}", node, node_names, column)
-    sparse.eliminate_zeros()
-    if sparse.nnz < SPARSE_BELOW * np.prod(sparse.shape):
-        return _read_only(sparse)
-    dense: npt.NDArray[np.float32] = sparse.toarray()
+        if is_sparse:
+            node, column = int(np.searchsorted(single.indptr, entry, side="right")) - 1, int(single.indices[entry])
+            value, is_too_large = single.data[entry], False
+        else:
+            node, column = divmod(entry, matrix.shape[1])
+            value = matrix[node, column]
+            is_too_large = np.isinf(single[node, column]) and np.isfinite(float(value))
+        bound = " in single precision" if is_too_large else ""
+        raise NodeError(f"features must be finite{bound}, got {value}", node, node_names, column)
+    if np.count_nonzero(values) < SPARSE_BELOW * np.prod(matrix.shape):
+        compressed = scipy.sparse.csr_array(single)
+        compressed.eliminate_zeros()
+        for part in (compressed.data, compressed.indices, compressed.indptr):
+            part.setflags(write=False)
+        return compressed
+    dense: npt.NDArray[np.float32] = single.toarray() if is_sparse else single
     dense.setflags(write=False)
     return dense
 
 
-def _read_only(sparse: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    for part in (sparse.data, sparse.indices, sparse.indptr):
-        part.setflags(write=False)
-    return sparse
-
-
-def _float32(matrix: Any, node_names: Sequence[str] | None, **options: Any) -> Any:
+def _float32(matrix: Any, node_names: Sequence[str] | None) -> Any:
     """A copy, so that what the caller holds stays theirs to change."""
     if np.iscomplexobj(matrix):
         raise InputError("features must be real numbers, got complex numbers")
+    order = {"order": "C"} if isinstance(matrix, np.ndarray) else {}
     try:
         with np.errstate(over="ignore"):  # a number too large becomes infinite, which is refused
-            return matrix.astype(np.float32, copy=True, **options)
+            return matrix.astype(np.float32, copy=True, **order)
     except (TypeError, ValueError, OverflowError) as failure:
-        if isinstance(matrix, np.ndarray):
-            _refuse_first_text(matrix, node_names)
+        for (node, column), value in np.ndenumerate(matrix) if order else ():
+            try:
+                float(value)
+            except (TypeError, ValueError, OverflowError):
+                raise NodeError(f"features must be numbers, got {str(value)!r}", node, node_names, column) from None
         raise InputError(f"features must be numbers: {failure}") from None
-
-
-def _refuse_first_text(matrix: npt.NDArray[Any], node_names: Sequence[str] | None) -> None:
-    for (node, column), value in np.ndenumerate(matrix):
-        try:
-            float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise NodeError(f"features must be numbers, got {str(value)!r}", node, node_names, column) from None
-
-
-# From any list of node pairs to a simple undirected graph, with a record of what was changed.
-
-
-class GraphCleanedWarning(UserWarning):
-    """The edges were not those of a simple undirected graph; the message says what was changed."""
 
 
 @dataclass(frozen=True)
@@ -206,11 +188,6 @@ class EdgeCleaning:
     num_one_way: int
     num_edges: int
 
-    @property
-    def is_mixed(self) -> bool:
-        """Whether some edges were in one direction and others in both."""
-        return 0 < self.num_one_way < self.num_edges
-
     def changes(self, *, both_ways_expected: bool) -> str:
         """The changes in words, empty if there were none.
 
@@ -218,32 +195,24 @@ class EdgeCleaning:
             both_ways_expected: Whether the source stores an undirected edge as two pairs (PyG, SciPy), so that a
                 single pair is a directed edge. Otherwise, one pair per edge is as good as two.
         """
-        dropped = []
-        if self.num_self_loops:
-            dropped.append(f"{self.num_self_loops:,} self-loops")
-        if self.num_duplicates:
-            dropped.append(f"{self.num_duplicates:,} duplicates")
+        counts = ((self.num_self_loops, "self-loops"), (self.num_duplicates, "duplicates"))
+        dropped = [f"{number:,} {what}" for number, what in counts if number]
         changes = [f"{' and '.join(dropped)} dropped"] if dropped else []
-        if self.num_one_way and (both_ways_expected or self.is_mixed):
+        is_mixed = self.num_one_way < self.num_edges  # some edges were in one direction and others in both
+        if self.num_one_way and (both_ways_expected or is_mixed):
             changes.append(f"{self.num_one_way:,} one-way edges made two-way")
         return ", ".join(changes)
 
 
-@dataclass(frozen=True)
-class CleanEdges:
-    """A simple undirected graph as compressed sparse rows with ascending neighbours, and what was cleaned."""
-
-    indptr: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.int32]
-    cleaning: EdgeCleaning
-
-
-def clean_edges(pairs: npt.NDArray[np.integer], num_nodes: int) -> CleanEdges:
+def clean_edges(pairs: npt.NDArray[np.integer], num_nodes: int) -> tuple[scipy.sparse.csr_array, EdgeCleaning]:
     """Makes `pairs` symmetric and drops self-loops and duplicates.
 
     Args:
         pairs: Node ids, shape (num_pairs, 2).
         num_nodes: Number of nodes; ids must be below it.
+
+    Returns:
+        The adjacency matrix with ascending neighbours, and what was cleaned.
 
     Raises:
         InputError: if a pair names a node that does not exist.
@@ -273,17 +242,10 @@ def clean_edges(pairs: npt.NDArray[np.integer], num_nodes: int) -> CleanEdges:
         num_one_way=both.nnz - arcs.nnz,
         num_edges=both.nnz // 2,
     )
-    return CleanEdges(both.indptr.astype(np.int64), both.indices.astype(np.int32), cleaning)
+    return both, cleaning
 
 
-# What must hold of a graph's labels, names and adjacency.
-
-
-# More than any data set has; a label beyond is an identifier that was not numbered.
-MAX_CLASSES = 65_536
-
-
-def as_labels(labels: npt.ArrayLike) -> npt.NDArray[Any]:
+def _as_labels(labels: npt.ArrayLike) -> npt.NDArray[Any]:
     """Whole numbers, one for each node, in whatever type they came."""
     array = as_array("labels", labels)
     if array.ndim != 1:
@@ -295,33 +257,26 @@ def as_labels(labels: npt.ArrayLike) -> npt.NDArray[Any]:
     return array
 
 
-def valid_labels(labels: npt.ArrayLike, node_names: Sequence[str] | None) -> Ints:
-    """A read-only copy of labels that name at least two classes, numbered from 0."""
-    array = as_labels(labels)
-    lowest, highest = int(np.argmin(array)), int(np.argmax(array))
-    if array[lowest] < 0:
-        what = f"labels must not be negative (every node needs a class), got {array[lowest]}"
+def _valid_classes(labels: npt.NDArray[Any], num_classes: Any, node_names: Sequence[str] | None) -> tuple[Ints, int]:
+    """A read-only copy of labels that name at least two classes, numbered from 0, and the number of classes."""
+    lowest, highest = int(np.argmin(labels)), int(np.argmax(labels))
+    if labels[lowest] < 0:
+        what = f"labels must not be negative (every node needs a class), got {labels[lowest]}"
         raise NodeError(what, lowest, node_names)
-    if array[highest] >= MAX_CLASSES:
-        what = f"labels must be below {MAX_CLASSES} (classes are numbered from 0), got {array[highest]}"
+    if labels[highest] >= MAX_CLASSES:
+        what = f"labels must be below {MAX_CLASSES} (classes are numbered from 0), got {labels[highest]}"
         raise NodeError(what, highest, node_names)
-    if array[lowest] == array[highest]:
-        raise InputError(f"labels must name at least two classes, got only class {array[0]}")
-    return _frozen_copy(array, np.int64)
-
-
-def valid_num_classes(num_classes: Any, labels: Ints, node_names: Sequence[str] | None) -> int:
-    """A number of classes above all labels."""
+    if labels[lowest] == labels[highest]:
+        raise InputError(f"labels must name at least two classes, got only class {labels[0]}")
     if not isinstance(num_classes, (int, np.integer)) or isinstance(num_classes, bool) or num_classes > MAX_CLASSES:
         raise InputError(f"num_classes must be a whole number of at most {MAX_CLASSES}, got {num_classes!r}")
-    highest = int(np.argmax(labels))
     if labels[highest] >= num_classes:
         what = f"labels must be below num_classes={num_classes}, got {labels[highest]}"
         raise NodeError(what, highest, node_names)
-    return int(num_classes)
+    return _frozen_copy(labels, np.int64), int(num_classes)
 
 
-def valid_names(what: str, names: Sequence[str] | None, number: int, of_what: str) -> tuple[str, ...] | None:
+def _valid_names(what: str, names: Sequence[str] | None, number: int, of_what: str) -> tuple[str, ...] | None:
     """One text for each of `number` things."""
     if names is None:
         return None
@@ -335,18 +290,7 @@ def valid_names(what: str, names: Sequence[str] | None, number: int, of_what: st
     return tuple(str(name) for name in names)  # NumPy's strings are subclasses of str
 
 
-def check_distinct(names: Sequence[str] | None) -> None:
-    """Raises `InputError` with the first name that two nodes share."""
-    if names is None or len(set(names)) == len(names):
-        return
-    first: dict[str, int] = {}
-    for node, name in enumerate(names):
-        if name in first:
-            raise InputError(f"node_names must be distinct, got {name!r} for nodes {first[name]} and {node}")
-        first[name] = node
-
-
-def valid_adjacency(
+def _valid_adjacency(
     indptr: npt.ArrayLike, indices: npt.ArrayLike, num_nodes: int, node_names: Sequence[str] | None
 ) -> tuple[Ints, npt.NDArray[np.int32]]:
     """Read-only copies of compressed sparse rows of a simple undirected graph.
@@ -375,30 +319,20 @@ def valid_adjacency(
     source = np.repeat(np.arange(num_nodes, dtype=np.int32), np.diff(row_starts))
     is_loop = source == neighbors
     if is_loop.any():
-        place = describe_node(_first(source, is_loop), node_names)
+        place = describe_node(int(source[is_loop][0]), node_names)
         raise InputError(f"edges must join two different nodes, got a self-loop at {place}")
     is_disordered = (neighbors[1:] <= neighbors[:-1]) & (source[1:] == source[:-1])
     if is_disordered.any():
-        place = describe_node(_first(source[1:], is_disordered), node_names)
+        place = describe_node(int(source[1:][is_disordered][0]), node_names)
         raise InputError(f"indices must be ascending and distinct within a row, they are not at {place}")
     ones = np.ones(len(neighbors), dtype=np.int8)
     reverse = scipy.sparse.csr_array((ones, neighbors, row_starts), shape=(num_nodes, num_nodes)).tocsc()
     if not (np.array_equal(reverse.indptr, row_starts) and np.array_equal(reverse.indices, neighbors)):
-        one_way = _one_way(source, neighbors, num_nodes, node_names)
-        raise InputError(f"edges must be there in both directions, got only {one_way}")
+        arcs, back = (a.astype(np.int64) * num_nodes + b for a, b in ((source, neighbors), (neighbors, source)))
+        arc = int(np.argmin(np.isin(back, arcs)))
+        here, there = (describe_node(int(end), node_names) for end in (source[arc], neighbors[arc]))
+        raise InputError(f"edges must be there in both directions, got only {here} to {there}")
     return row_starts, neighbors
-
-
-def _one_way(source: Any, target: Any, num_nodes: int, node_names: Sequence[str] | None) -> str:
-    arcs = source.astype(np.int64) * num_nodes + target
-    reversed_arcs = target.astype(np.int64) * num_nodes + source
-    arc = int(np.argmin(np.isin(reversed_arcs, arcs)))
-    ends = (describe_node(int(end), node_names) for end in (source[arc], target[arc]))
-    return "{} to {}".format(*ends)
-
-
-def _first(values: npt.NDArray[Any], flags: npt.NDArray[np.bool_]) -> int:
-    return int(values[np.argmax(flags)])
 
 
 def _whole_numbers(what: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -413,9 +347,6 @@ def _frozen_copy(array: npt.NDArray[Any], dtype: Any) -> npt.NDArray[Any]:
     copy = np.array(array, dtype=dtype, order="C")
     copy.setflags(write=False)
     return copy
-
-
-# An undirected graph with features and labels on its nodes.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -451,29 +382,23 @@ class Graph:
     cleaning: EdgeCleaning = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        num_nodes = len(as_labels(self.labels))
-        names = valid_names("node_names", self.node_names, num_nodes, "nodes")
-        check_distinct(names)
-        labels = valid_labels(self.labels, names)
-        num_classes = valid_num_classes(self.num_classes, labels, names)
-        class_names = valid_names("class_names", self.class_names, num_classes, "classes")
-        features = canonical_features(self.features, num_nodes, names)
-        indptr, indices = valid_adjacency(self.indptr, self.indices, num_nodes, names)
+        given = _as_labels(self.labels)
+        names = _valid_names("node_names", self.node_names, len(given), "nodes")
+        first: dict[str, int] = {}
+        for node, name in enumerate(names or ()):
+            if first.setdefault(name, node) != node:
+                raise InputError(f"node_names must be distinct, got {name!r} for nodes {first[name]} and {node}")
+        labels, num_classes = _valid_classes(given, self.num_classes, names)
+        class_names = _valid_names("class_names", self.class_names, num_classes, "classes")
+        features = _valid_features(self.features, len(given), names)
+        indptr, indices = _valid_adjacency(self.indptr, self.indices, len(given), names)
         if self.cleaning.num_edges != len(indices) // 2:
             raise InputError(
                 f"cleaning.num_edges must be {len(indices) // 2}, the number of edges, got {self.cleaning.num_edges}"
             )
-        valid = {
-            "indptr": indptr,
-            "indices": indices,
-            "features": features,
-            "labels": labels,
-            "num_classes": num_classes,
-            "node_names": names,
-            "class_names": class_names,
-        }
-        for name, value in valid.items():
-            object.__setattr__(self, name, value)  # the class is frozen
+        valid = (indptr, indices, features, labels, num_classes, names, class_names)
+        for each, value in zip(fields(self), valid, strict=False):  # all but the cleaning
+            object.__setattr__(self, each.name, value)  # the class is frozen
 
     @classmethod
     def from_edges(
@@ -506,11 +431,10 @@ class Graph:
         >>> print(path)
         3 nodes, 2 edges, 1 features, 2 classes
         """
-        label_array = as_labels(labels)
-        num_nodes = len(label_array)
-        matrix = as_matrix(features, num_nodes)
+        label_array = _as_labels(labels)
+        matrix = _as_matrix(features, len(label_array))  # whatever is wrong there is not the fault of the edges
         pairs = as_array("edges", edges)
-        clean = clean_edges(pairs if pairs.size else np.empty((0, 2), dtype=np.int64), num_nodes)
+        clean, cleaning = clean_edges(pairs if pairs.size else np.empty((0, 2), dtype=np.int64), len(label_array))
         graph = cls(
             indptr=clean.indptr,
             indices=clean.indices,
@@ -519,9 +443,9 @@ class Graph:
             num_classes=max(int(label_array.max()) + 1, 0 if class_names is None else len(class_names)),
             node_names=None if node_names is None else tuple(node_names),
             class_names=None if class_names is None else tuple(class_names),
-            cleaning=clean.cleaning,
+            cleaning=cleaning,
         )
-        changes = clean.cleaning.changes(both_ways_expected=both_ways_expected)
+        changes = cleaning.changes(both_ways_expected=both_ways_expected)
         if changes:
             warnings.warn(f"edges: {changes}", GraphCleanedWarning, stacklevel=2)
         return graph
@@ -590,14 +514,24 @@ class Graph:
     def __repr__(self) -> str:
         return f"<Graph {self}>"
 
-    # Conversions, each in a module of its own that is imported only when called.
-
     @classmethod
     def from_scipy(cls, adjacency: Any, features: Any, labels: npt.ArrayLike) -> Graph:
         """Makes a graph from a SciPy sparse adjacency matrix; every stored non-zero is an edge."""
-        from bmpaudit.graph.conversions import from_scipy
-
-        return from_scipy(adjacency, features, labels)
+        if not scipy.sparse.issparse(adjacency):
+            raise InputError(f"adjacency must be a SciPy sparse matrix, got {type(adjacency).__name__}")
+        if adjacency.ndim != 2:
+            raise InputError(f"adjacency must be a matrix, got shape {adjacency.shape}")
+        rows, columns = adjacency.shape
+        num_labels = np.size(labels)
+        if rows != columns or rows != num_labels:
+            raise InputError(
+                f"adjacency must be square with one row for each of {num_labels} labels, got {rows} × {columns}"
+            )
+        check_sparse("adjacency", adjacency)
+        entries = scipy.sparse.coo_array(adjacency)
+        is_edge = entries.data != 0
+        pairs = np.column_stack([entries.row[is_edge], entries.col[is_edge]])
+        return cls.from_edges(pairs, features, labels, both_ways_expected=True)
 
     @classmethod
     def from_table(cls, features: Any, labels: npt.ArrayLike) -> Graph:
@@ -611,9 +545,8 @@ class Graph:
         >>> print(Graph.from_table([[0.5], [0.1], [0.9]], ["no", "no", "yes"]))
         3 nodes, 0 edges, 1 features, 2 classes
         """
-        from bmpaudit.graph.files import from_table
-
-        return from_table(features, labels)
+        classes, class_names = _classes(as_array("labels", labels))
+        return cls.from_edges([], features, classes, node_names=_row_names(features), class_names=class_names)
 
     @classmethod
     def from_pyg(cls, data: Any) -> Graph:
@@ -622,28 +555,74 @@ class Graph:
         Warns:
             DataIgnoredWarning: if there are masks or edge attributes, which a `Graph` does not keep.
         """
-        from bmpaudit.graph.conversions import from_pyg
-
-        return from_pyg(data)
+        for name in ("x", "edge_index", "y"):
+            if getattr(data, name, None) is None:
+                remedy = f": {NEEDED}" if name == "x" else ""
+                raise InputError(f"the PyG data must have {name}, got none{remedy}")
+        edge_index = _to_numpy(data.edge_index)
+        if edge_index.ndim != 2 or edge_index.shape[0] != 2:
+            raise InputError(f"edge_index must have shape (2, num_edges), got {edge_index.shape}")
+        labels = _to_numpy(data.y)
+        if labels.ndim == 2 and labels.shape[1] == 1:  # OGB stores labels as a column
+            labels = labels[:, 0]
+        graph = cls.from_edges(edge_index.T, _tensor_features(data.x), labels, both_ways_expected=True)
+        ignored = [name for name in IGNORED if getattr(data, name, None) is not None]
+        if ignored:
+            reason = " (a sampler chooses the training nodes)" if ignored[0].endswith("_mask") else ""
+            warnings.warn(f"PyG data: {', '.join(ignored)} ignored{reason}", DataIgnoredWarning, stacklevel=2)
+        return graph
 
     def to_pyg(self) -> Any:
         """Turns the graph into a PyTorch Geometric `Data` with dense `x`, `edge_index` both ways, and `y`."""
-        from bmpaudit.graph.conversions import to_pyg
-
-        return to_pyg(self)
+        try:
+            import torch
+            from torch_geometric.data import Data
+        except ImportError as missing:
+            raise InputError(f"to_pyg needs PyTorch Geometric: pip install 'bmpaudit[torch]' ({missing})") from None
+        source = np.repeat(np.arange(self.num_nodes), self.degrees)
+        return Data(
+            x=torch.tensor(self.dense_features),
+            edge_index=torch.tensor(np.stack([source, self.indices.astype(np.int64)])),
+            y=torch.tensor(self.labels),
+        )
 
     @classmethod
     def from_networkx(cls, graph: networkx.Graph[Any], features: str = "x", label: str = "y") -> Graph:
         """Makes a graph from a networkx graph whose nodes have attributes of these names."""
-        from bmpaudit.graph.conversions import from_networkx
-
-        return from_networkx(graph, features, label)
+        rows, labels = [], []
+        for node, attributes in graph.nodes(data=True):
+            for name in (features, label):
+                if name not in attributes:
+                    raise InputError(f"every node must have an attribute {name!r}, node {node!r} has none")
+            rows.append(_vector(features, attributes[features], node))
+            if len(rows[-1]) != len(rows[0]):
+                raise InputError(
+                    f"attribute {features!r} must have the same length on every node, "
+                    f"got {len(rows[0])} on node {next(iter(graph))!r} and {len(rows[-1])} on node {node!r}"
+                )
+            labels.append(_whole_number(label, attributes[label], node))
+        number_of = {node: number for number, node in enumerate(graph)}
+        pairs = [(number_of[u], number_of[v]) for u, v in graph.edges()]
+        return cls.from_edges(
+            np.array(pairs, dtype=np.int64).reshape(-1, 2),
+            np.stack(rows) if rows else np.empty((0, 0)),
+            np.array(labels, dtype=np.int64),
+            node_names=None if list(number_of) == list(range(len(number_of))) else [str(node) for node in number_of],
+            both_ways_expected=graph.is_directed(),
+        )
 
     def to_networkx(self) -> networkx.Graph[Any]:
         """Turns the graph into a networkx graph with node attributes `x` and `y`."""
-        from bmpaudit.graph.conversions import to_networkx
-
-        return to_networkx(self)
+        try:
+            import networkx
+        except ImportError:
+            raise InputError("to_networkx needs networkx: pip install networkx") from None
+        result: networkx.Graph[Any] = networkx.Graph()
+        names = self.node_names or range(self.num_nodes)
+        for name, x, y in zip(names, self.dense_features, self.labels, strict=True):
+            result.add_node(name, x=x, y=int(y))
+        result.add_edges_from((names[u], names[v]) for u, v in self.edges)
+        return result
 
     @classmethod
     def from_npz(cls, path: str | Path) -> Graph:
@@ -682,7 +661,60 @@ class Graph:
         write_folder(self, Path(folder), format)
 
 
-# Nodes of a graph by what a file calls them.
+def _tensor_features(x: Any) -> Any:
+    if not (getattr(x, "is_sparse", False) or str(getattr(x, "layout", "")) == "torch.sparse_csr"):
+        return _to_numpy(x)
+    entries = x.detach().cpu().to_sparse_coo().coalesce()
+    rows, columns = entries.indices().numpy()
+    return scipy.sparse.coo_array((_to_numpy(entries.values()), (rows, columns)), shape=tuple(x.shape))
+
+
+def _to_numpy(tensor: Any) -> npt.NDArray[Any]:
+    if not hasattr(tensor, "detach"):  # an array or a list
+        return np.asarray(tensor)
+    tensor = tensor.detach().cpu()
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()  # NumPy has no bfloat16
+
+
+def _vector(attribute: str, value: Any, node: Any) -> npt.NDArray[np.float64]:
+    try:
+        vector = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        brief = textwrap.shorten(repr(value), 60, placeholder="…")
+        raise InputError(f"attribute {attribute!r} must be numbers, got {brief} on node {node!r}") from None
+    if vector.ndim != 1:
+        raise InputError(f"attribute {attribute!r} must be a vector, got shape {vector.shape} on node {node!r}")
+    return vector
+
+
+def _whole_number(attribute: str, value: Any, node: Any) -> int:
+    array = np.asarray(value)
+    if array.ndim != 0 or not np.issubdtype(array.dtype, np.integer) or array > np.iinfo(np.int64).max:
+        brief = textwrap.shorten(repr(value), 60, placeholder="…")
+        raise InputError(f"attribute {attribute!r} must be a whole number, got {brief} on node {node!r}")
+    return int(array)
+
+
+def _classes(labels: npt.NDArray[Any]) -> tuple[Ints, list[str] | None]:
+    """Class numbers from 0, and names of the classes unless the labels were such numbers already."""
+    if labels.ndim != 1 or not len(labels):
+        raise InputError(f"labels must have shape (num_rows,) with at least one row, got {labels.shape}")
+    if labels.dtype.kind == "f":
+        if not np.array_equal(labels, np.floor(labels)):  # also of NaN
+            raise InputError("labels must be classes, got numbers that are not whole; a regression cannot be audited")
+        labels = labels.astype(np.int64)
+    values, classes = np.unique(labels if labels.dtype.kind in "iu" else labels.astype(str), return_inverse=True)
+    if values.dtype.kind in "iu" and np.array_equal(values, np.arange(len(values))):
+        return classes.astype(np.int64), None
+    return classes.astype(np.int64), [str(value) for value in values]
+
+
+def _row_names(features: Any) -> list[str] | None:
+    """The index of a pandas table, unless it only counts the rows."""
+    index = getattr(features, "index", None)
+    if index is None or callable(index) or list(index) == list(range(len(index))):
+        return None
+    return [str(name) for name in index]
 
 
 def node_ids(nodes: Sequence[Any], graph: Graph, place: str) -> Ints:

@@ -1,4 +1,4 @@
-"""A force-directed drawing of a connected graph, in time nearly proportional to its size.
+"""Where to draw the nodes of a graph: a force-directed layout, in time nearly proportional to its size.
 
 The forces are those of ForceAtlas2 (Jacomy et al. 2014): adjacent nodes attract each other in proportion to their
 distance, and all pairs of nodes repel each other by (degree + 1) (degree' + 1) / distance. In large graphs, repulsion
@@ -31,16 +31,56 @@ SPREAD_DISTANCE = 0.5  # as a fraction of the mean distance between nodes
 
 GOLDEN_ANGLE = np.pi * (3.0 - np.sqrt(5.0))
 
+MAX_STRETCH = 1.6  # of a flat drawing, to fill its square
 
-def force_layout(adjacency: scipy.sparse.csr_array) -> Floats:
-    """Draws a connected graph.
+
+def graph_layout(adjacency: scipy.sparse.csr_array) -> Floats:
+    """Positions in the unit square, shape (num_nodes, 2); the same graph is always drawn in the same way.
+
+    Connected components are drawn separately and put side by side, the largest first, with room in proportion to
+    their size.
 
     Args:
-        adjacency: Symmetric adjacency matrix of a connected graph without self-loops.
-
-    Returns:
-        Positions in arbitrary units, shape (num_nodes, 2); the same graph always gives the same positions.
+        adjacency: Symmetric adjacency matrix without self-loops.
     """
+    num_components, component_of = scipy.sparse.csgraph.connected_components(adjacency, directed=False)
+    nodes_by_component = np.argsort(component_of, kind="stable")
+    sizes = np.bincount(component_of, minlength=num_components)
+    components = np.split(nodes_by_component, np.cumsum(sizes)[:-1])
+    order = np.argsort(-sizes, kind="stable")
+    sides = np.sqrt(sizes[order]) + 1.0
+    positions = np.empty((adjacency.shape[0], 2))
+    for component, side, corner in zip(order, sides, _shelves(sides), strict=True):
+        nodes = components[component]
+        positions[nodes] = corner + 0.5 + (side - 1.0) * _component_layout(adjacency, nodes)
+    return positions / positions.max()
+
+
+def _component_layout(adjacency: scipy.sparse.csr_array, nodes: np.ndarray) -> Floats:
+    """Positions of one component in the unit square."""
+    if len(nodes) == 1:
+        return np.full((1, 2), 0.5)
+    positions = _force_layout(adjacency[nodes][:, nodes])
+    positions -= positions.min(axis=0)
+    extent = positions.max(axis=0)
+    return positions / np.maximum(extent, extent.max() / MAX_STRETCH)
+
+
+def _shelves(sides: Floats) -> Floats:
+    """Lower left corners of squares, largest first, placed on shelves one above the other."""
+    width = max(sides.max(), 1.1 * np.sqrt((sides**2).sum()))
+    corners = np.empty((len(sides), 2))
+    x, y, height = 0.0, 0.0, 0.0
+    for number, side in enumerate(sides):
+        if x + side > width and x > 0:
+            x, y, height = 0.0, y + height, 0.0
+        corners[number] = x, y
+        x, height = x + side, max(height, side)
+    return corners
+
+
+def _force_layout(adjacency: scipy.sparse.csr_array) -> Floats:
+    """Positions of the nodes of a connected graph in arbitrary units, shape (num_nodes, 2)."""
     num_nodes = adjacency.shape[0]
     if num_nodes <= 2:
         return np.column_stack([np.arange(num_nodes, dtype=np.float64), np.zeros(num_nodes)])
@@ -128,55 +168,3 @@ def _spread(positions: Floats) -> Floats:
     distance, other = scipy.spatial.cKDTree(positions).query(positions, SPREAD_NEIGHBORS + 1)
     missing = np.maximum(wanted - distance[:, 1:], 0.0) / np.maximum(distance[:, 1:], 1e-9)
     return positions + 0.25 * np.einsum("ij,ijk->ik", missing, positions[:, None] - positions[other[:, 1:]])
-
-
-# Where to draw the nodes of a graph.
-
-
-MAX_STRETCH = 1.6
-
-
-def graph_layout(adjacency: scipy.sparse.csr_array) -> Floats:
-    """Positions in the unit square, shape (num_nodes, 2); the same graph is always drawn in the same way.
-
-    Connected components are drawn separately and put side by side, the largest first, with room in proportion to
-    their size.
-
-    Args:
-        adjacency: Symmetric adjacency matrix without self-loops.
-    """
-    num_components, component_of = scipy.sparse.csgraph.connected_components(adjacency, directed=False)
-    nodes_by_component = np.argsort(component_of, kind="stable")
-    sizes = np.bincount(component_of, minlength=num_components)
-    components = np.split(nodes_by_component, np.cumsum(sizes)[:-1])
-    order = np.argsort(-sizes, kind="stable")
-    sides = np.sqrt(sizes[order]) + 1.0
-    positions = np.empty((adjacency.shape[0], 2))
-    for component, side, corner in zip(order, sides, _shelves(sides), strict=True):
-        nodes = components[component]
-        positions[nodes] = corner + 0.5 + (side - 1.0) * _component_layout(adjacency, nodes)
-    return positions / positions.max()
-
-
-def _component_layout(adjacency: scipy.sparse.csr_array, nodes: np.ndarray) -> Floats:
-    """Positions of one component in the unit square."""
-    if len(nodes) == 1:
-        return np.full((1, 2), 0.5)
-    positions = force_layout(adjacency[nodes][:, nodes])
-    positions -= positions.min(axis=0)
-    extent = positions.max(axis=0)
-    # A flat drawing is stretched to fill its square, but within limits.
-    return positions / np.maximum(extent, extent.max() / MAX_STRETCH)
-
-
-def _shelves(sides: Floats) -> Floats:
-    """Lower left corners of squares, largest first, placed on shelves one above the other."""
-    width = max(sides.max(), 1.1 * np.sqrt((sides**2).sum()))
-    corners = np.empty((len(sides), 2))
-    x, y, height = 0.0, 0.0, 0.0
-    for number, side in enumerate(sides):
-        if x + side > width and x > 0:
-            x, y, height = 0.0, y + height, 0.0
-        corners[number] = x, y
-        x, height = x + side, max(height, side)
-    return corners

@@ -121,15 +121,15 @@ class AuditPlots:
         name = next(name for name, each in self._main_posteriors().items() if len(each.definition.parameters) == 1)
         labels = {variant.name: variant.short_label for variant in self._audit.attacks.variants}
         shown = {labels[variant]: row[name] for variant, row in self._audit.estimates.posteriors.items()}
-        return Picture("posteriors", {"posteriors": shown, "panels": True, "width": width})
+        return Picture("posteriors", {"posteriors": shown, "width": width})
 
     @drawn
     def joint_samples(self, width: Width = "one") -> Picture:
         """Draws of (ε_L, ε_R)."""
         draws = self._main_posteriors()["bmp"].sample(DRAWS, seed=self._audit.plan.seed)
         pairs = np.column_stack([draws["epsilon_left"], draws["epsilon_right"]])
-        samples = {self._audit.attacks.variants[0].short_label: pairs}
-        return Picture("joint_samples", {"samples": samples, "width": width})
+        title = self._audit.attacks.variants[0].short_label
+        return Picture("joint_samples", {"draws": pairs, "title": title, "width": width})
 
     @drawn
     def regions(self, width: Width = "two") -> Picture:
@@ -137,8 +137,6 @@ class AuditPlots:
 
         If the model has a guarantee, what it allows any node is outlined.
         """
-        from bmpaudit.report import figures
-
         counts = self._audit.attacks.counts[self._main]
         place = np.full(self._audit.graph.num_nodes, -1)
         place[counts.node[~counts.is_constant]] = np.flatnonzero(~counts.is_constant)
@@ -149,7 +147,7 @@ class AuditPlots:
         regions = {
             f"node {names[counts.node[k]]}": Region(float(counts.prior_odds[k]), left, right) for k in chosen.tolist()
         }
-        kept = figures.ErrorRates.from_counts(counts.take(chosen))
+        kept = counts.take(chosen)
         guaranteed = self._audit.guaranteed
         promised = None if guaranteed is None else guaranteed.guarantee.mp
         return Picture("regions", {"regions": regions, "observed": kept, "guarantee": promised, "width": width})
@@ -171,20 +169,19 @@ class AuditPlots:
     @drawn
     def exposure_by_class(self, width: Width = "one") -> Picture:
         """How often nodes are named, by class."""
-        return self._exposure_by("class", width, categorical=True)
+        return self._exposure_by("class", width)
 
     @drawn
     def exposure_by_degree(self, width: Width = "one") -> Picture:
         """How often nodes are named, by degree."""
         return self._exposure_by("degree", width, log_axis=True)
 
-    def _exposure_by(self, column: str, width: Width, *, categorical: bool = False, log_axis: bool = False) -> Picture:
+    def _exposure_by(self, column: str, width: Width, *, log_axis: bool = False) -> Picture:
         nodes = self._audit.nodes.dropna(subset=["member_exposure"])
         values = {
             "values": nodes["member_exposure"].to_numpy(dtype=np.float64),
             "groups": np.asarray(nodes[column]),
             "group_label": column,
-            "categorical": categorical,
             "log_axis": log_axis,
             "width": width,
         }

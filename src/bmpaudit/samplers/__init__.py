@@ -1,7 +1,7 @@
 """Samplers: who is in the training graph (𝒮 in the paper), and the prior probabilities that follow."""
 
 from bmpaudit.samplers.builtin import Bernoulli, DegreeWeighted, RandomWalk, Snowball, Stratified, Uniform
-from bmpaudit.samplers.draw import AnySampler, count_memberships, draw_memberships
+from bmpaudit.samplers.draw import AnySampler, draw_memberships
 from bmpaudit.samplers.fit import MembershipFit, check_memberships
 from bmpaudit.samplers.priors import PriorFloor, Priors, prior_probabilities, sampler_distance
 
@@ -17,7 +17,6 @@ __all__ = [
     "Stratified",
     "Uniform",
     "check_memberships",
-    "count_memberships",
     "draw_memberships",
     "prior_probabilities",
     "sampler_distance",

@@ -14,8 +14,19 @@ from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.values import Floats, Ints
 
 
+@dataclass(frozen=True)
 class NativeSampler(ABC):
-    """A sampler whose samples are drawn in C++."""
+    """A sampler whose samples are drawn in C++.
+
+    Attributes:
+        train_fraction: Share of all nodes to draw.
+    """
+
+    train_fraction: float = 0.25
+
+    def __post_init__(self) -> None:
+        if isinstance(self.train_fraction, bool) or not 0 < self.train_fraction < 1:
+            raise InputError(f"train_fraction must be in (0, 1), got train_fraction={self.train_fraction}")
 
     @abstractmethod
     def kernel(self, graph: Graph) -> _native.Sampler:
@@ -26,37 +37,28 @@ class NativeSampler(ABC):
         with rng.bit_generator.lock:
             return self.kernel(graph).sample(rng.bit_generator)
 
+    def target_size(self, graph: Graph) -> int:
+        """floor(train_fraction · N).
 
-# The train fraction that all samplers share.
+        Raises:
+            InputError: if it is 0.
+        """
+        size = share_of(self.train_fraction, graph.num_nodes)
+        if size == 0:
+            raise InputError(f"train_fraction={self.train_fraction} of {graph.num_nodes} nodes is less than one node")
+        return size
 
 
-def check_fraction(train_fraction: float) -> None:
-    """Raises `InputError` unless the fraction lies strictly between 0 and 1."""
-    if isinstance(train_fraction, bool) or not 0 < train_fraction < 1:
-        raise InputError(f"train_fraction must be in (0, 1), got train_fraction={train_fraction}")
-
-
-def target_size(train_fraction: float, num_nodes: int) -> int:
+def share_of(fraction: float, number: int) -> int:
     """floor(f·N) in decimal arithmetic: 0.29 of 100 is 29, although 0.29 * 100 < 29 in floating point.
 
-    >>> target_size(0.29, 100)
+    >>> share_of(0.29, 100)
     29
     """
-    return math.floor(Decimal(repr(float(train_fraction))) * num_nodes)
+    return math.floor(Decimal(repr(float(fraction))) * number)
 
 
-def positive_target_size(train_fraction: float, num_nodes: int) -> int:
-    """The same as `target_size`; raises `InputError` if it is 0."""
-    size = target_size(train_fraction, num_nodes)
-    if size == 0:
-        raise InputError(f"train_fraction={train_fraction} of {num_nodes} nodes is less than one node")
-    return size
-
-
-# Samplers that follow edges.
-
-
-def check_edges(sampler: str, graph: Graph) -> None:
+def _check_edges(sampler: str, graph: Graph) -> None:
     """Raises `InputError` if a sampler that follows edges gets several nodes and no edge."""
     if not graph.num_edges and graph.num_nodes > 1:
         raise InputError(
@@ -64,10 +66,6 @@ def check_edges(sampler: str, graph: Graph) -> None:
         )
 
 
-# Uniform sampling without replacement.
-
-
-@dataclass(frozen=True)
 class Uniform(NativeSampler):
     """A set of nodes of fixed size, all such sets equally likely (the paper's "random sampling").
 
@@ -75,15 +73,7 @@ class Uniform(NativeSampler):
         - A sample has exactly n = floor(train_fraction · N) nodes.
         - Every node has prior γ = n/N and every pair of nodes is in together with probability n(n-1)/(N(N-1)).
         - Memberships are dependent: changing one changes another, so ε-MDP gives 2ε-MP (see `mdp_to_mp`).
-
-    Attributes:
-        train_fraction: Share of all nodes to draw.
     """
-
-    train_fraction: float = 0.25
-
-    def __post_init__(self) -> None:
-        check_fraction(self.train_fraction)
 
     def membership_distance(self, graph: Graph) -> int:
         """2: whoever joins takes the place of another; see `sampler_distance`."""
@@ -91,16 +81,11 @@ class Uniform(NativeSampler):
 
     def kernel(self, graph: Graph) -> _native.Sampler:
         """The compiled sampler for this graph."""
-        size = positive_target_size(self.train_fraction, graph.num_nodes)
-        return _native.GroupedSubset(np.zeros(graph.num_nodes, dtype=np.int32), [size])
+        return _native.GroupedSubset(np.zeros(graph.num_nodes, dtype=np.int32), [self.target_size(graph)])
 
     def exact_priors(self, graph: Graph) -> Floats:
         """n/N for every node."""
-        size = positive_target_size(self.train_fraction, graph.num_nodes)
-        return np.full(graph.num_nodes, size / graph.num_nodes)
-
-
-# Snowball sampling: neighbours of neighbours of a random seed.
+        return np.full(graph.num_nodes, self.target_size(graph) / graph.num_nodes)
 
 
 @dataclass(frozen=True)
@@ -131,19 +116,18 @@ class Snowball(NativeSampler):
         walked_edges: Whether models are trained only on edges that the sampling walked along.
     """
 
-    train_fraction: float = 0.25
     fan_out: int = 5
     restart: bool = False
     any_order: bool = False
     walked_edges: bool = False
 
     def __post_init__(self) -> None:
-        check_fraction(self.train_fraction)
+        super().__post_init__()
         check_at_least_one(fan_out=self.fan_out)
 
     def membership_distance(self, graph: Graph) -> int:
         """Twice the target, if it is less than all nodes; see `sampler_distance`."""
-        return min(graph.num_nodes, 2 * positive_target_size(self.train_fraction, graph.num_nodes))
+        return min(graph.num_nodes, 2 * self.target_size(graph))
 
     def training_edges(self, graph: Graph, rng: np.random.Generator) -> Ints | None:
         """The edges walked along, if models are trained on these only."""
@@ -155,16 +139,11 @@ class Snowball(NativeSampler):
     def kernel(self, graph: Graph) -> _native.Snowball:
         """The compiled sampler for this graph."""
         if not self.restart:
-            check_edges("snowball", graph)
-        target = positive_target_size(self.train_fraction, graph.num_nodes)
-        fan_out = min(self.fan_out, graph.num_nodes)
+            _check_edges("snowball", graph)
+        target, fan_out = self.target_size(graph), min(self.fan_out, graph.num_nodes)
         return _native.Snowball(graph.indptr, graph.indices, target, fan_out, self.restart, self.any_order)
 
 
-# Independent sampling of nodes.
-
-
-@dataclass(frozen=True)
 class Bernoulli(NativeSampler):
     """Each node with the same probability, independently of the others (Poisson sampling).
 
@@ -175,11 +154,6 @@ class Bernoulli(NativeSampler):
     Attributes:
         train_fraction: Probability that a node is drawn.
     """
-
-    train_fraction: float = 0.25
-
-    def __post_init__(self) -> None:
-        check_fraction(self.train_fraction)
 
     def membership_distance(self, graph: Graph) -> int:  # noqa: ARG002
         """1: memberships are independent; see `sampler_distance`."""
@@ -194,10 +168,6 @@ class Bernoulli(NativeSampler):
         return np.full(graph.num_nodes, float(self.train_fraction))
 
 
-# Uniform sampling within each class.
-
-
-@dataclass(frozen=True)
 class Stratified(NativeSampler):
     """The same share of every class, drawn uniformly without replacement within each class.
 
@@ -211,11 +181,6 @@ class Stratified(NativeSampler):
         train_fraction: Share of each class to draw.
     """
 
-    train_fraction: float = 0.25
-
-    def __post_init__(self) -> None:
-        check_fraction(self.train_fraction)
-
     def membership_distance(self, graph: Graph) -> int:
         """2: whoever joins takes the place of another of the class; see `sampler_distance`."""
         return min(2, graph.num_nodes)
@@ -226,18 +191,14 @@ class Stratified(NativeSampler):
 
     def exact_priors(self, graph: Graph) -> Floats:
         """n_c/N_c for every node of class c."""
-        class_sizes = np.bincount(graph.labels, minlength=graph.num_classes)
-        return (np.array(self._sizes(graph)) / np.maximum(class_sizes, 1))[graph.labels]
+        sizes = np.bincount(graph.labels, minlength=graph.num_classes)
+        return (np.array(self._sizes(graph)) / np.maximum(sizes, 1))[graph.labels]
 
     def _sizes(self, graph: Graph) -> list[int]:
-        class_sizes = np.bincount(graph.labels, minlength=graph.num_classes)
-        return [min(int(size), max(1, target_size(self.train_fraction, int(size)))) for size in class_sizes]
+        sizes = np.bincount(graph.labels, minlength=graph.num_classes).tolist()
+        return [min(size, max(1, share_of(self.train_fraction, size))) for size in sizes]
 
 
-# Sampling that prefers well-connected nodes.
-
-
-@dataclass(frozen=True)
 class DegreeWeighted(NativeSampler):
     """A set of fixed size whose nodes are drawn one after another with probability proportional to 1 + degree.
 
@@ -250,31 +211,19 @@ class DegreeWeighted(NativeSampler):
         - Nodes of equal degree have equal priors, and the prior grows with the degree; it has no closed form.
         - Memberships can be positively correlated: a hub that was left out makes it likelier that few draws fell on
           hubs. So more than two memberships may change with one (docs/guarantees.md has an example).
-
-    Attributes:
-        train_fraction: Share of all nodes to draw.
     """
-
-    train_fraction: float = 0.25
-
-    def __post_init__(self) -> None:
-        check_fraction(self.train_fraction)
 
     def membership_distance(self, graph: Graph) -> int:
         """Twice the size of a sample or of what is left out, whichever is less; see `sampler_distance`.
 
         No two sets of n out of N nodes differ in more.
         """
-        size = positive_target_size(self.train_fraction, graph.num_nodes)
+        size = self.target_size(graph)
         return max(1, 2 * min(size, graph.num_nodes - size))
 
     def kernel(self, graph: Graph) -> _native.Sampler:
         """The compiled sampler for this graph."""
-        size = positive_target_size(self.train_fraction, graph.num_nodes)
-        return _native.WeightedSubset((1 + graph.degrees).astype(np.float64), size)
-
-
-# Random-walk sampling as in GraphSAINT.
+        return _native.WeightedSubset((1 + graph.degrees).astype(np.float64), self.target_size(graph))
 
 
 # Targets whose hitting probabilities are computed together: bounds memory to N times this many doubles.
@@ -300,12 +249,11 @@ class RandomWalk(NativeSampler):
         num_roots: Number of walks, if not to follow from the train fraction.
     """
 
-    train_fraction: float = 0.25
     walk_length: int = 2
     num_roots: int | None = None
 
     def __post_init__(self) -> None:
-        check_fraction(self.train_fraction)
+        super().__post_init__()
         check_at_least_one(walk_length=self.walk_length)
         if self.num_roots is not None:
             check_at_least_one(num_roots=self.num_roots)
@@ -322,7 +270,7 @@ class RandomWalk(NativeSampler):
 
     def kernel(self, graph: Graph) -> _native.Sampler:
         """The compiled sampler for this graph."""
-        check_edges("random-walk", graph)
+        _check_edges("random-walk", graph)
         return _native.RandomWalks(graph.indptr, graph.indices, self.num_walks(graph), self.walk_length)
 
     def exact_priors(self, graph: Graph) -> Floats:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit.graph import Graph
-from bmpaudit.interfaces import ExactPriors, Progress, Sampler, TrainingEdges
+from bmpaudit.graph.graph import describe_node
+from bmpaudit.interfaces import ExactPriors, Sampler, TrainingEdges
 from bmpaudit.registry import SAMPLER, name_of
 from bmpaudit.samplers.builtin import NativeSampler
 from bmpaudit.util.errors import InputError, check_at_least_one, one_line, thread_count
@@ -25,32 +26,29 @@ def sampler_name(sampler: AnySampler) -> str:
     return name_of(SAMPLER, sampler)
 
 
-def node_label(graph: Graph, node: int) -> str:
-    """A node's name in messages, or its number if it has none."""
-    return str(node) if graph.node_names is None else repr(graph.node_names[node])
-
-
 def sample_nodes(sampler: AnySampler, graph: Graph, rng: np.random.Generator) -> Ints:
     """Draws one sample from any sampler and checks it; the node ids come back in ascending order.
 
     Raises:
         InputError: if the sampler fails or does not return distinct node ids of this graph; the message names it.
     """
-    draw = _draw_function(sampler)
+    name = sampler_name(sampler)
+    if isinstance(sampler, type):
+        raise InputError(f"sampler {name} is a class, not an object: use {sampler.__name__}()")
+    draw: Any = getattr(sampler, "sample", sampler)
+    if not callable(draw):
+        raise InputError(
+            f"sampler must have a method sample(graph, rng) or be a function of (graph, rng), got {sampler!r}"
+        )
     try:
         drawn = draw(graph, rng)
         nodes = np.asarray(drawn)
     except InputError:
         raise
     except Exception as failure:  # the user's code may raise anything
-        raise InputError(f"sampler {sampler_name(sampler)} failed: {one_line(failure)}") from failure
+        raise InputError(f"sampler {name} failed: {one_line(failure)}") from failure
     if nodes.ndim == 1 and nodes.size == 0:
         return np.empty(0, dtype=np.int64)
-    return _distinct_nodes(nodes, drawn, sampler, graph)
-
-
-def _distinct_nodes(nodes: npt.NDArray[Any], drawn: Any, sampler: AnySampler, graph: Graph) -> Ints:
-    name = sampler_name(sampler)
     if nodes.ndim != 1 or not np.issubdtype(nodes.dtype, np.integer):
         what = f"{nodes.dtype} of shape {nodes.shape}" if nodes.ndim else type(drawn).__name__
         hint = "; for a mask, return np.flatnonzero(mask)" if nodes.dtype == np.bool_ and nodes.ndim == 1 else ""
@@ -62,17 +60,6 @@ def _distinct_nodes(nodes: npt.NDArray[Any], drawn: Any, sampler: AnySampler, gr
     if len(distinct) != len(nodes):
         raise InputError(f"sampler {name} must return distinct node ids, got {len(nodes) - len(distinct)} repeated")
     return distinct.astype(np.int64)
-
-
-def _draw_function(sampler: AnySampler) -> Callable[[Graph, np.random.Generator], npt.ArrayLike]:
-    if isinstance(sampler, type):
-        raise InputError(f"sampler {sampler_name(sampler)} is a class, not an object: use {sampler.__name__}()")
-    draw = getattr(sampler, "sample", sampler)
-    if not callable(draw):
-        raise InputError(
-            f"sampler must have a method sample(graph, rng) or be a function of (graph, rng), got {sampler!r}"
-        )
-    return draw
 
 
 def check_repeatable(sampler: AnySampler, graph: Graph, seed: int) -> None:
@@ -111,17 +98,9 @@ def exact_priors(sampler: ExactPriors, graph: Graph) -> Floats:
     is_wrong = ~((prob >= 0) & (prob <= 1))  # NaN is wrong too
     if is_wrong.any():
         node = int(np.argmax(is_wrong))
-        raise InputError(
-            f"exact_priors of sampler {name} must be in [0, 1], got {prob[node]} for node {node_label(graph, node)}"
-        )
+        place = describe_node(node, graph.node_names)
+        raise InputError(f"exact_priors of sampler {name} must be in [0, 1], got {prob[node]} for {place}")
     return prob
-
-
-# Many samples at once: memberships, one row per sample, or how often each node was drawn.
-
-
-# C++ gets the work in parts of about this many membership flags, so that Ctrl-C takes effect between them.
-_FLAGS_AT_ONCE = 20_000_000
 
 
 def draw_memberships(
@@ -155,7 +134,10 @@ def draw_memberships(
     >>> memberships.sum(axis=1)
     array([250, 250, 250, 250])
     """
-    _check_range(num_samples, seed, first)
+    check_seed(seed)
+    check_at_least_one(num_samples=num_samples)
+    if first < 0:
+        raise InputError(f"first must be at least 0, got first={first}")
     threads = thread_count(num_threads)
     if isinstance(sampler, NativeSampler):
         return sampler.kernel(graph).memberships(seed, purpose, first, num_samples, threads).view(np.bool_)
@@ -163,48 +145,6 @@ def draw_memberships(
     for row in range(num_samples):
         memberships[row, sample_nodes(sampler, graph, stream(seed, first + row, purpose))] = True
     return memberships
-
-
-def count_memberships(
-    graph: Graph,
-    sampler: AnySampler,
-    num_samples: int,
-    seed: int,
-    *,
-    first: int = 0,
-    purpose: Purpose = Purpose.SAMPLE,
-    num_threads: int | None = None,
-    progress: Progress = lambda _: None,
-) -> Ints:
-    """The number of samples that hold each node, shape (num_nodes,): the column sums of `draw_memberships`.
-
-    Takes the same arguments, and `progress`, which is called with the number of samples drawn so far.
-    """
-    _check_range(num_samples, seed, first)
-    threads = thread_count(num_threads)
-    counts = np.zeros(graph.num_nodes, dtype=np.int64)
-    if isinstance(sampler, NativeSampler):
-        kernel = sampler.kernel(graph)
-        part = max(1, _FLAGS_AT_ONCE // graph.num_nodes)
-        for start in range(0, num_samples, part):
-            size = min(part, num_samples - start)
-            counts += kernel.counts(seed, purpose, first + start, size, threads)
-            progress(start + size)
-    else:
-        for row in range(num_samples):
-            counts[sample_nodes(sampler, graph, stream(seed, first + row, purpose))] += 1
-            progress(row + 1)
-    return counts
-
-
-def _check_range(num_samples: int, seed: int, first: int) -> None:
-    check_seed(seed)
-    check_at_least_one(num_samples=num_samples)
-    if first < 0:
-        raise InputError(f"first must be at least 0, got first={first}")
-
-
-# Which edges models are trained on, where the sampler says so.
 
 
 def training_edges(graph: Graph, sampler: AnySampler, indices: Ints, seed: int) -> npt.NDArray[np.object_] | None:
@@ -227,22 +167,18 @@ def training_edges(graph: Graph, sampler: AnySampler, indices: Ints, seed: int) 
         return None
     drawn = np.empty(len(indices), dtype=object)
     for row, index in enumerate(indices.tolist()):
-        edges = sampler.training_edges(graph, stream(seed, index, Purpose.SAMPLE))
-        if edges is None:
+        given = sampler.training_edges(graph, stream(seed, index, Purpose.SAMPLE))
+        if given is None:
             return None
-        drawn[row] = _checked(np.asarray(edges), graph.num_nodes)
+        edges = np.asarray(given)
+        if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+            what = f"{edges.dtype} of shape {edges.shape}"
+            raise InputError(f"training_edges must be whole numbers of shape (num_edges, 2), got {what}")
+        wrong = edges[(edges < 0) | (edges >= graph.num_nodes)]
+        if len(wrong):
+            raise InputError(f"training_edges must be node ids in [0, {graph.num_nodes}), got {wrong[0]}")
+        drawn[row] = edges.astype(np.int64)
     return drawn
-
-
-def _checked(edges: npt.NDArray[Any], num_nodes: int) -> Ints:
-    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
-        raise InputError(
-            f"training_edges must be whole numbers of shape (num_edges, 2), got {edges.dtype} of shape {edges.shape}"
-        )
-    wrong = edges[(edges < 0) | (edges >= num_nodes)]
-    if len(wrong):
-        raise InputError(f"training_edges must be node ids in [0, {num_nodes}), got {wrong[0]}")
-    return edges.astype(np.int64)
 
 
 def compressed_rows(edges: Ints, num_nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:

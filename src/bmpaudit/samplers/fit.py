@@ -12,8 +12,9 @@ import numpy.typing as npt
 import scipy.special
 
 from bmpaudit.graph import Graph
+from bmpaudit.graph.graph import describe_node
 from bmpaudit.samplers.builtin import NativeSampler
-from bmpaudit.samplers.draw import AnySampler, draw_memberships, node_label, sampler_name
+from bmpaudit.samplers.draw import AnySampler, draw_memberships, sampler_name
 from bmpaudit.samplers.priors import Priors
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.matrices import FlagMatrix, LazyMatrix
@@ -205,7 +206,7 @@ def _node_frequencies(rows: FlagMatrix, graph: Graph, priors: Priors, name: str)
     node = int(np.argmin(tail))
     p_value = min(1.0, 2 * len(tail) * float(tail[node]) + (0.0 if priors.is_exact else _PRIOR_MISS_PROB))
     message = (
-        f"node {node_label(graph, node)} is in {counts[node]:,} of {num_rows:,} samples; "
+        f"{describe_node(node, graph.node_names)} is in {counts[node]:,} of {num_rows:,} samples; "
         f"{name} draws it with probability {priors.prob[node]:.4g}"
     )
     return FitTest("node frequencies", p_value, message)

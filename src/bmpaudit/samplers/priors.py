@@ -19,7 +19,6 @@ from bmpaudit.samplers.builtin import NativeSampler
 from bmpaudit.samplers.draw import (
     AnySampler,
     check_repeatable,
-    count_memberships,
     exact_priors,
     sample_nodes,
     sampler_name,
@@ -88,13 +87,12 @@ def floor_bound(counts: Ints, pilot_counts: Ints, num_draws: int, level: float =
         num_draws: Number of draws.
         level: Confidence that both bounds hold, in (0, 1).
     """
-    check_level(level)
     error_prob = (1 - level) / 2
     num_pilot = pilot_size(num_draws)
     num_rest, rest = num_draws - num_pilot, counts - pilot_counts
     rarest = _bound_smallest(pilot_counts, num_pilot, rest, num_rest, error_prob)
     rarest_out = _bound_smallest(num_pilot - pilot_counts, num_pilot, num_rest - rest, num_rest, error_prob)
-    return PriorFloor(left=-_logit(rarest), right=-_logit(rarest_out), level=level)
+    return PriorFloor(-float(scipy.special.logit(rarest)), -float(scipy.special.logit(rarest_out)), level)
 
 
 def _bound_smallest(pilot: Ints, num_pilot: int, rest: Ints, num_rest: int, error_prob: float) -> float:
@@ -118,19 +116,6 @@ def clopper_pearson(successes: Ints | int, num_trials: Ints | int, error_prob: f
     low = scipy.special.betaincinv(np.maximum(count, 1), failures + 1, error_prob)
     high = scipy.special.betainccinv(count + 1, np.maximum(failures, 1), error_prob)
     return np.where(count == 0, 0.0, low), np.where(failures == 0, 1.0, high)
-
-
-def check_level(level: float) -> None:
-    """Raises `InputError` unless the confidence level lies strictly between 0 and 1."""
-    if not 0 < level < 1:
-        raise InputError(f"level must be in (0, 1), got level={level}")
-
-
-def _logit(prob: float) -> float:
-    return float(scipy.special.logit(prob))
-
-
-# Prior membership probabilities γ: what the adversary knows before seeing the model.
 
 
 COLUMNS = ("node", "prior_prob", "standard_error", "num_draws", "num_pilot")
@@ -184,14 +169,9 @@ class Priors:
     @cached_property
     def floor(self) -> PriorFloor:
         """What the sampler alone gives away (Prop. 1): exact, or a bound that holds with confidence 0.95."""
-        return self.floor_at()
-
-    def floor_at(self, level: float = DEFAULT_LEVEL) -> PriorFloor:
-        """The floor as a lower confidence bound at another level; exact where the priors are."""
-        check_level(level)
         if self.is_exact:
             return PriorFloor(self.floor_estimate.left, self.floor_estimate.right)
-        return floor_bound(self._counts, self.pilot_counts, self.num_draws, level)
+        return floor_bound(self._counts, self.pilot_counts, self.num_draws)
 
     @property
     def floor_estimate(self) -> EpsilonPair[float]:
@@ -204,7 +184,6 @@ class Priors:
         Clopper–Pearson bounds, Bonferroni over nodes and sides; both are γ itself where it is exact. For statements
         that must not take an estimated prior as known.
         """
-        check_level(level)
         if self.is_exact:
             return self.prob, self.prob
         return clopper_pearson(self._counts, self.num_draws, (1 - level) / (2 * len(self.prob)))
@@ -254,22 +233,16 @@ class Priors:
         return cls(sampler, prob, standard_error, int(num_draws[0]), pilot_counts)
 
     def __repr__(self) -> str:
-        source = (
-            "exact"
-            if self.is_exact
-            else f"from {self.num_draws:,} draws, standard error up to {self.standard_error.max():.2g}"
-        )
+        estimated = f"from {self.num_draws:,} draws, standard error up to {self.standard_error.max():.2g}"
+        source = "exact" if self.is_exact else estimated
         return (
             f"Priors(sampler={sampler_name(self.sampler)}, {len(self.prob):,} nodes, "
             f"{self.prob.min():.4g} to {self.prob.max():.4g}, {source})"
         )
 
 
-# How many memberships may change with one: D, by which ε-MDP becomes D·ε-MP.
-
-
 def sampler_distance(sampler: AnySampler, graph: Graph) -> int:
-    """An upper bound on `privacy.membership_distance` of a sampler on a graph.
+    """An upper bound on `privacy.membership_distance` of a sampler on a graph: D, by which ε-MDP becomes D·ε-MP.
 
     A sampler that has a method `membership_distance(graph)` is believed; of any other, all memberships may change with
     one, so that the bound is the number of nodes.
@@ -294,11 +267,11 @@ def sampler_distance(sampler: AnySampler, graph: Graph) -> int:
     return int(distance)
 
 
-# Finding the priors of any sampler: by formula, or by many draws within a time budget.
-
-
 DEFAULT_DRAWS = 100_000
 MIN_DRAWS = 400
+
+# C++ gets the work in parts of about this many membership flags, so that Ctrl-C takes effect between them.
+_FLAGS_AT_ONCE = 20_000_000
 
 
 def prior_probabilities(
@@ -351,42 +324,24 @@ def prior_probabilities(
     check_repeatable(sampler, graph, seed)
     if exact and isinstance(sampler, ExactPriors):
         return Priors.from_formula(sampler, exact_priors(sampler, graph))
-    if not isinstance(sampler, NativeSampler):
-        return _draw_until(graph, sampler, num_draws, seed, clock() + (seconds or math.inf), progress, clock)
-    num_pilot = pilot_size(num_draws)
-
-    def count(first: int, num_samples: int) -> Ints:
-        return count_memberships(
-            graph,
-            sampler,
-            num_samples,
-            seed,
-            first=first,
-            purpose=Purpose.PRIOR,
-            num_threads=threads,
-            progress=lambda done: progress(first + done),
-        )
-
-    pilot = count(0, num_pilot) if num_pilot else np.zeros(graph.num_nodes, dtype=np.int64)
-    return Priors.from_counts(sampler, pilot + count(num_pilot, num_draws - num_pilot), pilot, num_draws)
-
-
-def _draw_until(
-    graph: Graph,
-    sampler: AnySampler,
-    num_draws: int,
-    seed: int,
-    end: float,
-    progress: Progress,
-    clock: Callable[[], float],
-) -> Priors:
-    counts = np.zeros(graph.num_nodes, dtype=np.int64)
-    counts_at = {0: counts.copy()}  # by number of draws, at the powers of two: one of them is the pilot
+    # Counts by number of draws, where they may be the pilot's: at the powers of two.
+    counts, counts_at = np.zeros(graph.num_nodes, dtype=np.int64), {0: np.zeros(graph.num_nodes, dtype=np.int64)}
     done = 0
-    while done < num_draws and (done < MIN_DRAWS or clock() < end):
-        counts[sample_nodes(sampler, graph, stream(seed, done, Purpose.PRIOR))] += 1
-        done += 1
-        progress(done)
-        if done & (done - 1) == 0:
+    if isinstance(sampler, NativeSampler):
+        kernel, part = sampler.kernel(graph), max(1, _FLAGS_AT_ONCE // graph.num_nodes)
+        for stop in (pilot_size(num_draws), num_draws):
+            while done < stop:
+                size = min(part, stop - done)
+                counts += kernel.counts(seed, Purpose.PRIOR, done, size, threads)
+                done += size
+                progress(done)
             counts_at[done] = counts.copy()
+    else:
+        end = clock() + (seconds or math.inf)
+        while done < num_draws and (done < MIN_DRAWS or clock() < end):
+            counts[sample_nodes(sampler, graph, stream(seed, done, Purpose.PRIOR))] += 1
+            done += 1
+            progress(done)
+            if done & (done - 1) == 0:
+                counts_at[done] = counts.copy()
     return Priors.from_counts(sampler, counts, counts_at[pilot_size(done)], done)

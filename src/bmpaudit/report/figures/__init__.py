@@ -4,38 +4,15 @@ Text from the user (labels, names of classes and columns) is shown as it is: `$`
 of axes may be formulas. A figure displays in a notebook without pyplot.
 """
 
-from bmpaudit.report.figures.estimates import (
-    ErrorRates,
-    joint_sample_panels,
-    joint_samples,
-    marginal_effects,
-    posteriors,
-    prior_against_epsilon,
-    regions,
-    shuffled_posteriors,
-)
-from bmpaudit.report.figures.exposures import (
-    BinnedQuartiles,
-    binned_quartiles,
-    exposure,
-    exposure_by,
-    permutation_test,
-    reliability,
-    roc,
-)
-from bmpaudit.report.figures.style import SavedFigure, Width, render, save_figure
+from bmpaudit.report.figures.estimates import joint_samples, posteriors, prior_against_epsilon, regions
+from bmpaudit.report.figures.exposures import exposure, exposure_by, permutation_test, reliability, roc
+from bmpaudit.report.figures.style import Width, render, save_figure
 
 __all__ = [
-    "BinnedQuartiles",
-    "ErrorRates",
-    "SavedFigure",
     "Width",
-    "binned_quartiles",
     "exposure",
     "exposure_by",
-    "joint_sample_panels",
     "joint_samples",
-    "marginal_effects",
     "permutation_test",
     "posteriors",
     "prior_against_epsilon",
@@ -44,5 +21,4 @@ __all__ = [
     "render",
     "roc",
     "save_figure",
-    "shuffled_posteriors",
 ]

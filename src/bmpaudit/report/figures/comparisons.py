@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, NullLocator
 
-from bmpaudit.estimation.likelihood import upper_end
 from bmpaudit.estimation.posterior import DifferenceMarginal, Posterior
+from bmpaudit.proof import Band
 from bmpaudit.report.figures.style import (
     FAINT,
+    PRIOR,
     REFERENCE,
     Width,
     colour,
-    dashes,
     legend_above,
     limits,
     new_figure,
     parameter_label,
     plain,
+    prior_density,
+    stroke,
     styled,
 )
 from bmpaudit.util.errors import InputError
@@ -32,9 +34,7 @@ from bmpaudit.util.words import probability
 
 POINTS = 401
 DIFFERENCE_POINTS = 161
-PRIOR_POINTS = 4_001
 TAIL = 0.002
-DASHED = (0, (4, 2))
 
 
 @styled
@@ -64,15 +64,13 @@ def compared_posteriors(
     left, right = figure.subplots(1, 2)
     _draw_posteriors(left, posteriors, parameter, axis_label)
     _draw_differences(right, differences, axis_label, numbers)
-    handles = [
-        Line2D([], [], color=colour(number), linestyle=dashes(number), label=plain(label, most=24))
-        for label, number in numbers.items()
-    ]
-    handles.append(
-        Line2D([], [], color=REFERENCE, linewidth=0.9, linestyle=DASHED, label="prior, scaled to the upper half")
-    )
-    legend_above(figure, handles, [str(handle.get_label()) for handle in handles])
+    legend_above(figure, [*_lines(posteriors), Line2D([], [], **PRIOR, label="prior, scaled to the upper half")])
     return figure
+
+
+def _lines(labels: Iterable[str]) -> list[Line2D]:
+    """A line for each label of a legend."""
+    return [Line2D([], [], **stroke(number), label=plain(label, most=24)) for number, label in enumerate(labels)]
 
 
 def _draw_posteriors(axes: Axes, posteriors: Mapping[str, Posterior], parameter: str, axis_label: str) -> None:
@@ -83,22 +81,15 @@ def _draw_posteriors(axes: Axes, posteriors: Mapping[str, Posterior], parameter:
     for number, posterior in enumerate(posteriors.values()):
         density = posterior.marginal(parameter).pdf(x)
         highest = max(highest, float(density.max()))
-        axes.plot(x, density, color=colour(number), linestyle=dashes(number), zorder=3)
+        axes.plot(x, density, **stroke(number), zorder=3)
         axes.fill_between(x, density, color=colour(number), alpha=0.12, linewidth=0)
-        axes.plot(x, _prior(posterior, parameter, x), color=REFERENCE, linewidth=0.9, linestyle=DASHED, zorder=4)
+        # The prior above the posterior's median, scaled to the mass there: if they agree, it is the prior's.
+        median = float(posterior.quantile(0.5, parameter))
+        prior = np.where(x >= median, 0.5 * prior_density(posterior, median, x), np.nan)
+        axes.plot(x, prior, **PRIOR, zorder=4)
     # A prior may be much higher than the posterior where it ends.
     axes.set(xlim=(low, high), ylim=(0, 1.05 * highest), ylabel="posterior density [1/nat]")
     axes.set_xlabel(axis_label)
-
-
-def _prior(posterior: Posterior, parameter: str, x: Floats) -> Floats:
-    """The prior above the posterior's median, scaled to the mass there: if they agree, it is the prior's."""
-    low = float(posterior.quantile(0.5, parameter))
-    grid = np.linspace(low, upper_end(posterior.prior, low), PRIOR_POINTS)[1:]
-    log_density = posterior.prior(grid)
-    mass = float(np.trapezoid(np.exp(log_density - log_density.max()), grid))
-    inside: Floats = 0.5 * np.exp(posterior.prior(np.maximum(x, grid[0])) - log_density.max()) / mass
-    return np.where(x >= low, inside, np.nan)
 
 
 def _draw_differences(
@@ -111,9 +102,7 @@ def _draw_differences(
     for label, each in differences.items():
         density, number = each.pdf(x), numbers[label]
         text = f"above 0 with probability {probability(each.probability_above())}"
-        lines += axes.plot(
-            x, density, color=colour(number), linestyle=dashes(number), zorder=3, label=text, gid="difference"
-        )
+        lines += axes.plot(x, density, **stroke(number), zorder=3, label=text, gid="difference")
         axes.fill_between(x, density, where=x >= 0, color=colour(number), alpha=0.2, linewidth=0)
     axes.axvline(0, color=REFERENCE, linewidth=0.8, linestyle=":")
     top = axes.get_ylim()[1]
@@ -122,23 +111,11 @@ def _draw_differences(
     axes.legend(handles=lines, loc="best", fontsize=7, borderaxespad=0.0)
 
 
-# Several audits side by side: what each exposes, and how that differs from the first.
-
-
-@dataclass(frozen=True, eq=False)
-class NumberNamed:
-    """Numbers of nodes with confidence limits, or differences of them, at each certainty, arrays of shape (P,)."""
-
-    mean: Floats
-    low: Floats
-    high: Floats
-
-
 @styled
 def comparison(
     certainty: Floats,
-    exposures: Mapping[str, NumberNamed],
-    differences: Mapping[str, NumberNamed],
+    exposures: Mapping[str, Band],
+    differences: Mapping[str, Band],
     *,
     nodes: str = "training nodes",
     width: Width = "two",
@@ -163,7 +140,7 @@ def comparison(
     left, right = figure.subplots(1, 2)
     for label, named in exposures.items():
         number = numbers[label]
-        left.plot(places, named.mean, color=colour(number), linestyle=dashes(number), zorder=3)
+        left.plot(places, named.mean, **stroke(number), zorder=3)
         left.fill_between(places, named.low, named.high, color=colour(number), alpha=0.2, linewidth=0)
     left.set(ylim=(0, None), ylabel=f"{nodes} named")
     # Side by side, so that no interval hides another.
@@ -175,24 +152,11 @@ def comparison(
     right.axhline(0, color=REFERENCE, linewidth=0.8, linestyle=":")
     right.set_ylabel(f"difference from {plain(next(iter(exposures)), most=20)}")
     for axes in (left, right):
-        _label_certainty(axes, certainty, places)
-    handles = [
-        Line2D([], [], color=colour(number), linestyle=dashes(number), label=plain(label, most=24))
-        for label, number in numbers.items()
-    ]
-    legend_above(figure, handles, [str(handle.get_label()) for handle in handles])
+        # The certainties stand side by side: on any scale of their own most would lie at its end.
+        axes.set_xticks(places, [f"{100 * value:g}" for value in certainty])
+        axes.set_xlabel("certainty [%]")
+    legend_above(figure, _lines(exposures))
     return figure
-
-
-def _label_certainty(axes: Axes, certainty: Floats, places: Floats) -> None:
-    """The certainties are named one beside the other: on any scale of their own most would lie at its end."""
-    axes.xaxis.set_major_locator(FixedLocator(list(places)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticklabels([f"{100 * value:g}" for value in certainty])
-    axes.set_xlabel("certainty [%]")
-
-
-# Which defence? Accuracy against what is exposed and what is proven, and the points that no other beats.
 
 
 FEW = 10.0  # nodes; up to here the axis is linear, beyond it logarithmic
@@ -238,19 +202,20 @@ def frontier(points: Sequence[FrontierPoint], *, width: Width = "two") -> Figure
     groups = list(dict.fromkeys(point.group for point in points))
     figure = new_figure(width, 2.6)
     left, right = figure.subplots(1, 2, sharey=True)
-    known = [point.proven for point in points if point.proven is not None]
+    known = [0.0, *(point.proven for point in points if point.proven is not None)]
     # Points of which nothing is proven stand apart, at the left edge.
-    nothing = min([0.0, *known]) - 0.12 * max(np.ptp([0.0, *known]), 1.0)
+    nothing = min(known) - 0.12 * max(np.ptp(known), 1.0)
+    handles = []
     for place, group in enumerate(groups):
         mine = [point for point in points if point.group == group]
         accuracy = 100 * np.array([point.accuracy for point in mine])
         exposed = np.array([point.exposed for point in mine])
         proven = np.array([nothing if point.proven is None else point.proven for point in mine])
-        style = {"color": colour(place), "marker": MARKERS[place % len(MARKERS)], "linestyle": "none"}
-        left.errorbar(
-            exposed[:, 0], accuracy[:, 0], _ends(accuracy), _ends(exposed), elinewidth=0.6, alpha=0.9, **style
-        )
-        right.errorbar(proven, accuracy[:, 0], _ends(accuracy), elinewidth=0.6, alpha=0.9, **style)
+        marks: dict[str, Any] = {"color": colour(place), "marker": MARKERS[place % len(MARKERS)], "linestyle": "none"}
+        handles.append(Line2D([], [], **marks, label=plain(group, most=24)))
+        marks |= {"elinewidth": 0.6, "alpha": 0.9}
+        left.errorbar(exposed[:, 0], accuracy[:, 0], _ends(accuracy), _ends(exposed), **marks)
+        right.errorbar(proven, accuracy[:, 0], _ends(accuracy), **marks)
     _front(left, [(point.exposed[0], point) for point in points if point.on_exposure_front])
     where = [(nothing if point.proven is None else point.proven, point) for point in points if point.on_proof_front]
     _front(right, where)
@@ -260,15 +225,11 @@ def frontier(points: Sequence[FrontierPoint], *, width: Width = "two") -> Figure
     )
     right.set(xlabel=r"$\varepsilon_R$ proven to be at least")
     if any(point.proven is None for point in points):
-        right.axvline(nothing / 2 if not known else (nothing + min([0.0, *known])) / 2, color=FAINT, linewidth=0.6)
-        ticks = [tick for tick in right.get_xticks() if tick >= min([0.0, *known])]
+        right.axvline((nothing + min(known)) / 2, color=FAINT, linewidth=0.6)
+        ticks = [tick for tick in right.get_xticks() if tick >= min(known)]
         right.set_xticks([nothing, *ticks], ["nothing", *(f"{tick:g}" for tick in ticks)])
-    handles = [
-        Line2D([], [], color=colour(place), marker=MARKERS[place % len(MARKERS)], linestyle="none")
-        for place in range(len(groups))
-    ]
-    handles.append(Line2D([], [], color=REFERENCE, linewidth=0.8))
-    legend_above(figure, handles, [*(plain(group, most=24) for group in groups), "not beaten by any other"])
+    front = Line2D([], [], color=REFERENCE, linewidth=0.8, label="not beaten by any other")
+    legend_above(figure, [*handles, front])
     return figure
 
 

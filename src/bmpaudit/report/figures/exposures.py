@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator, StrMethodFormatter
+from scipy.special import logit
 
 from bmpaudit.report.figures.style import (
     BLUE,
+    DIAGONAL,
     FAINT,
     RASTERIZE_ABOVE,
     REFERENCE,
     VERMILLION,
     Width,
     colour,
-    dashes,
     legend_above,
     limits,
-    log_odds,
     new_figure,
     not_shown,
     note,
     plain,
     spread,
+    stroke,
     styled,
     vector,
 )
-from bmpaudit.util.errors import InputError, check_at_least_one
-from bmpaudit.util.values import Flags, Floats, Ints
+from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Flags, Floats
 from bmpaudit.util.words import confidence, count, number
 
 if TYPE_CHECKING:
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
 
 
 LOG_FROM = 30.0  # ratio of the largest to the smallest number from which on a logarithmic axis shows more
-BAND = 0.2
 
 
 @styled
@@ -52,10 +49,9 @@ def exposure(
     curves: Mapping[str, ExposureCurve],
     *,
     without_model: Mapping[float, float] | None = None,
-    value_label: str = "members named per model",
     width: Width = "one",
 ) -> Figure:
-    """Nodes named correctly from one released model, with limits that allow for more shadow models.
+    """Members named correctly from one released model, with limits that allow for more shadow models.
 
     Certainty is on an axis of log-odds, on which 99 % and 99.9 % are as far apart as 90 % and 99 %. Numbers are on a
     logarithmic axis where they differ by more than a factor of 30. Points that rest on too few models are open.
@@ -64,7 +60,6 @@ def exposure(
         curves: One or several, by the label of the release.
         without_model: By certainty, how many nodes the sampling alone names, to be drawn as a reference where it is
             any at all.
-        value_label: Label of the vertical axis.
         width: One or two columns.
 
     Raises:
@@ -76,23 +71,20 @@ def exposure(
     axes = figure.subplots()
     handles = []
     values = np.concatenate([curve.correct.mean for curve in curves.values()])
-    is_log = _needs_log_axis(values)
-    bottom = 0.7 * values[values > 0].min() if is_log else 0.0  # a logarithmic axis has no place for 0
+    positive = values[values > 0]
+    is_log = bool(positive.size and positive.max() > LOG_FROM * positive.min())
+    bottom = 0.7 * positive.min() if is_log else 0.0  # a logarithmic axis has no place for 0
     for place, (label, curve) in enumerate(curves.items()):
-        x, look = log_odds(curve.precision), {"color": colour(place), "linestyle": dashes(place)}
-        (line,) = axes.plot(x, curve.correct.mean, **look, zorder=3)
+        x = logit(curve.precision)
+        handles += axes.plot(x, curve.correct.mean, **stroke(place), zorder=3, label=plain(label))
         low, high = (np.maximum(limit, bottom) for limit in (curve.reach.low, curve.reach.high))
-        axes.fill_between(x, low, high, color=colour(place), alpha=BAND, linewidth=0)
+        axes.fill_between(x, low, high, color=colour(place), alpha=0.2, linewidth=0)
         for is_settled, face in ((True, colour(place)), (False, "white")):
             chosen = curve.is_settled == is_settled
             axes.plot(x[chosen], curve.correct.mean[chosen], "o", color=colour(place), markerfacecolor=face, zorder=4)
-        line.set_label(plain(label))
-        handles.append(line)
     if without_model and any(without_model.values()):
-        certainty, index = vector("certainty", list(without_model)), vector("number", list(without_model.values()))
-        (line,) = axes.plot(log_odds(certainty), index, color=REFERENCE, linestyle=":", marker="x")
-        line.set_label("without a model")
-        handles.append(line)
+        x, y = logit(list(without_model)), vector("number", list(without_model.values()))
+        handles += axes.plot(x, y, color=REFERENCE, linestyle=":", marker="x", label="without a model")
     if is_log:
         axes.set_yscale("log", nonpositive="mask")
         axes.set_ylim(bottom, None)
@@ -100,48 +92,20 @@ def exposure(
     else:
         axes.set_ylim(0, max(1.05 * max(float(curve.reach.high.max()) for curve in curves.values()), 1.0))
     every = np.unique(np.concatenate([curve.precision for curve in curves.values()]))
-    axes.set_xticks(log_odds(every), [f"{100 * precision:g}" for precision in every])
+    axes.set_xticks(logit(every), [f"{100 * precision:g}" for precision in every])
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set(xlabel="certainty of each name [%]", ylabel=value_label)
+    axes.set(xlabel="certainty of each name [%]", ylabel="members named per model")
     first = next(iter(curves.values()))
     note(axes, f"{count(first.num_models, 'model')}, {confidence(first.level)} confidence")
-    legend_above(figure, handles, [str(line.get_label()) for line in handles])
+    legend_above(figure, handles)
     return figure
-
-
-def _needs_log_axis(values: Floats) -> bool:
-    positive = values[values > 0]
-    return bool(positive.size and positive.max() > LOG_FROM * positive.min())
-
-
-# Exposure of nodes by class, degree or another of their properties.
 
 
 NODE_EXPOSURE = "share of models that name it"
 JITTER = 0.32
 BOX_HEIGHT = 0.55
 WHISKER_REACH = 1.5  # lengths of the box
-
-
-@dataclass(frozen=True, eq=False)
-class BinnedQuartiles:
-    """Quartiles of one quantity in bins of another, arrays of shape (B,).
-
-    Attributes:
-        x: Median of the other quantity in each bin.
-        lower: First quartile.
-        median: Second quartile.
-        upper: Third quartile.
-        mean: Mean.
-        num_nodes: How many values are in each bin.
-    """
-
-    x: Floats
-    lower: Floats
-    median: Floats
-    upper: Floats
-    mean: Floats
-    num_nodes: npt.NDArray[np.int64]
+NUM_BINS = 10  # of a number, at most
 
 
 @styled
@@ -150,10 +114,6 @@ def exposure_by(
     groups: npt.ArrayLike,
     *,
     group_label: str,
-    value_label: str = NODE_EXPOSURE,
-    categorical: bool | None = None,
-    names: Sequence[str] | None = None,
-    num_bins: int = 10,
     log_axis: bool = False,
     width: Width = "one",
 ) -> Figure:
@@ -166,13 +126,8 @@ def exposure_by(
 
     Args:
         values: Exposure of each node, shape (K,); NaN where it is not known.
-        groups: What the nodes are grouped by, shape (K,).
+        groups: Names of classes, or numbers, shape (K,).
         group_label: Label of its axis.
-        value_label: Label of the other axis.
-        categorical: Whether the groups are classes rather than a number; inferred from their type by default, so set
-            it for classes that are numbered.
-        names: Names of classes numbered from 0.
-        num_bins: Maximum number of bins of a number.
         log_axis: Whether a number is on a logarithmic axis (linear below 1, if it can be 0).
         width: One or two columns.
 
@@ -183,66 +138,25 @@ def exposure_by(
     given = np.asarray(groups)
     if given.shape != shares.shape:
         raise InputError(f"groups must have shape {shares.shape} as values has, got {given.shape}")
-    check_at_least_one(num_bins=num_bins)
     is_number = np.issubdtype(given.dtype, np.number)
-    if not is_number and categorical is False:
-        raise InputError(f"groups must be numbers unless categorical, got {given.dtype}")
     is_finite = np.isfinite(shares) & (np.isfinite(given) if is_number else True)
     kept, by = shares[is_finite], given[is_finite]
-    as_classes = not is_number if categorical is None else categorical
-    value_limits = _from_zero(kept)
-    if as_classes:
-        figure = _boxes(kept, by, names, width)
-        axes = figure.axes[0]
-        axes.set(xlim=value_limits, xlabel=value_label, ylabel=group_label)
+    low, high = limits(kept)
+    if kept.min() >= 0:  # an axis of shares begins just below 0, also where all of them are 0
+        most = float(kept.max())
+        low, high = (-0.02 * most, 1.04 * most) if most > 0 else (-0.02, 1.0)
+    if is_number:
+        figure = _trend(kept, by.astype(np.float64), log_axis, width)
+        figure.axes[0].set(ylim=(low, high), xlabel=group_label, ylabel=NODE_EXPOSURE)
     else:
-        figure = _trend(kept, by.astype(np.float64), num_bins, log_axis, width)
-        axes = figure.axes[0]
-        axes.set(ylim=value_limits, xlabel=group_label, ylabel=value_label)
+        figure = _boxes(kept, by, width)
+        figure.axes[0].set(xlim=(low, high), xlabel=NODE_EXPOSURE, ylabel=group_label)
     if not is_finite.all():
-        note(axes, not_shown(is_finite))
+        note(figure.axes[0], not_shown(is_finite))
     return figure
 
 
-def _from_zero(values: Floats) -> tuple[float, float]:
-    """Ends of an axis of shares, which begins just below 0, also where all of them are 0."""
-    low, high = limits(values)
-    most = float(values.max())
-    if values.min() < 0:
-        return low, high
-    return (-0.02 * most, 1.04 * most) if most > 0 else (-0.02, 1.0)
-
-
-def binned_quartiles(values: npt.ArrayLike, x: npt.ArrayLike, num_bins: int = 10) -> BinnedQuartiles:
-    """Quartiles of values in at most `num_bins` bins of x with about equally many each.
-
-    >>> bins = binned_quartiles([1.0, 2, 3, 4, 5, 6], [0, 0, 0, 0, 1, 7], num_bins=2)
-    >>> bins.num_nodes, bins.median
-    (array([4, 2]), array([2.5, 5.5]))
-    """
-    heights, places = vector("values", values), vector("x", x)
-    distinct, count = np.unique(places, return_counts=True)
-    if len(distinct) <= num_bins:
-        edges = distinct
-    else:
-        # The share of nodes before each distinct number; a bin begins where this passes a multiple of 1/num_bins.
-        before = (np.cumsum(count) - count) / len(places)
-        bins = np.floor(before * num_bins + 1e-9)
-        edges = distinct[np.flatnonzero(np.diff(bins, prepend=-1))]
-    index = np.searchsorted(edges, places, side="right") - 1
-    members = [index == b for b in range(len(edges))]
-    lower, median, upper = np.array([np.percentile(heights[inside], [25, 50, 75]) for inside in members]).T
-    return BinnedQuartiles(
-        x=np.array([np.median(places[inside]) for inside in members]),
-        lower=lower,
-        median=median,
-        upper=upper,
-        mean=np.array([heights[inside].mean() for inside in members]),
-        num_nodes=np.array([np.count_nonzero(inside) for inside in members]),
-    )
-
-
-def _boxes(values: Floats, groups: npt.NDArray[np.generic], names: Sequence[str] | None, width: Width) -> Figure:
+def _boxes(values: Floats, groups: npt.NDArray[np.generic], width: Width) -> Figure:
     classes = np.unique(groups)
     figure = new_figure(width, 0.24 * len(classes) + 0.5)
     axes = figure.subplots()
@@ -251,8 +165,7 @@ def _boxes(values: Floats, groups: npt.NDArray[np.generic], names: Sequence[str]
         inside = values[groups == one]
         _points(axes, inside, place + JITTER * spread(len(inside)), len(values))
         _box(axes, place, inside)
-        name = one if names is None else names[int(one)]
-        labels.append(f"{plain(name, most=22)} ({len(inside):,})")
+        labels.append(f"{plain(one, most=22)} ({len(inside):,})")
     axes.set_yticks(range(len(classes)), labels)
     axes.set_ylim(len(classes) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
@@ -273,8 +186,7 @@ def _box(axes: Axes, place: float, values: Floats) -> None:
     axes.plot(values.mean(), place, "D", color=VERMILLION, markersize=4, zorder=4, gid="mean")
 
 
-def _trend(values: Floats, x: Floats, num_bins: int, log_axis: bool, width: Width) -> Figure:
-    bins = binned_quartiles(values, x, num_bins)
+def _trend(values: Floats, x: Floats, log_axis: bool, width: Width) -> Figure:
     figure = new_figure(width, 2.1 if width == "one" else 2.8)
     axes = figure.subplots()
     if log_axis:
@@ -289,11 +201,28 @@ def _trend(values: Floats, x: Floats, num_bins: int, log_axis: bool, width: Widt
     else:
         axes.set_xlim(*limits(x))
     _points(axes, x, values, len(values))
-    band = axes.fill_between(bins.x, bins.lower, bins.upper, color=BLUE, alpha=0.25, linewidth=0, zorder=2)
-    (line,) = axes.plot(bins.x, bins.mean, color=VERMILLION, marker="D", zorder=3)
-    handles: list[Artist] = [line, band]
-    legend_above(figure, handles, ["mean of a bin", "quartiles"])
+    bins = [(x[inside], values[inside]) for inside in _bins(x)]
+    middle = [np.median(places) for places, _ in bins]
+    lower, upper = np.array([np.percentile(heights, [25, 75]) for _, heights in bins]).T
+    band = axes.fill_between(middle, lower, upper, color=BLUE, alpha=0.25, linewidth=0, zorder=2)
+    (line,) = axes.plot(middle, [heights.mean() for _, heights in bins], color=VERMILLION, marker="D", zorder=3)
+    legend_above(figure, [line, band], ["mean of a bin", "quartiles"])
     return figure
+
+
+def _bins(x: Floats, num_bins: int = NUM_BINS) -> list[Flags]:
+    """Which numbers are in each of at most `num_bins` bins with about equally many each; equal ones stay together.
+
+    >>> [np.flatnonzero(inside).tolist() for inside in _bins(np.array([0.0, 0, 0, 0, 1, 7]), 2)]
+    [[0, 1, 2, 3], [4, 5]]
+    """
+    starts, sizes = np.unique(x, return_counts=True)
+    if len(starts) > num_bins:
+        # The share of nodes before each distinct number; a bin begins where this passes a multiple of 1/num_bins.
+        before = (np.cumsum(sizes) - sizes) / len(x)
+        starts = starts[np.flatnonzero(np.diff(np.floor(before * num_bins + 1e-9), prepend=-1))]
+    index = np.searchsorted(starts, x, side="right") - 1
+    return [index == b for b in range(len(starts))]
 
 
 def _round_numbers(most: float, with_zero: bool) -> list[float]:
@@ -309,16 +238,13 @@ def _points(axes: Axes, x: Floats, y: Floats, number: int) -> None:
     axes.scatter(x, y, s=3, color="0.4", alpha=opacity, linewidths=0, zorder=1, rasterized=number > RASTERIZE_ABOVE)
 
 
-# The reliability diagram: does "99 %" mean 99 %?
-
-
 TICKS = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
 SMALLEST, LARGEST = 3.0, 28.0  # areas of points, for few and for many challenges
 
 
 @styled
 def reliability(diagrams: Mapping[str, Reliability], *, width: Width = "one") -> Figure:
-    """Share of members among challenges of a stated probability, against that probability.
+    """Does "99 %" mean 99 %? The share of members among challenges of a stated probability, against it.
 
     Both axes are log-odds, which show the tails; the size of a point grows with the logarithm of its number of
     challenges. A share of 0 or 1 has no log-odds: it is drawn open, at (C + 1/2)/(n + 1) for C members of n challenges.
@@ -335,43 +261,29 @@ def reliability(diagrams: Mapping[str, Reliability], *, width: Width = "one") ->
     figure = new_figure(width, 2.6 if width == "one" else 3.4)
     axes = figure.subplots()
     (diagonal,) = axes.plot([0, 1], [0, 1], transform=axes.transAxes, color=REFERENCE, linewidth=0.8, linestyle="--")
+    diagonal.set_label("perfect calibration")
     most = max(int(each.num_challenges.max()) for each in diagrams.values())
     handles, ends = [], [-3.0, 3.0]
     for place, (label, diagram) in enumerate(diagrams.items()):
         is_filled = diagram.num_challenges > 0
-        size, stated = diagram.num_challenges[is_filled], diagram.stated[is_filled]
-        x = log_odds(np.clip(stated, 1e-12, 1 - 1e-12))
-        y, is_extreme = observed_log_odds(diagram.observed[is_filled], size)
+        size, observed = diagram.num_challenges[is_filled], diagram.observed[is_filled]
+        is_extreme = (observed <= 0) | (observed >= 1)
+        x = logit(np.clip(diagram.stated[is_filled], 1e-12, 1 - 1e-12))
+        y = logit(np.where(is_extreme, (observed * size + 0.5) / (size + 1), observed))
         area = SMALLEST + (LARGEST - SMALLEST) * np.log(size) / np.log(max(most, 2))
         face = np.where(is_extreme, "none", colour(place))
         axes.plot(x, y, color=colour(place), linewidth=0.7, alpha=0.6)
         handles.append(axes.scatter(x, y, s=area, c=face, edgecolors=colour(place), linewidths=0.9, zorder=3))
         handles[-1].set_label(f"{plain(label)}: off by {number(diagram.expected_calibration_error, 4)} on average")
         ends += [*x, *y]
-    limits = (min(ends) - 0.5, max(ends) + 0.5)
-    ticks = [tick for tick in TICKS if limits[0] <= log_odds(tick) <= limits[1]]
+    low, high = min(ends) - 0.5, max(ends) + 0.5
+    ticks = [tick for tick in TICKS if low <= logit(tick) <= high]
     for set_ticks in (axes.set_xticks, axes.set_yticks):
-        set_ticks(log_odds(ticks), [f"{100 * tick:g}" for tick in ticks])
-    axes.set(xlim=limits, ylim=limits, xlabel="stated probability [%]", ylabel="share of members [%]")
+        set_ticks(logit(ticks), [f"{100 * tick:g}" for tick in ticks])
+    axes.set(xlim=(low, high), ylim=(low, high), xlabel="stated probability [%]", ylabel="share of members [%]")
     axes.set_box_aspect(1)
-    labels = [str(each.get_label()) for each in handles]
-    legend_above(figure, [*handles, diagonal], [*labels, "perfect calibration"])
+    legend_above(figure, [*handles, diagonal])
     return figure
-
-
-def observed_log_odds(observed: Floats, num_challenges: Ints) -> tuple[Floats, Flags]:
-    """Log-odds of observed shares, and which of these shares are 0 or 1.
-
-    >>> log_odds, is_extreme = observed_log_odds(np.array([0.5, 1.0]), np.array([10, 9]))
-    >>> log_odds.round(3), is_extreme
-    (array([0.   , 2.944]), array([False,  True]))
-    """
-    is_extreme = (observed <= 0) | (observed >= 1)
-    smoothed = (observed * num_challenges + 0.5) / (num_challenges + 1)
-    return log_odds(np.where(is_extreme, smoothed, observed)), is_extreme
-
-
-# ROC curves of an attack.
 
 
 LOWEST = 1e-5  # rate that the logarithmic axes go down to, at most
@@ -392,7 +304,7 @@ def roc(curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]], *, width: Wid
     """
     if not curves:
         raise InputError("curves must be at least one, got none")
-    checked = {label: _checked(label, *curve) for label, curve in curves.items()}
+    checked = {label: _rates(label, *curve) for label, curve in curves.items()}
     figure = new_figure(width, 1.9 if width == "one" else 3.4)
     linear, logarithmic = figure.subplots(1, 2)
     positive = np.concatenate([rates[rates > 0] for curve in checked.values() for rates in curve])
@@ -400,38 +312,24 @@ def roc(curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]], *, width: Wid
     lowest = min(lowest, 0.1)
     handles = []
     for index, (label, (fpr, tpr)) in enumerate(checked.items()):
-        look = {"color": colour(index), "linestyle": dashes(index)}
-        (line,) = linear.plot(fpr, tpr, **look)
-        logarithmic.plot(fpr, tpr, **look)
-        line.set_label(plain(label) + _area(fpr, tpr))
-        handles.append(line)
+        is_whole = fpr[0] == tpr[0] == 0 and fpr[-1] == tpr[-1] == 1
+        area = f", AUC {np.trapezoid(tpr, fpr):.3f}" if is_whole else ""
+        handles += linear.plot(fpr, tpr, **stroke(index), label=plain(label) + area)
+        logarithmic.plot(fpr, tpr, **stroke(index))
     for axes in (linear, logarithmic):
-        diagonal = _diagonal(axes, lowest)
+        diagonal = axes.plot([0, lowest, 1], [0, lowest, 1], **DIAGONAL, zorder=1, gid="diagonal", label="guessing")
+        axes.set_box_aspect(1)
     linear.set(xlim=(0, 1), ylim=(0, 1.02), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
     logarithmic.set_xscale("log", nonpositive="clip")
     logarithmic.set_yscale("log", nonpositive="clip")
     logarithmic.set(xlim=(lowest, 1), ylim=(lowest, 1.2))
-    for axes in (linear, logarithmic):
-        axes.set_box_aspect(1)
     linear.set_ylabel("true positive rate")
     figure.supxlabel("false positive rate", fontsize=9)
-    legend_above(figure, [*handles, diagonal], [*(str(line.get_label()) for line in handles), "guessing"])
+    legend_above(figure, [*handles, *diagonal])
     return figure
 
 
-def _diagonal(axes: Axes, lowest: float) -> Line2D:
-    (line,) = axes.plot(
-        [0, lowest, 1], [0, lowest, 1], color=REFERENCE, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1, gid="diagonal"
-    )
-    return line
-
-
-def _area(fpr: Floats, tpr: Floats) -> str:
-    is_whole = fpr[0] == tpr[0] == 0 and fpr[-1] == tpr[-1] == 1
-    return f", AUC {np.trapezoid(tpr, fpr):.3f}" if is_whole else ""
-
-
-def _checked(label: str, fpr: npt.ArrayLike, tpr: npt.ArrayLike) -> tuple[Floats, Floats]:
+def _rates(label: str, fpr: npt.ArrayLike, tpr: npt.ArrayLike) -> tuple[Floats, Floats]:
     x = vector(f"fpr of {label!r}", fpr)
     y = vector(f"tpr of {label!r}", tpr, len(x))
     for name, rates in (("fpr", x), ("tpr", y)):
@@ -440,24 +338,17 @@ def _checked(label: str, fpr: npt.ArrayLike, tpr: npt.ArrayLike) -> tuple[Floats
     return x, y
 
 
-# Would the attack find as much where there is nothing to find?
-
-
-STATISTIC = "AUC of the attack (0.5 is guessing)"
 BINS: dict[Width, int] = {"one": 60, "two": 120}
 DOT = 0.09  # inches from one dot of a pile to the next
 
 
 @styled
-def permutation_test(
-    statistic: float, null_statistics: npt.ArrayLike, *, statistic_label: str = STATISTIC, width: Width = "one"
-) -> Figure:
-    """The attack's statistic on the real memberships, and a dot for each shuffling of memberships between models.
+def permutation_test(statistic: float, null_statistics: npt.ArrayLike, *, width: Width = "one") -> Figure:
+    """The attack's AUC on the real memberships, and a dot for each shuffling of memberships between models.
 
     Args:
         statistic: The statistic on the real memberships.
         null_statistics: The statistic after each shuffling, shape (R,).
-        statistic_label: Label of the axis.
         width: One or two columns.
 
     Raises:
@@ -477,7 +368,7 @@ def permutation_test(
     axes = figure.subplots()
     dots = axes.scatter(shuffled, heights, s=14, color=FAINT, linewidths=0, gid="shuffled")
     line = axes.axvline(statistic, color=BLUE, linewidth=1.6)
-    axes.set(xlim=ends, ylim=(0, highest), xlabel=statistic_label, yticks=())
+    axes.set(xlim=ends, ylim=(0, highest), xlabel="AUC of the attack (0.5 is guessing)", yticks=())
     axes.spines["left"].set_visible(False)
     reached = int(np.count_nonzero(shuffled >= statistic))
     verdict = "above all" if not reached else f"reached by {reached:,}"

@@ -1,14 +1,13 @@
-"""The common look of all pictures: sizes, fonts, colours."""
+"""The common look of all pictures (sizes, fonts, colours), the moves they share, and how they become files."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, get_args
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
 import matplotlib.style
 import numpy as np
@@ -18,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
+from bmpaudit.estimation.likelihood import upper_end
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.files import atomic_write
 from bmpaudit.util.values import Floats
@@ -34,18 +34,12 @@ INCHES: dict[Width, float] = {"one": 3.35, "two": 6.9}
 RASTERIZE_ABOVE = 5_000  # points of a cloud; as vectors more of them make a file slow to open
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart, in the order in which they are taken.
-BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#000000",
-)
-SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = SERIES
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)))
 REFERENCE = "0.35"  # lines that are no data: a floor, a diagonal, a prior
+DIAGONAL: dict[str, Any] = {"color": REFERENCE, "linewidth": 0.8, "linestyle": (0, (4, 3))}
+PRIOR: dict[str, Any] = {"color": REFERENCE, "linewidth": 0.9, "linestyle": (0, (4, 2))}
 FAINT = "0.6"
 
 # Fonts that come with matplotlib, so that a picture looks the same wherever it is made.
@@ -87,10 +81,10 @@ LOOK: dict[str, Any] = {
     "figure.constrained_layout.h_pad": 0.03,
 }
 
-EPSILON = r"$\varepsilon$ [nats]"
 EPSILON_LEFT = r"$\varepsilon_L$ [nats]"
 EPSILON_RIGHT = r"$\varepsilon_R$ [nats]"
 NODE_EPSILON_RIGHT = r"$\varepsilon_R$ implied for the node, $e_R$ [nats]"
+PRIOR_POINTS = 20_001
 NUISANCE_PARAMETERS = {
     "strength": r"attack strength $s$",
     "tau": r"correlation $\tau$ of trials of one hypothesis",
@@ -147,7 +141,7 @@ def inches(width: Width) -> float:
         InputError: if width is something else.
     """
     if width not in INCHES:
-        raise InputError(f"width must be {' or '.join(get_args(Width))}, got width={width!r}")
+        raise InputError(f"width must be {' or '.join(INCHES)}, got width={width!r}")
     return INCHES[width]
 
 
@@ -171,9 +165,20 @@ def colour(number: int) -> str:
     return SERIES[number % len(SERIES)]
 
 
-def dashes(number: int) -> Any:
-    """The dashes of a series; solid, until the colours begin again."""
-    return DASHES[number // len(SERIES) % len(DASHES)]
+def stroke(number: int) -> dict[str, Any]:
+    """Colour and dashes of a series' line; it is solid, until the colours begin again."""
+    return {"color": colour(number), "linestyle": DASHES[number // len(SERIES) % len(DASHES)]}
+
+
+def prior_density(posterior: Posterior, low: float, x: Floats) -> Floats:
+    """The prior of ε at x, normalised to what lies above `low`."""
+    grid = np.linspace(low, upper_end(posterior.prior, low), PRIOR_POINTS)
+    grid[0] += 1e-9 * (grid[-1] - low)  # a hair inside: a prior may begin where the support does
+    log_density = posterior.prior(grid)
+    highest = float(log_density.max())
+    mass = float(np.trapezoid(np.exp(log_density - highest), grid))
+    density: Floats = np.exp(posterior.prior(np.maximum(x, grid[0])) - highest) / mass
+    return density
 
 
 def parameter_label(posterior: Posterior, name: str) -> str:
@@ -195,8 +200,12 @@ def plain(text: object, most: int = 36) -> str:
     return cut.replace("$", r"\$")
 
 
-def legend_above(figure: Figure, handles: Sequence[Artist], labels: Sequence[str]) -> None:
-    """A legend above all panels, in as many columns as fit; the figure grows by its height."""
+def legend_above(figure: Figure, handles: Sequence[Artist], labels: Sequence[str] | None = None) -> None:
+    """A legend above all panels, in as many columns as fit; the figure grows by its height.
+
+    The labels are those of the handles if none are given.
+    """
+    labels = [str(handle.get_label()) for handle in handles] if labels is None else labels
     for columns in range(len(labels), 0, -1):
         legend = figure.legend(handles, labels, loc="outside upper center", ncols=columns)
         box = legend.get_window_extent()
@@ -234,13 +243,6 @@ def limits(values: npt.ArrayLike, share: float = 0.04) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def log_odds(probability: npt.ArrayLike) -> Floats:
-    """log(p / (1 - p)): an axis on which 99 % and 99.9 % are as far apart as 90 % and 99 %."""
-    given = np.asarray(probability, dtype=np.float64)
-    odds: Floats = np.log(given) - np.log1p(-given)
-    return odds
-
-
 def spread(count: int) -> Floats:
     """Places in [-1, 1) for points that would lie on each other, evenly and without chance."""
     golden = 0.6180339887498949
@@ -258,9 +260,6 @@ def vector(name: str, values: npt.ArrayLike, length: int | None = None) -> Float
         wanted = "(n,), n at least 1" if length is None else f"({length},)"
         raise InputError(f"{name} must have shape {wanted}, got {array.shape}")
     return array
-
-
-# How a picture becomes a file.
 
 
 # Without a date the same figure gives the same bytes.
@@ -286,15 +285,7 @@ def render(figure: Figure, formats: Collection[str], *, transparent: bool = Fals
     return files
 
 
-@dataclass(frozen=True)
-class SavedFigure:
-    """Where a picture was written."""
-
-    pdf: Path
-    png: Path
-
-
-def save_figure(figure: Figure, path_without_suffix: str | Path) -> SavedFigure:
+def save_figure(figure: Figure, path_without_suffix: str | Path) -> None:
     """Writes `<path>.pdf` and `<path>.png`, both whole or none.
 
     Raises:
@@ -303,9 +294,10 @@ def save_figure(figure: Figure, path_without_suffix: str | Path) -> SavedFigure:
     base = Path(path_without_suffix)
     if base.suffix in (".pdf", ".png"):
         raise InputError(f"path_without_suffix must not end in .pdf or .png, got {base}")
-    saved = SavedFigure(pdf=base.with_name(f"{base.name}.pdf"), png=base.with_name(f"{base.name}.png"))
     files = render(figure, ("pdf", "png"))
-    with atomic_write(saved.pdf) as pdf, atomic_write(saved.png) as png:
+    with (
+        atomic_write(base.with_name(f"{base.name}.pdf")) as pdf,
+        atomic_write(base.with_name(f"{base.name}.png")) as png,
+    ):
         pdf.write_bytes(files["pdf"])
         png.write_bytes(files["png"])
-    return saved

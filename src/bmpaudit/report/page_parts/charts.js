@@ -1,7 +1,6 @@
 // Charts by Plotly, as SVG: one look, drawn one after the other once the library is inflated.
-import {byId, element} from './dom.js';
+import {byId, element, inflate} from './dom.js';
 import {formatCount, formatFixed, formatInterval, formatSignificant, shorten} from './format.js';
-import {inflate} from './inflate.js';
 import {inWords, namedInWords, nodes, selectNode} from './state.js';
 
 export const OKABE_ITO = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000', '#8c8c00'];

@@ -49,3 +49,9 @@ export function fillList(list, items, otherwise) {
 export function fillOptions(select, options) {
   select.replaceChildren(...options.map(([value, label]) => element('option', {value}, label)));
 }
+
+// What the page holds deflated and in base64: its data, and Plotly.
+export async function inflate(id) {
+  const packed = Uint8Array.from(atob(byId(id).textContent), (c) => c.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'))).text();
+}

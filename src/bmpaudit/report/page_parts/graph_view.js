@@ -2,7 +2,7 @@
 import {CIVIDIS, OKABE_ITO, SELECTED_COLOUR} from './charts.js';
 import {byId, element, withSubscripts} from './dom.js';
 import {formatCount, formatCounted, formatFixed, formatInterval, formatPercent, isNumber, shorten} from './format.js';
-import {nodeButton} from './node_button.js';
+import {nodeButton} from './navigation.js';
 import {
   byRank,
   data,

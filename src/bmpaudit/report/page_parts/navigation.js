@@ -1,5 +1,7 @@
-// Links to the sections. They do not use the address, which holds the selected node.
+// Links to the sections, which do not use the address, as it holds the selected node; and to nodes.
 import {byId, element} from './dom.js';
+import {shorten} from './format.js';
+import {nodes, selectNode} from './state.js';
 
 export function goToSection(id) {
   const folded = byId(id).closest('details');
@@ -18,5 +20,14 @@ export function showContents() {
       event.preventDefault();
       goToSection(link.getAttribute('href').slice(1));
     }),
+  );
+}
+
+// A button that looks like a link and selects a node.
+export function nodeButton(position) {
+  return element(
+    'button',
+    {type: 'button', class: 'link name', onclick: () => selectNode(position)},
+    shorten(nodes.name[position]),
   );
 }

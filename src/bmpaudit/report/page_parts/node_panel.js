@@ -11,8 +11,7 @@ import {
   isNumber,
   shorten,
 } from './format.js';
-import {goToSection} from './navigation.js';
-import {nodeButton} from './node_button.js';
+import {goToSection, nodeButton} from './navigation.js';
 import {exposureInterval, inWords, namedInWords, neighbours, nodes, selectNode, state, whenChanged} from './state.js';
 
 const MAX_NEIGHBOURS = 12;

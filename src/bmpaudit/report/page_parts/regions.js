@@ -1,12 +1,10 @@
 // The regions R_η(ε_L, ε_R) of Theorem 6, and the error rates that were observed.
-import {betaQuantile} from './beta.js';
 import {addChart, axis, drawChart, forPlotly, layoutOf, OKABE_ITO} from './charts.js';
 import {byId, element, headings, numberCell} from './dom.js';
 import {formatCount, formatSignificant, isNumber, shorten} from './format.js';
-import {nodeButton} from './node_button.js';
-import {regionCorners} from './region_corners.js';
+import {nodeButton} from './navigation.js';
 import {data, inWords, nodes, state, toggleKept, whenChanged} from './state.js';
-import {quantile} from './statistics.js';
+import {betaQuantile, quantile, regionCorners} from './statistics.js';
 
 function medianPair() {
   const joint = data.joint?.[0];

@@ -1,7 +1,7 @@
 // What the reader has chosen, and who wants to know when it changes.
-import {betaQuantile} from './beta.js';
+import {inflate} from './dom.js';
 import {formatCount, formatCounted, isNumber} from './format.js';
-import {inflate} from './inflate.js';
+import {betaQuantile} from './statistics.js';
 
 export const data = JSON.parse(
   await inflate('data').catch((failure) => {
