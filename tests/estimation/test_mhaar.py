@@ -66,7 +66,7 @@ def test_agrees_with_the_exact_posterior(name: str, num_nodes: int) -> None:
     counts, log_odds = some_counts(num_nodes, seed=num_nodes)
     log_odds = odds_for(definition, log_odds)
     run = run_mhaar(counts, log_odds, definition, PRIOR, seed=5)
-    assert run.status.has_converged, run.status.message
+    assert run.has_converged, run.status
     assert run.draws.shape == (4, 5000, 1)
     assert (np.abs(run.acceptance_rate - 0.23) < 0.06).all()
     assert_quantiles_agree(
@@ -314,9 +314,9 @@ def test_posterior_is_beyond_what_many_trials_imply() -> None:
 def test_status_says_what_to_do() -> None:
     counts, _ = some_counts(20, seed=1)
     short = run_mhaar(counts, np.zeros(20), DEFINITIONS["mp"], PRIOR, num_iterations=100)
-    assert not short.status.has_converged
-    assert "not converged: epsilon has R-hat" in short.status.message
-    assert "num_iterations=" in short.status.message
+    assert not short.has_converged
+    assert "not converged: epsilon has R-hat" in short.status
+    assert "num_iterations=" in short.status
 
 
 def test_interruption_is_raised() -> None:
@@ -341,14 +341,6 @@ GOOD = {"counts": np.array([[10.0, 10, 2, 3]]), "log_prior_odds": np.zeros(1), "
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"counts": np.zeros((0, 4))}, "counts must have shape .* with at least one node"),
-        ({"counts": np.zeros((1, 3))}, "counts must have shape"),
-        ({"counts": np.array([[10.0, 10, 11, 3]])}, r"errors must not exceed trials, got .* in row 0"),
-        ({"counts": np.array([[10.0, 10, -1, 3]])}, "counts must be whole numbers of at least 0"),
-        ({"counts": np.array([[10.0, 10, 1.5, 3]])}, "counts must be whole numbers"),
-        ({"counts": np.array([[10.0, 10, np.nan, 3]])}, "counts must be whole numbers"),
-        ({"log_prior_odds": np.zeros(2)}, "log_prior_odds must have one value per node"),
-        ({"log_prior_odds": np.array([np.nan])}, "log_prior_odds must not be NaN"),
         ({"log_prior_odds": np.array([np.inf])}, "the support of bmp-r is empty: .* row 0 is certain"),
         ({"log_prior_odds": np.array([-np.inf]), "strength": 0.5}, "with an attack strength the prior odds"),
         ({"num_iterations": 0}, "num_iterations must be a whole number of at least 1"),

@@ -30,7 +30,7 @@ from bmpaudit.attack.evidence import SHADOW_FREQUENCY
 from bmpaudit.auditing.context import Runtime, Variant, attack_on, queries_of, variants
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.estimation import Influence, NodeLeakage, Posterior, estimate, node_leakage
-from bmpaudit.estimation.density import PARTS
+from bmpaudit.estimation.estimate import PARTS
 from bmpaudit.estimation.likelihood import likelihood_of
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Attack, Progress
