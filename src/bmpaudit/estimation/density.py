@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ MOST_EMPTY = 3  # nodes at the end of a panel
 MOST_PANELS = 2_000  # at once; a smooth logarithm takes dozens
 NARROWEST = 2.0**16  # a panel of so few different numbers is not split: rounding makes it rough
 EXPONENTIAL_TOLERANCE = 1e-13  # of a density relative to its highest value
-MOST_HALVINGS = 5
+SMALLEST_PART = 1 / 32  # of a panel
 BISECTIONS = 53
 LAST_DIGITS = 4  # units in the last place by which a root may be off
 QUANTILES_AT_ONCE = 20_000
@@ -43,8 +43,6 @@ QUANTILES_AT_ONCE = 20_000
 def legendre_rule(num_points: int) -> tuple[Floats, Floats]:
     """Points and weights on [-1, 1]."""
     points, weights = np.polynomial.legendre.leggauss(num_points)
-    points.setflags(write=False)
-    weights.setflags(write=False)
     return points, weights
 
 
@@ -84,11 +82,11 @@ class PiecewiseDensity:
     def from_logs(cls, edges: Floats, series: Floats, log_scale: float) -> PiecewiseDensity:
         """The density whose logarithm, less `log_scale`, is a Chebyshev series on each panel, normalised."""
         parts = [
-            part
+            (high if end == 1 else low + (high - low) * end, coefficients)
             for low, high, of_panel in zip(edges[:-1], edges[1:], series, strict=True)
-            for part in _exponential(float(low), float(high), of_panel, MOST_HALVINGS)
+            for end, coefficients in _exponential(of_panel, 0.0, 1.0)
         ]
-        finer = np.array([edges[0], *(high for high, _ in parts)])
+        finer = np.array([edges[0], *(end for end, _ in parts)])
         return cls.normalised(finer, np.stack([coefficients for _, coefficients in parts]), log_scale)
 
     def pdf(self, x: npt.ArrayLike) -> Floats:
@@ -119,17 +117,8 @@ class PiecewiseDensity:
 
     def mean(self) -> float:
         """The expectation."""
-        return self._expectation(lambda x: x)
-
-    def variance(self) -> float:
-        """The variance."""
-        mean = self.mean()
-        return self._expectation(lambda x: (x - mean) ** 2)
-
-    def _expectation(self, function: Callable[[Floats], Floats]) -> float:
         points, weights = gauss_legendre(self.edges, 2 * FINE_DEGREE)
-        density = self._at(self.coefficients, self._panel(points), points)
-        return float((weights * density * function(points)).sum())
+        return float((weights * self._at(self.coefficients, self._panel(points), points) * points).sum())
 
     @cached_property
     def _integrals(self) -> Floats:
@@ -171,38 +160,20 @@ class PiecewiseDensity:
         return x
 
 
-def _exponential(low: float, high: float, series: Floats, most_halvings: int) -> list[tuple[float, Floats]]:
-    """The exponential of a panel's polynomial: ends and series of higher degree of as many parts as that takes.
+def _exponential(series: Floats, start: float, end: float) -> list[tuple[float, Floats]]:
+    """The exponential of a panel's polynomial: series of higher degree of as many parts as that takes, by their ends.
 
-    That of a parabola, which is a normal density, takes several.
+    That of a parabola, which is a normal density, takes several. Ends are shares of the panel.
     """
-    to_series, at_points = _interpolation(2 * FINE_DEGREE + 1, len(series))
-    whole = to_series @ np.exp(at_points @ series)
-    if most_halvings == 0 or np.abs(whole[-2:]).max() < EXPONENTIAL_TOLERANCE:
-        return [(high, whole)]
-    middle = (low + high) / 2
-    lower, upper = (to_half @ series for to_half in _to_halves(len(series)))
-    return [
-        *_exponential(low, middle, lower, most_halvings - 1),
-        *_exponential(middle, high, upper, most_halvings - 1),
-    ]
 
+    def exponential(x: Any) -> Any:
+        return np.exp(chebyshev.chebval(start + end - 1 + (end - start) * x, series))
 
-@cache
-def _interpolation(num_points: int, size: int) -> tuple[Floats, Floats]:
-    """From values at Chebyshev points to their series, and from a series of some size to values there."""
-    points = chebyshev.chebpts1(num_points)
-    to_series = chebyshev.chebvander(points, num_points - 1).T * 2 / num_points
-    to_series[0] /= 2
-    return to_series, np.asarray(chebyshev.chebvander(points, size - 1), dtype=np.float64)
-
-
-@cache
-def _to_halves(size: int) -> tuple[Floats, Floats]:
-    """From a series to those of the same polynomial on the lower and on the upper half of its panel."""
-    points, (to_series, _) = chebyshev.chebpts1(size), _interpolation(size, size)
-    lower, upper = (to_series @ chebyshev.chebvander((points + centre) / 2, size - 1) for centre in (-1, 1))
-    return lower, upper
+    whole = chebyshev.chebinterpolate(exponential, 2 * FINE_DEGREE)
+    if end - start <= SMALLEST_PART or np.abs(whole[-2:]).max() < EXPONENTIAL_TOLERANCE:
+        return [(end, whole)]
+    middle = (start + end) / 2
+    return [*_exponential(series, start, middle), *_exponential(series, middle, end)]
 
 
 # Locating and approximating
@@ -274,20 +245,23 @@ def _resolved_panels(
             elif is_narrow or _is_resolved(panel.logs - peak, tolerance / share):
                 accepted.append(panel)
             else:
-                before, parts, after = _parts(panel, peak - negligible)
-                waiting += parts
-                accepted += [_Panel(a, b, nothing) for a, b in (before, after) if a < b]
+                low_end, high_end = _filled_part(panel, peak - negligible)
+                if (low_end, high_end) == (panel.low, panel.high):
+                    middle = (panel.low + panel.high) / 2
+                    waiting += [(panel.low, middle), (middle, panel.high)]
+                else:
+                    waiting.append((low_end, high_end))
+                    empty = ((panel.low, low_end), (high_end, panel.high))
+                    accepted += [_Panel(a, b, nothing) for a, b in empty if a < b]
     raise InputError("the density could not be resolved: is its logarithm smooth?")
 
 
-def _parts(panel: _Panel, depth: float) -> tuple[tuple[float, float], list[tuple[float, float]], tuple[float, float]]:
-    """What to look at more closely, its two halves or all but long stretches of nothing at its ends; and these."""
+def _filled_part(panel: _Panel, depth: float) -> tuple[float, float]:
+    """The panel without long stretches of nothing at its ends."""
     nodes, filled = _nodes(panel.low, panel.high), np.flatnonzero(panel.logs > depth)
     low = float(nodes[filled[0] - 1]) if filled[0] > MOST_EMPTY else panel.low
     high = float(nodes[filled[-1] + 1]) if filled[-1] < FINE_DEGREE - MOST_EMPTY else panel.high
-    middle = (low + high) / 2
-    is_whole = (low, high) == (panel.low, panel.high)
-    return (panel.low, low), [(low, middle), (middle, high)] if is_whole else [(low, high)], (high, panel.high)
+    return low, high
 
 
 def _find_support(log_density: LogFunction, low: float, high: float) -> tuple[list[float], float]:

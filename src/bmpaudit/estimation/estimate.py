@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +32,13 @@ from bmpaudit.estimation.likelihood import (
     used_nodes,
 )
 from bmpaudit.estimation.lower_bound import check_prior_draws
-from bmpaudit.estimation.mhaar import CorrelatedCounts, run_mhaar
+from bmpaudit.estimation.mhaar import (
+    DEFAULT_ITERATIONS,
+    DEFAULT_JOINT_ITERATIONS,
+    CorrelatedCounts,
+    MhaarSettings,
+    run_mhaar,
+)
 from bmpaudit.estimation.posterior import DrawsMarginal, Marginal, Posterior
 from bmpaudit.interfaces import Definition, Progress
 from bmpaudit.util.errors import InputError
@@ -112,20 +119,20 @@ def estimate(
     if method == "mhaar":
         if not isinstance(log_prior, NormalPrior):
             raise InputError("method mhaar takes a NormalPrior; method exact takes any log-density")
-        run = run_mhaar(
-            likelihood.counts,
-            likelihood.log_prior_odds,
+        if num_iterations is None:
+            num_iterations = DEFAULT_ITERATIONS if len(lows) == 1 else DEFAULT_JOINT_ITERATIONS
+        settings = MhaarSettings(
             chosen,
             log_prior,
-            num_iterations=num_iterations,
-            num_auxiliary=num_auxiliary,
-            num_chains=num_chains,
-            seed=seed,
-            strength=strength,
-            correlated=correlated,
-            num_threads=num_threads,
-            progress=progress,
+            num_iterations,
+            num_iterations // 2,
+            num_auxiliary,
+            num_chains,
+            seed,
+            strength,
+            correlated,
         )
+        run = run_mhaar(likelihood, settings, progress)
         marginals = {name: DrawsMarginal(run.chains(name).ravel()) for name in run.parameter_names}
     elif correlated is not None:
         raise InputError("correlated counts are for method mhaar, got method='exact'")
@@ -153,7 +160,7 @@ def estimate(
         run=run,
     )
     doubt = _doubt(posterior)
-    return posterior if doubt is None else posterior.with_status(f"{posterior.status}; {doubt}")
+    return posterior if doubt is None else replace(posterior, status=f"{posterior.status}; {doubt}")
 
 
 class LogPosterior:

@@ -20,7 +20,7 @@ from bmpaudit.estimation.density import (
     panel_edges,
 )
 from bmpaudit.util.errors import InputError
-from bmpaudit.util.values import Flags, Floats
+from bmpaudit.util.values import Floats
 
 Ends = tuple[float, float]
 GridFunction = Callable[[Floats, Floats], Floats]
@@ -29,16 +29,11 @@ GridFunction = Callable[[Floats, Floats], Floats]
 PointFunction = Callable[[Floats, Floats], Floats]
 """Log-density of pairs, which broadcast."""
 
-Blocks = dict[tuple[float, ...], Floats]
-"""Values at the nodes of pairs of panels, by the ends of the two."""
-
 NODES_PER_PANEL = 12
 FEWEST_PANELS = 2
 MORE_PANELS = 3
 OVERSHOOT = 1.0  # nats by which the density may be higher between the nodes of a panel than at them
-POINTS_TO_TELL = 3  # of a panel and axis, whether anything is there
 SHALLOW = 22.0  # nats below the peak down to which the panels go
-MARGIN = 1.25  # as what is between them may be higher
 COARSE_DEGREE = 9  # a panel is fine enough if its polynomial, truncated to this degree, gives the same quantiles
 POINTS_PER_PANEL = 32  # for integrating the density itself
 DEEPEST = 200.0  # nats below the peak down to which values are distinguished
@@ -81,12 +76,6 @@ class JointDensity:
     def mass(self) -> Floats:
         """Density times quadrature weights at each pair; sums to 1, shape (G, H)."""
         return self.values * self.first_weight[:, None] * self.second_weight[None, :]
-
-    def correlation(self) -> float:
-        """Correlation of the two parameters."""
-        away = self.first - self.first_marginal.mean(), self.second - self.second_marginal.mean()
-        variances = self.first_marginal.variance() * self.second_marginal.variance()
-        return float(away[0] @ self.mass @ away[1] / np.sqrt(variances))
 
     def sample(self, num_draws: int, rng: np.random.Generator) -> Floats:
         """Independent draws, shape (num_draws, 2).
@@ -225,7 +214,7 @@ def _marginal(values: Floats, edges: Floats, log_mass: float) -> PiecewiseDensit
 
 
 def _resolved(log_density: GridFunction, low: Ends, high: Ends, peaks: Sequence[Floats], tolerance: float) -> _Surface:
-    """The log-density on panels that are fine enough, -∞ where it is negligible.
+    """The log-density on panels that are fine enough.
 
     Arguments and errors as in `approximate_joint_density`; `peaks` are all that count, `tolerance` is that of marginal
     quantiles.
@@ -236,11 +225,10 @@ def _resolved(log_density: GridFunction, low: Ends, high: Ends, peaks: Sequence[
         np.unique(np.concatenate([_cut(log_density, axis, peak[1 - axis], low, high) for peak in peaks]))
         for axis in (0, 1)
     ]
-    blocks: Blocks = {}
     for _ in range(MOST_ROUNDS):
         if len(edges[0]) * len(edges[1]) > MOST_PAIRS:
             break
-        surface = _Surface(_where_needed(log_density, edges, _needed_panels(log_density, edges), blocks), edges)
+        surface = _Surface(log_density(*(gauss_legendre(ends, NODES_PER_PANEL)[0] for ends in edges)), edges)
         fine = surface.joint_density()
         cut_off = [_cut_off_at(fine, axis, edges[axis], low, high) for axis in (0, 1)]
         if cut_off != [None, None]:
@@ -266,43 +254,6 @@ def _cut(log_density: GridFunction, axis: int, at: float, low: Ends, high: Ends)
     edges = panel_edges(along, low[axis], high[axis], SHALLOW)
     # These polynomials have a lower degree; if there are several panels, some are narrower than they need to be.
     return edges if len(edges) > FEWEST_PANELS else np.sort(np.concatenate([edges, (edges[1:] + edges[:-1]) / 2]))
-
-
-def _needed_panels(log_density: GridFunction, edges: list[Floats]) -> Flags:
-    """Which pairs of panels have a density that is not negligible, from a few points of each, shape (P, Q)."""
-    values = log_density(*(gauss_legendre(ends, POINTS_TO_TELL)[0] for ends in edges))
-    shape = (len(edges[0]) - 1, POINTS_TO_TELL, len(edges[1]) - 1, POINTS_TO_TELL)
-    return np.asarray(values.reshape(shape).max(axis=(1, 3)) > values.max() - MARGIN * SHALLOW)
-
-
-def _where_needed(log_density: GridFunction, edges: list[Floats], is_needed: Flags, blocks: Blocks) -> Floats:
-    """The log-density at the nodes of the panels that are needed, and -∞ elsewhere; `blocks` keeps what is known."""
-    first, second = (gauss_legendre(ends, NODES_PER_PANEL)[0] for ends in edges)
-    names = [
-        [(*edges[0][p : p + 2].tolist(), *edges[1][q : q + 2].tolist()) for q in range(is_needed.shape[1])]
-        for p in range(is_needed.shape[0])
-    ]
-    is_missing = is_needed & np.array([[name not in blocks for name in row] for row in names])
-    start = 0
-    for stop in range(1, len(is_missing) + 1):  # neighbours that need the same are computed together
-        if stop < len(is_missing) and (is_missing[stop] == is_missing[start]).all():
-            continue
-        columns = np.flatnonzero(is_missing[start])
-        if columns.size:
-            rows = slice(start * NODES_PER_PANEL, stop * NODES_PER_PANEL)
-            nodes = (columns[:, None] * NODES_PER_PANEL + np.arange(NODES_PER_PANEL)).ravel()
-            values = log_density(first[rows], second[nodes])
-            for p, of_row in enumerate(np.split(values, stop - start)):
-                for q, block in zip(columns.tolist(), np.split(of_row, len(columns), axis=1), strict=True):
-                    blocks[names[start + p][q]] = block
-        start = stop
-    nothing = np.full((NODES_PER_PANEL, NODES_PER_PANEL), -np.inf)
-    return np.block(
-        [
-            [blocks[name] if wanted else nothing for name, wanted in zip(row, flags, strict=True)]
-            for row, flags in zip(names, is_needed.tolist(), strict=True)
-        ]
-    )
 
 
 def _cut_off_at(density: JointDensity, axis: int, edges: Floats, low: Ends, high: Ends) -> float | None:

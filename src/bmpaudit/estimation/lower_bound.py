@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,9 @@ from bmpaudit.estimation.definitions import (
     ProvenEpsilon,
     Side,
     StoredDefinition,
-    curve_of,
     larger,
     parameter_names,
+    sides_of,
     smallest_values,
 )
 from bmpaudit.interfaces import Definition
@@ -101,16 +101,16 @@ class LowerBound:
         left, right = (self.left, self.right) if definition.uses_prior else (self.mp_left, self.mp_right)
         if len(names) == 2:
             return (left, right)[names.index(parameter)]
-        curve = curve_of(definition)
-        sides = zip(
-            (left, right),
-            (curve.left, curve.right),
-            smallest_values(definition, *(_values(side) for side in (left, right))),
-            strict=True,
+        wanted = (
+            np.concatenate([[-np.inf if side.bound is None else side.bound, side.floor], side.per_node])
+            for side in (left, right)
         )
+        moved = zip((left, right), sides_of(definition), smallest_values(definition, *wanted), strict=True)
         bounds = [
-            side if kind is Side.PARAMETER else side.moved(float(values[0]), float(values[1]), values[2:])
-            for side, kind, values in sides
+            ProvenEpsilon(None, float(values[1]), None, None, values[2:])
+            if side.bound is None or values[0] == -np.inf
+            else replace(side, bound=float(values[0]), floor=float(values[1]), per_node=values[2:])
+            for side, kind, values in moved
             if kind is not Side.UNBOUNDED
         ]
         return bounds[0] if len(bounds) == 1 else larger(bounds[1], bounds[0])
@@ -225,11 +225,6 @@ def _largest(log_ratios: Floats, log_floor: Floats, counts: ErrorCounts, terms: 
         term=terms[int(np.argmax(log_ratios[:, k]))] if is_proven.any() else None,
         per_node=per_node,
     )
-
-
-def _values(side: ProvenEpsilon) -> npt.NDArray[np.float64]:
-    """Bound, floor and the bound of each node."""
-    return np.concatenate([[-np.inf if side.bound is None else side.bound, side.floor], side.per_node])
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
 
 from bmpaudit import _native
-from bmpaudit.estimation.definitions import Side, curve_of, name_of, parameter_names
-from bmpaudit.estimation.likelihood import NormalPrior, StrengthPrior, check_strength
+from bmpaudit.estimation.definitions import Side, name_of, parameter_names, sides_of
+from bmpaudit.estimation.likelihood import Likelihood, NormalPrior, StrengthPrior, check_strength
 from bmpaudit.interfaces import Definition, Progress
 from bmpaudit.util.errors import InputError, check_at_least_one, thread_count
 from bmpaudit.util.streams import Purpose, check_seed
@@ -62,11 +63,11 @@ class MhaarSettings:
     prior: NormalPrior
     num_iterations: int
     burn_in: int
-    num_auxiliary: int
-    num_chains: int
-    seed: int
-    strength: float | StrengthPrior
-    correlated: CorrelatedCounts | None
+    num_auxiliary: int = 50
+    num_chains: int = 4
+    seed: int = 0
+    strength: float | StrengthPrior = 0.0
+    correlated: CorrelatedCounts | None = None
 
     def __post_init__(self) -> None:
         check_at_least_one(
@@ -103,13 +104,16 @@ class MhaarRun:
         draws: Draws after burn-in, shape (num_chains, num_kept, num_parameters).
         acceptance_rate: Acceptance rate of each chain after burn-in, shape (num_chains,).
         settings: Settings of the chains.
-        diagnostics: Diagnostics of each parameter, by name.
     """
 
     draws: Floats
     acceptance_rate: Floats
     settings: MhaarSettings
-    diagnostics: dict[str, ParameterDiagnostics]
+
+    @cached_property
+    def diagnostics(self) -> dict[str, ParameterDiagnostics]:
+        """Diagnostics of each parameter, by name."""
+        return {name: diagnose(self.chains(name)) for name in self.parameter_names}
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -122,12 +126,8 @@ class MhaarRun:
             raise InputError(f"parameter must be one of {', '.join(self.parameter_names)}, got {name!r}")
         return self.draws[:, :, self.parameter_names.index(name)]
 
-    def quantile(self, name: str, probability: float) -> float:
-        """A quantile of one parameter's draws from all chains."""
-        return float(np.quantile(self.chains(name), probability))
-
     def mcse_quantile(self, name: str, probability: float) -> float:
-        """The Monte Carlo standard error of `quantile`."""
+        """The Monte Carlo standard error of a quantile of one parameter's draws from all chains."""
         return mcse_quantile(self.chains(name), probability)
 
     @property
@@ -155,22 +155,7 @@ class MhaarRun:
         return f"not converged: {'; '.join(failing)} {wanted}; use {remedy}"
 
 
-def run_mhaar(
-    counts: Floats,
-    log_prior_odds: Floats,
-    definition: Definition,
-    prior: NormalPrior,
-    *,
-    num_iterations: int | None = None,
-    burn_in: int | None = None,
-    num_auxiliary: int = 50,
-    num_chains: int = 4,
-    seed: int = 0,
-    strength: float | StrengthPrior = 0.0,
-    correlated: CorrelatedCounts | None = None,
-    num_threads: int | None = None,
-    progress: Progress = lambda _: None,
-) -> MhaarRun:
+def run_mhaar(likelihood: Likelihood, settings: MhaarSettings, progress: Progress = lambda _: None) -> MhaarRun:
     """Draws from the posterior of ε by Metropolis-Hastings with averaged acceptance ratios (Algorithm 3).
 
     An iteration proposes ε' by a normal random walk, independent in ε_L and ε_R; draws M - 1 points (α, β) per node
@@ -188,77 +173,47 @@ def run_mhaar(
     Guaranteed: the same draws for the same arguments and build, with any number of threads.
 
     Args:
-        counts: Rows (n0, n1, A, B), shape (K, 4).
-        log_prior_odds: log η, shape (K,); 0 for MP.
-        definition: Definition whose parameters are estimated; each of ε_L and ε_R must be a parameter itself or ∞.
-        prior: Prior of each ε.
-        num_iterations: Number of iterations of a chain; the paper's 10,000, or 50,000 with two ε, if None.
-        burn_in: Number of iterations to discard; half of them, as in the paper, if None.
-        num_auxiliary: Number of points per node, M of Algorithm 3.
-        num_chains: Number of independent chains.
-        seed: Random seed; chain c uses stream c.
-        strength: Attack strength s in [0, 1), or its prior to estimate it.
-        correlated: Model of correlated counts, whose correlations are estimated; None for independent binomials.
-        num_threads: Number of threads; all processors if None. No more than one per chain is used.
+        likelihood: Counts, prior odds, and the number of threads, no more than one of which per chain is used.
+        settings: Everything else that changes the draws; each of ε_L and ε_R must be a parameter itself or ∞.
         progress: Called with the number of iterations done so far, over all chains.
 
     Raises:
-        InputError: if counts or settings are out of bounds, the support is empty, or a side of the definition is a
-            function of its parameter other than the parameter itself.
+        InputError: if a side of the definition is a function of its parameter other than the parameter itself.
     """
-    curve = curve_of(definition)
-    if Side.CURVE in (curve.left, curve.right):
+    definition, prior, strength = settings.definition, settings.prior, settings.strength
+    left, right = sides_of(definition)
+    if Side.CURVE in (left, right):
         raise InputError(
             f"method mhaar needs ε_L and ε_R to be the parameter itself or infinite, which {name_of(definition)} does "
             "not satisfy: use method exact"
         )
-    is_joint = len(definition.parameters) == 2
-    if num_iterations is None:
-        num_iterations = DEFAULT_JOINT_ITERATIONS if is_joint else DEFAULT_ITERATIONS
-    settings = MhaarSettings(
-        definition,
-        prior,
-        num_iterations,
-        num_iterations // 2 if burn_in is None else burn_in,
-        num_auxiliary,
-        num_chains,
-        seed,
-        strength,
-        correlated,
-    )
-    threads = thread_count(num_threads)
-    if definition.empties_support(log_prior_odds).any():
-        row = int(np.flatnonzero(definition.empties_support(log_prior_odds))[0])
-        raise InputError(
-            f"the support of {name_of(definition)} is empty: the membership of the node in row {row} is certain"
-        )
-    if strength != 0.0 and np.isinf(log_prior_odds).any():
+    if strength != 0.0 and np.isinf(likelihood.log_prior_odds).any():
         raise InputError("with an attack strength the prior odds of every node must be positive and finite")
-    draws = np.zeros((num_chains, num_iterations - settings.burn_in, len(settings.parameter_names)))
-    acceptance = np.zeros(num_chains)
+    num_kept = settings.num_iterations - settings.burn_in
+    draws = np.zeros((settings.num_chains, num_kept, len(settings.parameter_names)))
+    acceptance = np.zeros(settings.num_chains)
     _native.run_mhaar(
-        np.ascontiguousarray(counts, dtype=np.float64),
-        np.ascontiguousarray(log_prior_odds, dtype=np.float64),
-        bounds_left=curve.left is Side.PARAMETER,
-        bounds_right=curve.right is Side.PARAMETER,
-        is_joint=is_joint,
+        likelihood.counts,
+        likelihood.log_prior_odds,
+        bounds_left=left is Side.PARAMETER,
+        bounds_right=right is Side.PARAMETER,
+        is_joint=len(definition.parameters) == 2,
         prior_mean=prior.mean,
         prior_variance=prior.variance,
         strength=0.0 if isinstance(strength, StrengthPrior) else strength,
         strength_prior=(strength.a, strength.b) if isinstance(strength, StrengthPrior) else None,
-        tau_variance=None if correlated is None else correlated.tau_variance,
-        num_auxiliary=num_auxiliary,
-        num_iterations=num_iterations,
+        tau_variance=None if settings.correlated is None else settings.correlated.tau_variance,
+        num_auxiliary=settings.num_auxiliary,
+        num_iterations=settings.num_iterations,
         burn_in=settings.burn_in,
-        seed=seed,
+        seed=settings.seed,
         purpose=int(Purpose.MHAAR),
-        num_threads=threads,
+        num_threads=thread_count(likelihood.num_threads),
         draws=draws,
         acceptance=acceptance,
         progress=progress,
     )
-    diagnostics = {name: diagnose(draws[:, :, number]) for number, name in enumerate(settings.parameter_names)}
-    return MhaarRun(draws, acceptance, settings, diagnostics)
+    return MhaarRun(draws, acceptance, settings)
 
 
 # Whether chains have converged, and how many independent draws they amount to

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -108,11 +108,11 @@ class DifferenceMarginal:
 
     def cdf(self, t: npt.ArrayLike) -> Floats:
         """The distribution function."""
-        return self._at(t, self._cdf)
+        return np.asarray(np.vectorize(self._cdf, otypes=[np.float64])(t))
 
     def pdf(self, t: npt.ArrayLike) -> Floats:
         """The density."""
-        return self._at(t, self._pdf)
+        return np.asarray(np.vectorize(self._pdf, otypes=[np.float64])(t))
 
     def quantile(self, probability: npt.ArrayLike) -> Floats:
         """The inverse of `cdf`."""
@@ -125,7 +125,8 @@ class DifferenceMarginal:
             marginal.quantile([FURTHEST / 4, 1 - FURTHEST / 4]) for marginal in (self.first, self.second)
         )
         low, high = float(low_2 - high_1) - 1e-9, float(high_2 - low_1) + 1e-9
-        return self._at(wanted, lambda level: brentq(lambda t: self._cdf(t) - level, low, high, xtol=1e-10))
+        roots = [brentq(lambda t, level=level: self._cdf(t) - level, low, high, xtol=1e-10) for level in wanted.flat]
+        return np.array(roots, dtype=np.float64).reshape(wanted.shape)
 
     def mean(self) -> float:
         """The expectation."""
@@ -158,12 +159,6 @@ class DifferenceMarginal:
         edges = np.unique(np.concatenate([own, shifted[(shifted > own[0]) & (shifted < own[-1])]]))
         points, weights = gauss_legendre(edges, POINTS_PER_PANEL)
         return points, weights * self.first.pdf(points)
-
-    @staticmethod
-    def _at(values: npt.ArrayLike, function: Callable[[float], float]) -> Floats:
-        points = np.asarray(values, dtype=np.float64)
-        results = [function(float(point)) for point in points.ravel()]
-        return np.array(results, dtype=np.float64).reshape(points.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,12 +343,6 @@ class Posterior:
         if parameter not in self._known_cuts:
             self._known_cuts[parameter] = Cuts(self, parameter, self.likelihood)
         return self._known_cuts[parameter]
-
-    def with_status(self, status: str) -> Posterior:
-        """The same posterior with another status; it keeps what has been computed beside it."""
-        changed = replace(self, status=status)
-        changed._known_cuts.update(self._known_cuts)
-        return changed
 
     @cached_property
     def _known_cuts(self) -> dict[str | None, Cuts]:

@@ -25,7 +25,7 @@ from bmpaudit.estimation.likelihood import (
     likelihood_of,
     upper_end,
 )
-from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun, MhaarSettings, diagnose
+from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun, MhaarSettings
 from bmpaudit.estimation.posterior import DrawsMarginal, Marginal, Posterior
 from bmpaudit.interfaces import Definition
 from bmpaudit.io.readers import Arrays, checked, damage_in, parse_json, read_archive
@@ -199,8 +199,7 @@ def _posterior(definition: Definition, about: _About, arrays: Arrays) -> Posteri
         settings = MhaarSettings(definition, about.prior, **chains, strength=strength, correlated=correlated)
         names, num_kept = settings.parameter_names, settings.num_iterations - settings.burn_in
         draws = checked(arrays, "draws", "f", settings.num_chains, num_kept, len(names))
-        diagnostics = {name: diagnose(draws[:, :, k]) for k, name in enumerate(names)}
-        run = MhaarRun(draws, checked(arrays, "acceptance_rate", "f", settings.num_chains), settings, diagnostics)
+        run = MhaarRun(draws, checked(arrays, "acceptance_rate", "f", settings.num_chains), settings)
         marginals = {name: DrawsMarginal(run.chains(name).ravel()) for name in names}
     else:
         names = (*parameter_names(definition), *(["strength"] if isinstance(strength, StrengthPrior) else []))
