@@ -17,8 +17,8 @@ import numpy as np
 
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import MP, estimate
-from bmpaudit.estimation.likelihood import NormalPrior
-from bmpaudit.estimation.mhaar import run_mhaar
+from bmpaudit.estimation.likelihood import Likelihood, NormalPrior
+from bmpaudit.estimation.mhaar import MhaarSettings, run_mhaar
 from bmpaudit.util.values import Floats
 
 REPEATS = 5
@@ -144,16 +144,9 @@ def compare_chains(table: Floats, num_auxiliary: int, what: str) -> float:
             plain.step()
 
     def run_native() -> None:
-        run_mhaar(
-            table,
-            np.zeros(len(table)),
-            MP(),
-            NormalPrior(),
-            num_iterations=NATIVE_ITERATIONS,
-            num_auxiliary=num_auxiliary,
-            num_chains=1,
-            num_threads=1,
-        )
+        likelihood = Likelihood(table, np.zeros(len(table)), num_threads=1)
+        burn_in = NATIVE_ITERATIONS // 2
+        run_mhaar(likelihood, MhaarSettings(MP(), NormalPrior(), NATIVE_ITERATIONS, burn_in, num_auxiliary, 1))
 
     pairs = [(seconds(run_plain) / PLAIN_ITERATIONS, seconds(run_native) / NATIVE_ITERATIONS) for _ in range(REPEATS)]
     plain_time, native_time = (1e3 * statistics.median(times) for times in zip(*pairs, strict=True))

@@ -11,7 +11,7 @@ import pytest
 from bmpaudit import registry
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import DefinitionBase, NormalPrior, Parameter, Posterior, StrengthPrior, estimate, lower_bound
-from bmpaudit.estimation.definitions import Curve, Side, StoredDefinition, curve_of, epsilons_of
+from bmpaudit.estimation.definitions import Side, StoredDefinition, epsilons_of, sides_of
 from bmpaudit.estimation.likelihood import Likelihood, support_lows
 from bmpaudit.interfaces import Definition
 from bmpaudit.util.errors import InputError, UntrustedCodeError
@@ -100,7 +100,7 @@ def test_built_in_definitions(name: str, left: Side, right: Side, num_parameters
     definition = registry.build(registry.DEFINITION, name)
     assert definition.name == name
     assert isinstance(definition, Definition)
-    assert curve_of(definition) == Curve(left, right)
+    assert sides_of(definition) == (left, right)
     assert len(definition.parameters) == num_parameters
     assert definition.uses_prior == (name != "mp")
     assert registry.table_of(registry.DEFINITION, definition) == {"name": name}

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.estimation.likelihood import error_floor
+from bmpaudit.estimation.lower_bound import error_floor
 from bmpaudit.privacy import FiniteMechanism, expected_cost_bound, independent_memberships, privacy_levels
 from bmpaudit.util.errors import InputError
 

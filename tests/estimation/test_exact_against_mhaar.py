@@ -47,7 +47,7 @@ def test_same_posterior(all_counts: ErrorCounts, definition: str, num_nodes: int
     exact, chains = estimate(counts, definition), estimate(counts, definition, method="mhaar", seed=1)
     run = chains.run
     assert run is not None
-    assert run.status.has_converged, run.status.message
+    assert run.has_converged, run.status
     for name in exact.marginals:
         errors = np.array([run.mcse_quantile(name, prob) for prob in PROBS])
         assert (errors < 0.2).all()

@@ -6,8 +6,10 @@ import scipy.special
 
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import BMPLeft, BMPRight, estimate
-from bmpaudit.estimation.density import PARTS, Steps, gauss_legendre, gauss_of_measure
-from bmpaudit.estimation.likelihood import Likelihood, distinct_rows, likelihood_of
+from bmpaudit.estimation.density import gauss_legendre
+from bmpaudit.estimation.estimate import PARTS, Steps
+from bmpaudit.estimation.influence import gauss_of_measure
+from bmpaudit.estimation.likelihood import Likelihood, likelihood_of
 
 NUM_NODES = 700
 KINDS = ("spread", "alike", "few errors", "null", "null, priors vary", "constant", "half constant")
@@ -76,8 +78,8 @@ def test_percentiles_agree_with_a_plain_quadrature(counts: ErrorCounts) -> None:
 
 
 @pytest.mark.parametrize("definition", ["bmp-r", "bmp"])
-def test_a_sketch_that_misjudges_two_peaks_does_not_decide(definition: str) -> None:
-    """Few errors: a needle at the floor, and 140 nats above it a hill; a sketch of the nodes has it the other way."""
+def test_the_higher_of_two_peaks_decides(definition: str) -> None:
+    """Few errors: a needle at the floor, and 140 nats above it a hill."""
     rng = np.random.default_rng(0)
     num_nodes = 1_000
     num_in = rng.binomial(1_000, np.full(num_nodes, 0.25))
@@ -152,26 +154,18 @@ def test_rows_alone_add_up_to_all() -> None:
     assert rows[likelihood.row_of_node].sum(axis=0) == pytest.approx(likelihood(np.inf, epsilon), abs=1e-9)
 
 
-def test_a_sketch_stands_for_all_nodes_and_keeps_the_extreme_ones() -> None:
-    counts = table("null, priors vary", 1_000, 3_000)
-    rows = likelihood_of(counts, BMPRight()).rows
-    sketch = rows.sketch()
-    assert len(sketch) < len(rows) / 4
-    assert sketch.times.sum() == pytest.approx(rows.times.sum())
-    assert sketch.log_prior_odds.max() == rows.log_prior_odds.max()
-    assert sketch.log_prior_odds.min() == rows.log_prior_odds.min()
-    first, others = rows.split(np.bincount([3], minlength=len(rows)))
-    assert (len(first), first.times.sum() + others.times.sum()) == (1, rows.times.sum())
-
-
 def test_distinct_rows_are_all_there() -> None:
     rng = np.random.default_rng(0)
     counts, odds = rng.integers(0, 3, (200, 4)).astype(np.float64), rng.integers(0, 2, 200).astype(np.float64)
-    rows, row_of_node = distinct_rows(counts, odds)
-    assert np.array_equal(rows.counts[row_of_node], counts)
-    assert np.array_equal(rows.log_prior_odds[row_of_node], odds)
+    likelihood = Likelihood(counts, odds)
+    rows = likelihood.rows
+    assert np.array_equal(rows.counts[likelihood.row_of_node], counts)
+    assert np.array_equal(rows.log_prior_odds[likelihood.row_of_node], odds)
     assert len(np.unique(np.column_stack([rows.counts, rows.log_prior_odds]), axis=0)) == len(rows)
     assert rows.times.sum() == 200
+    times = np.bincount([3], minlength=len(rows))
+    first, others = rows.counted(times), rows.counted(rows.times - times)
+    assert (len(first), first.times.sum() + others.times.sum()) == (1, rows.times.sum())
 
 
 def test_a_gauss_rule_of_a_measure_is_right_for_polynomials() -> None:
@@ -192,10 +186,10 @@ def test_progress_moves_within_a_posterior_and_never_back(definition: str) -> No
 
 def test_each_step_takes_a_share_of_what_is_left() -> None:
     seen: list[int] = []
-    steps = Steps(seen.append)
-    first, second = steps.step(0.5, 10), steps.step(0.5, 4)
+    steps = Steps(seen.append, num_rows=10, typical_points=60)
+    first, second = steps.step(60), steps.step(60)
     first(5)
-    second(4)
+    second(10)
     first(10)
     assert seen == [250, 750, 750]
 

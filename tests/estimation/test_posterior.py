@@ -97,7 +97,11 @@ def test_samples_follow_the_posterior(definition: Any, method: Any) -> None:
     assert np.array_equal(posterior.sample(5, seed=1)[name], posterior.sample(5, seed=1)[name])
     if posterior.joint is not None:
         correlation = np.corrcoef(draws["epsilon_left"], draws["epsilon_right"])[0, 1]
-        assert correlation == pytest.approx(posterior.joint.correlation(), abs=0.04)
+        joint = posterior.joint
+        away = joint.first - posterior.mean("epsilon_left"), joint.second - posterior.mean("epsilon_right")
+        variances = [joint.mass.sum(axis=1 - axis) @ away[axis] ** 2 for axis in (0, 1)]
+        expected = away[0] @ joint.mass @ away[1] / np.sqrt(variances[0] * variances[1])
+        assert correlation == pytest.approx(expected, abs=0.04)
 
 
 def test_known_posterior_with_unknown_strength() -> None:

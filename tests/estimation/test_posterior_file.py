@@ -87,7 +87,7 @@ def rewrite(path: Path, **changes: Any) -> None:
     ("changes", "message"),
     [
         ({"format": 1}, "a posterior of format 1, this version reads 2"),
-        ({"definition": None}, "damaged or not a posterior: 'definition'"),
+        ({"definition": None}, "damaged or not a posterior: definition: Field required"),
         ({"definition": "bmp-r"}, "damaged or not a posterior"),
         ({"definition_parameters": [{"name": "epsilon"}]}, "damaged or not a posterior"),
         ({"definition": {"name": "bmp-l"}}, "has the parameters epsilon_right, the code of bmp-l has epsilon_left"),

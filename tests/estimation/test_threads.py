@@ -14,7 +14,6 @@ from bmpaudit.util.errors import InputError
 FUNCTIONS = {
     "log_likelihood": 7,
     "grid_log_likelihood": 7,
-    "ray_log_likelihood": 8,
     "node_log_likelihood": 5,
     "leakage_quantiles": 2,
 }  # where num_threads stands
@@ -42,7 +41,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 WORK: list[tuple[str, Callable[[int | None], object]]] = [
     ("log_likelihood", lambda threads: estimate(COUNTS, "mp", num_threads=threads)),
     ("grid_log_likelihood", lambda threads: estimate(COUNTS.take([0]), "bmp", num_threads=threads)),
-    ("ray_log_likelihood", lambda threads: estimate(NO_LEAK, "bmp", num_threads=threads)),
+    ("log_likelihood", lambda threads: estimate(NO_LEAK, "bmp", num_threads=threads)),
     ("log_likelihood", lambda threads: estimate(COUNTS.take([0]), "bmp-r", strength=0.4, num_threads=threads)),
     (
         "log_likelihood",

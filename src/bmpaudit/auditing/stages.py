@@ -31,7 +31,7 @@ from bmpaudit.auditing.context import Runtime, Variant, attack_on, queries_of, v
 from bmpaudit.auditing.result import AuditResult
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.estimation import Influence, NodeLeakage, Posterior, estimate, node_leakage
-from bmpaudit.estimation.density import PARTS
+from bmpaudit.estimation.estimate import PARTS
 from bmpaudit.estimation.likelihood import likelihood_of
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Attack, Progress

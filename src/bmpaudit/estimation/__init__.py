@@ -12,8 +12,8 @@ from bmpaudit.estimation.definitions import (
 )
 from bmpaudit.estimation.estimate import estimate
 from bmpaudit.estimation.influence import DrivingNode, Influence
-from bmpaudit.estimation.likelihood import ErrorFloor, NormalPrior, StrengthPrior, error_floor
-from bmpaudit.estimation.lower_bound import LowerBound, lower_bound
+from bmpaudit.estimation.likelihood import NormalPrior, StrengthPrior
+from bmpaudit.estimation.lower_bound import ErrorFloor, LowerBound, error_floor, lower_bound
 from bmpaudit.estimation.mhaar import CorrelatedCounts
 from bmpaudit.estimation.node_leakage import NodeLeakage, node_leakage
 from bmpaudit.estimation.posterior import CredibleInterval, Posterior

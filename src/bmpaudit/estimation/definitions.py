@@ -23,122 +23,6 @@ _MAGNITUDES = np.geomspace(1e-3, 1, 100) * np.sqrt(2) / 1.5
 PROBES = np.unique(np.concatenate([scale * _MAGNITUDES for scale in (-LARGEST, -30.0, 30.0, LARGEST)]))
 
 
-class Side(Enum):
-    """What sets ε_L or ε_R."""
-
-    PARAMETER = "the parameter itself"
-    UNBOUNDED = "nothing: it is infinite"
-    CURVE = "any other function of the parameter"
-
-
-@dataclass(frozen=True)
-class Curve:
-    """What sets the two sides of a definition."""
-
-    left: Side
-    right: Side
-
-
-def name_of(definition: Definition) -> str:
-    """The short name of a definition, for titles, messages and file names."""
-    return registry.label(registry.DEFINITION, definition)
-
-
-def parameter_names(definition: Definition) -> tuple[str, ...]:
-    """Names of the parameters, in order."""
-    return tuple(parameter.name for parameter in definition.parameters)
-
-
-def epsilons_of(definition: Definition, *values: Floats) -> tuple[Floats, Floats]:
-    """(ε_L, ε_R), each with the shape of the values.
-
-    Raises:
-        InputError: if one is not a number.
-    """
-    shape = np.broadcast_shapes(*(np.shape(value) for value in values))
-    with np.errstate(all="ignore"):
-        left, right = (
-            np.broadcast_to(np.asarray(side, dtype=np.float64), shape) for side in definition.epsilons(*values)
-        )
-    for symbol, side in (("ε_L", left), ("ε_R", right)):
-        if np.isnan(side).any():
-            first = float(np.broadcast_to(values[0], shape)[np.isnan(side)][0])
-            raise InputError(f"definition {name_of(definition)}: {symbol} must be a number, got nan at {first:g}")
-    return left, right
-
-
-def curve_of(definition: Definition) -> Curve:
-    """What sets the two sides, found by trying many values.
-
-    Raises:
-        InputError: if a side falls, neither side is bounded, or two parameters are not (ε_L, ε_R) themselves.
-    """
-    name, names = name_of(definition), parameter_names(definition)
-    if len(names) not in (1, 2) or len({*names, *RESERVED_NAMES}) != len(names) + len(RESERVED_NAMES):
-        raise InputError(
-            f"definition {name} must have one or two parameters, named differently and not "
-            f"{', '.join(RESERVED_NAMES)}; got {', '.join(names) or 'none'}"
-        )
-    if len(names) == 2:
-        both = epsilons_of(definition, PROBES, PROBES[::-1])
-        if not (np.array_equal(both[0], PROBES) and np.array_equal(both[1], PROBES[::-1])):
-            raise InputError(f"definition {name} has two parameters, so its epsilons must return them as (ε_L, ε_R)")
-        return Curve(Side.PARAMETER, Side.PARAMETER)
-    left, right = (
-        _side(values, f"definition {name}: {symbol}")
-        for symbol, values in zip(("ε_L", "ε_R"), epsilons_of(definition, PROBES), strict=True)
-    )
-    if left is right is Side.UNBOUNDED:
-        raise InputError(f"definition {name} must bound ε_L or ε_R, got both infinite")
-    return Curve(left, right)
-
-
-def _side(values: Floats, what: str) -> Side:
-    falls = np.flatnonzero(values[1:] < values[:-1])
-    if falls.size:
-        start, stop = PROBES[falls[0]], PROBES[falls[0] + 1]
-        raise InputError(f"{what} must not fall as the parameter grows, got a fall between {start:g} and {stop:g}")
-    if (values == np.inf).all():
-        return Side.UNBOUNDED
-    return Side.PARAMETER if np.array_equal(values, PROBES) else Side.CURVE
-
-
-def smallest_values(
-    definition: Definition, left: Floats, right: Floats, *, strictly: bool = False
-) -> tuple[Floats, Floats]:
-    """The smallest value of the one parameter at which ε_L reaches `left`, and at which ε_R reaches `right`.
-
-    -∞ where a side is always that large, ∞ where it never is. With `strictly`, the side must exceed what is wanted.
-    """
-    curve = curve_of(definition)
-    return (
-        _smallest_value(definition, 0, curve.left, left, strictly),
-        _smallest_value(definition, 1, curve.right, right, strictly),
-    )
-
-
-def _smallest_value(definition: Definition, number: int, side: Side, wanted: Floats, strictly: bool) -> Floats:
-    if side is Side.PARAMETER:
-        return wanted
-    if side is Side.UNBOUNDED:
-        return np.full_like(wanted, -np.inf)
-
-    def is_reached(values: Floats) -> Flags:
-        epsilon = epsilons_of(definition, values)[number]
-        return (epsilon > wanted) | (epsilon == np.inf) if strictly else epsilon >= wanted
-
-    low, high = np.full_like(wanted, -LARGEST), np.full_like(wanted, LARGEST)
-    is_always, is_never = is_reached(low), ~is_reached(high)
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        is_enough = is_reached(middle)
-        low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
-    return np.where(is_always, -np.inf, np.where(is_never, np.inf, high))
-
-
-# What every definition has, with defaults that make your own a few lines.
-
-
 @dataclass(frozen=True)
 class Parameter:
     """One ε of a definition.
@@ -187,18 +71,15 @@ class DefinitionBase:
 
     def empties_support(self, log_prior_odds: Floats) -> Flags:
         """Nodes whose certain prior rules out every finite value: η = 0 where ε_L is bounded, η = ∞ where ε_R is."""
-        curve = curve_of(cast(Definition, self))
-        is_never_in = (log_prior_odds == -np.inf) & (curve.left is not Side.UNBOUNDED)
-        is_always_in = (log_prior_odds == np.inf) & (curve.right is not Side.UNBOUNDED)
+        left, right = sides_of(cast(Definition, self))
+        is_never_in = (log_prior_odds == -np.inf) & (left is not Side.UNBOUNDED)
+        is_always_in = (log_prior_odds == np.inf) & (right is not Side.UNBOUNDED)
         return self.uses_prior & (is_never_in | is_always_in)
-
-
-# BMP with both parameters (Definition 3).
 
 
 @dataclass(frozen=True)
 class BMP(DefinitionBase):
-    """(ε_L, ε_R)-Bayesian membership privacy: the region R_η(ε_L, ε_R)."""
+    """(ε_L, ε_R)-Bayesian membership privacy: the region R_η(ε_L, ε_R) (Definition 3)."""
 
     parameters = (EPSILON_LEFT, EPSILON_RIGHT)
 
@@ -207,12 +88,9 @@ class BMP(DefinitionBase):
         return epsilon_left, epsilon_right
 
 
-# BMP-L: how sure an adversary can become that a node was not in (Definition 4).
-
-
 @dataclass(frozen=True)
 class BMPLeft(DefinitionBase):
-    """ε_L of BMP, ε_R being unbounded: the region R_η(ε_L, ∞)."""
+    """ε_L of BMP, ε_R being unbounded: the region R_η(ε_L, ∞) (Definition 4)."""
 
     parameters = (EPSILON_LEFT,)
 
@@ -221,21 +99,15 @@ class BMPLeft(DefinitionBase):
         return epsilon_left, np.inf
 
 
-# BMP-R: how sure an adversary can become that a node was in (Definition 4).
-
-
 @dataclass(frozen=True)
 class BMPRight(DefinitionBase):
-    """ε_R of BMP, ε_L being unbounded: the region R_η(∞, ε_R)."""
+    """ε_R of BMP, ε_L being unbounded: the region R_η(∞, ε_R) (Definition 4)."""
 
     parameters = (EPSILON_RIGHT,)
 
     def epsilons(self, epsilon_right: Floats) -> tuple[float, Floats]:
         """ε_L = ∞."""
         return np.inf, epsilon_right
-
-
-# BMP with one ε for both sides.
 
 
 @dataclass(frozen=True)
@@ -247,22 +119,114 @@ class BMPSymmetric(DefinitionBase):
         return epsilon, epsilon
 
 
-# MP: how far the odds of membership move, whatever the prior (Definition 1).
-
-
 @dataclass(frozen=True)
-class MP(DefinitionBase):
-    """ε-membership privacy: the region R_1(ε, ε)."""
+class MP(BMPSymmetric):
+    """ε-membership privacy: the region R_1(ε, ε) (Definition 1)."""
 
     parameters = (Parameter("epsilon", "ε", r"\varepsilon", "how far the odds move, whatever the prior"),)
     uses_prior = False
 
-    def epsilons(self, epsilon: Floats) -> tuple[Floats, Floats]:
-        """ε_L = ε_R = ε."""
-        return epsilon, epsilon
+
+def name_of(definition: Definition) -> str:
+    """The short name of a definition, for titles, messages and file names."""
+    return registry.label(registry.DEFINITION, definition)
 
 
-# What errors prove about one parameter.
+def parameter_names(definition: Definition) -> tuple[str, ...]:
+    """Names of the parameters, in order."""
+    return tuple(parameter.name for parameter in definition.parameters)
+
+
+def epsilons_of(definition: Definition, *values: Floats) -> tuple[Floats, Floats]:
+    """(ε_L, ε_R), each with the shape of the values.
+
+    Raises:
+        InputError: if one is not a number.
+    """
+    shape = np.broadcast_shapes(*(np.shape(value) for value in values))
+    with np.errstate(all="ignore"):
+        left, right = (
+            np.broadcast_to(np.asarray(side, dtype=np.float64), shape) for side in definition.epsilons(*values)
+        )
+    for symbol, side in (("ε_L", left), ("ε_R", right)):
+        if np.isnan(side).any():
+            first = float(np.broadcast_to(values[0], shape)[np.isnan(side)][0])
+            raise InputError(f"definition {name_of(definition)}: {symbol} must be a number, got nan at {first:g}")
+    return left, right
+
+
+class Side(Enum):
+    """What sets ε_L or ε_R."""
+
+    PARAMETER = "the parameter itself"
+    UNBOUNDED = "nothing: it is infinite"
+    CURVE = "any other function of the parameter"
+
+
+def sides_of(definition: Definition) -> tuple[Side, Side]:
+    """What sets ε_L and ε_R, found by trying many values.
+
+    Raises:
+        InputError: if a side falls, neither side is bounded, or two parameters are not (ε_L, ε_R) themselves.
+    """
+    name, names = name_of(definition), parameter_names(definition)
+    if len(names) not in (1, 2) or len({*names, *RESERVED_NAMES}) != len(names) + len(RESERVED_NAMES):
+        raise InputError(
+            f"definition {name} must have one or two parameters, named differently and not "
+            f"{', '.join(RESERVED_NAMES)}; got {', '.join(names) or 'none'}"
+        )
+    if len(names) == 2:
+        both = epsilons_of(definition, PROBES, PROBES[::-1])
+        if not (np.array_equal(both[0], PROBES) and np.array_equal(both[1], PROBES[::-1])):
+            raise InputError(f"definition {name} has two parameters, so its epsilons must return them as (ε_L, ε_R)")
+        return Side.PARAMETER, Side.PARAMETER
+    left, right = (
+        _side(values, f"definition {name}: {symbol}")
+        for symbol, values in zip(("ε_L", "ε_R"), epsilons_of(definition, PROBES), strict=True)
+    )
+    if left is right is Side.UNBOUNDED:
+        raise InputError(f"definition {name} must bound ε_L or ε_R, got both infinite")
+    return left, right
+
+
+def _side(values: Floats, what: str) -> Side:
+    falls = np.flatnonzero(values[1:] < values[:-1])
+    if falls.size:
+        start, stop = PROBES[falls[0]], PROBES[falls[0] + 1]
+        raise InputError(f"{what} must not fall as the parameter grows, got a fall between {start:g} and {stop:g}")
+    if (values == np.inf).all():
+        return Side.UNBOUNDED
+    return Side.PARAMETER if np.array_equal(values, PROBES) else Side.CURVE
+
+
+def smallest_values(
+    definition: Definition, left: Floats, right: Floats, *, strictly: bool = False
+) -> tuple[Floats, Floats]:
+    """The smallest value of the one parameter at which ε_L reaches `left`, and at which ε_R reaches `right`.
+
+    -∞ where a side is always that large, ∞ where it never is. With `strictly`, the side must exceed what is wanted.
+    """
+
+    def smallest(number: int, side: Side, wanted: Floats) -> Floats:
+        if side is Side.PARAMETER:
+            return wanted
+        if side is Side.UNBOUNDED:
+            return np.full_like(wanted, -np.inf)
+
+        def is_reached(values: Floats) -> Flags:
+            epsilon = epsilons_of(definition, values)[number]
+            return (epsilon > wanted) | (epsilon == np.inf) if strictly else epsilon >= wanted
+
+        low, high = np.full_like(wanted, -LARGEST), np.full_like(wanted, LARGEST)
+        is_always, is_never = is_reached(low), ~is_reached(high)
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            is_enough = is_reached(middle)
+            low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
+        return np.where(is_always, -np.inf, np.where(is_never, np.inf, high))
+
+    sides = sides_of(definition)
+    return smallest(0, sides[0], left), smallest(1, sides[1], right)
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,12 +252,6 @@ class ProvenEpsilon:
         """Whether the errors prove more than the sampler alone implies."""
         return self.bound is not None and self.bound > self.floor
 
-    def moved(self, bound: float, floor: float, per_node: Floats) -> ProvenEpsilon:
-        """The same statement about another parameter, of which this one is a non-decreasing function."""
-        if self.bound is None or bound == -np.inf:
-            return ProvenEpsilon(None, floor, None, None, per_node)
-        return replace(self, bound=bound, floor=floor, per_node=per_node)
-
     def __str__(self) -> str:
         return "nothing" if self.bound is None else f"≥ {self.bound:6.3f}"
 
@@ -306,9 +264,6 @@ def larger(first: ProvenEpsilon, second: ProvenEpsilon) -> ProvenEpsilon:
         floor=max(first.floor, second.floor),
         per_node=np.maximum(first.per_node, second.per_node),
     )
-
-
-# What a posterior's file says of a definition whose code has not been run.
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,182 +11,44 @@ import numpy as np
 from bmpaudit import registry
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation.definitions import epsilons_of, parameter_names
-from bmpaudit.estimation.density import ELSEWHERE, PARTS, PiecewiseDensity, Steps, approximate_density
+from bmpaudit.estimation.density import PiecewiseDensity, approximate_density
 from bmpaudit.estimation.joint_density import (
     DEEPEST,
-    Ends,
+    HAIR,
     JointDensity,
-    JointLogDensity,
     approximate_joint_density,
-    find_peak,
-    floor_coordinates,
-    floor_tolerance,
-    joint_density_at_floor,
+    joint_density_above_floor,
 )
 from bmpaudit.estimation.likelihood import (
     STRONGEST,
     Likelihood,
     LogDensity,
     NormalPrior,
-    Rows,
     StrengthPrior,
-    check_one_parameter,
+    check_strength,
     likelihood_of,
     support_lows,
     upper_end,
     used_nodes,
 )
 from bmpaudit.estimation.lower_bound import check_prior_draws
-from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun, run_mhaar
+from bmpaudit.estimation.mhaar import (
+    DEFAULT_ITERATIONS,
+    DEFAULT_JOINT_ITERATIONS,
+    CorrelatedCounts,
+    MhaarSettings,
+    run_mhaar,
+)
 from bmpaudit.estimation.posterior import DrawsMarginal, Marginal, Posterior
 from bmpaudit.interfaces import Definition, Progress
-from bmpaudit.privacy import prior_floor
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Floats
 
-TYPICAL_POINTS = 12  # half of the points at which a posterior is computed for all rows
-GRID_POINTS = 64  # points of a grid that stand for one of these
-RING_SHARE = 0.005  # of the work left: one strength of some hundred
+PARTS = 1_000
+"""What an exact posterior reports when it is done."""
+
 FURTHEST_RING = 600.0  # where e^-ε comes near the smallest double
-HAIR = 1e-13  # share of the range, next to its lower end, that is left out: there R is too thin for double precision
-
-
-def silent(_: int) -> None:
-    """Progress that nobody watches."""
-
-
-def exact_density(
-    likelihood: Likelihood,
-    definition: Definition,
-    prior: LogDensity,
-    strength: float = 0.0,
-    progress: Progress = silent,
-) -> PiecewiseDensity:
-    """The posterior density of the one parameter of a definition.
-
-    log p(ε | data) = log prior + Σ_k [log Pr((α_k, β_k) ∈ R_k) - log |R_k|], on the support that the priors leave.
-    """
-    (low,) = support_lows(definition, likelihood.log_prior_odds, prior).values()
-    steps = Steps(progress)
-
-    def log_posterior(epsilon: Floats, cutoff: float, rows: Rows | None = None) -> Floats:
-        left, right = epsilons_of(definition, epsilon)
-        log_prior = prior(epsilon)
-        # A prior of 0 leaves 0, whatever the likelihood is.
-        lowest = np.where(log_prior == -np.inf, np.inf, cutoff - np.maximum(log_prior, np.finfo(np.float64).min))
-        step = steps.step(*_share(likelihood, len(epsilon), rows))
-        return likelihood(left, right, strength, lowest, rows=rows, progress=step) + log_prior
-
-    high, sketch = _upper_end(prior, low, strength > 0), likelihood.rows.sketch()
-    rough = None if sketch is likelihood.rows else partial(log_posterior, rows=sketch)
-    return approximate_density(log_posterior, _just_above(low, high), high, rough)
-
-
-def exact_joint_density(
-    likelihood: Likelihood,
-    definition: Definition,
-    prior: LogDensity,
-    strength: float = 0.0,
-    progress: Progress = silent,
-) -> JointDensity:
-    """The posterior density of (ε_L, ε_R), with independent priors."""
-    low_left, low_right = support_lows(definition, likelihood.log_prior_odds, prior).values()
-    steps, all_rows = Steps(progress), likelihood.rows.condensed()
-
-    def on_grid(left: Floats, right: Floats, rows: Rows = all_rows) -> Floats:
-        step = steps.step(*_share(likelihood, len(left) * len(right) // GRID_POINTS, rows))
-        values = likelihood.on_grid(left, right, strength, rows=rows, progress=step)
-        return values + prior(left)[:, None] + prior(right)[None, :]
-
-    def at_points(left: Floats, right: Floats, rows: Rows = all_rows) -> Floats:
-        step = steps.step(*_share(likelihood, left.size // GRID_POINTS, rows))
-        return likelihood(left, right, strength, rows=rows, progress=step) + prior(left) + prior(right)
-
-    def on_rays(low: Ends, distances: Floats, directions: tuple[Floats, Floats], rows: Rows = all_rows) -> Floats:
-        left, right = (start + distances[:, None] * each for start, each in zip(low, directions, strict=True))
-        if strength > 0:
-            return at_points(left, right, rows)
-        step = steps.step(*_share(likelihood, left.size // GRID_POINTS, rows))
-        return likelihood.on_rays(low, distances, directions, rows=rows, progress=step) + prior(left) + prior(right)
-
-    high, sketch = _upper_end(prior, max(low_left, low_right), strength > 0), all_rows.sketch()
-    lows, highs = (_just_above(low_left, high), _just_above(low_right, high)), (high, high)
-    is_small = sketch is all_rows
-    peak = find_peak(partial(on_grid, rows=sketch), lows, highs)
-    if not is_small:
-        # Of two peaks far apart, a sketch cannot tell which is higher.
-        elsewhere = on_grid(lows[0] + (high - lows[0]) * ELSEWHERE, lows[1] + (high - lows[1]) * ELSEWHERE)
-        if elsewhere.max() > on_grid(peak[:1], peak[1:])[0, 0]:
-            is_small, sketch = True, all_rows
-            peak = find_peak(on_grid, lows, highs)
-    coordinates = floor_coordinates(partial(at_points, rows=sketch), peak, (low_left, low_right))
-    if coordinates is not None:
-        rough = JointLogDensity(partial(on_grid, rows=sketch), partial(on_rays, rows=sketch))
-        return joint_density_at_floor(
-            JointLogDensity(on_grid, on_rays),
-            coordinates,
-            (low_left, low_right),
-            highs,
-            None if is_small else rough,
-            floor_tolerance(peak, (low_left, low_right)),
-        )
-    return approximate_joint_density(on_grid, lows, highs, None if is_small else partial(on_grid, rows=sketch), peak)
-
-
-def exact_strength_density(
-    likelihood: Likelihood,
-    definition: Definition,
-    prior: LogDensity,
-    strength_prior: StrengthPrior,
-    progress: Progress = silent,
-) -> JointDensity:
-    """The posterior density of (ε, s) of a definition with one ε, for an unknown attack strength s.
-
-    Raises:
-        InputError: if the definition has two ε, or a prior is 0 or 1: the ring needs finite prior odds.
-    """
-    check_one_parameter(definition)
-    (low,) = support_lows(definition, likelihood.log_prior_odds, prior).values()
-
-    best, steps = [-np.inf], Steps(progress)
-
-    def log_posterior(epsilon: Floats, strength: Floats) -> Floats:
-        left, right = epsilons_of(definition, epsilon)
-        log_prior = prior(epsilon)[:, None] + strength_prior.log_density(strength)[None, :]
-        values = np.empty(log_prior.shape)
-        for column, s in enumerate(strength):
-            # Rings take long to integrate: skip those that are negligible beside the best value so far.
-            cutoff = best[0] - DEEPEST - log_prior[:, column]
-            step = steps.step(RING_SHARE, len(likelihood.rows))
-            values[:, column] = likelihood(left, right, float(s), cutoff, progress=step) + log_prior[:, column]
-            best[0] = max(best[0], float(values[:, column].max()))
-        return values
-
-    high = _upper_end(prior, low, is_ring=True)
-    return approximate_joint_density(log_posterior, (_just_above(low, high), 0.0), (high, STRONGEST))
-
-
-def _upper_end(prior: LogDensity, low: float, is_ring: bool) -> float:
-    high = upper_end(prior, low)
-    if is_ring and high > FURTHEST_RING:
-        raise InputError(
-            f"with an attack strength the prior must be negligible beyond ε = {FURTHEST_RING:g}, got one that reaches "
-            f"ε = {high:.4g}: choose a smaller variance or mean"
-        )
-    return high
-
-
-def _share(likelihood: Likelihood, num_points: int, rows: Rows | None) -> tuple[float, int]:
-    """What share of the work left some points on some rows are thought to be, and the number of rows."""
-    num_rows = len(likelihood.rows if rows is None else rows)
-    return 1 - 2.0 ** -(num_points / TYPICAL_POINTS * num_rows / len(likelihood.rows)), num_rows
-
-
-def _just_above(low: float, high: float) -> float:
-    return low + HAIR * (high - low)
-
-
-# From error counts to a posterior of ε.
+TYPICAL_POINTS, TYPICAL_PAIRS = 60, 3_000  # half of what a posterior of one, or of two parameters, is computed at
 
 
 def estimate(
@@ -238,86 +100,176 @@ def estimate(
       epsilon           1.253    2.664    6.436  ≥  0.653
       * with 95 % confidence, if these counts come from Algorithm 4
     """
-    chosen = _definition(definition)
+    chosen = registry.build(registry.DEFINITION, definition)
+    if isinstance(chosen, type) or not isinstance(chosen, Definition):
+        raise InputError(
+            "definition must be a name, module:Name or an object with parameters, uses_prior, epsilons and "
+            f"empties_support, got {definition!r}"
+        )
+    if method not in ("exact", "mhaar"):
+        raise InputError(f"method must be exact or mhaar, got method={method!r}")
     check_prior_draws(counts, prior_draws)
+    check_strength(strength, chosen)
     log_prior = NormalPrior() if prior is None else prior
     is_used = used_nodes(counts, chosen)
     likelihood = likelihood_of(counts, chosen, is_used, num_threads=num_threads)
+    lows = support_lows(chosen, likelihood.log_prior_odds, log_prior)
     marginals: Mapping[str, Marginal]
-    joint: JointDensity | None = None
-    run: MhaarRun | None = None
+    joint, run = None, None
     if method == "mhaar":
         if not isinstance(log_prior, NormalPrior):
             raise InputError("method mhaar takes a NormalPrior; method exact takes any log-density")
-        run = run_mhaar(
-            likelihood.counts,
-            likelihood.log_prior_odds,
+        if num_iterations is None:
+            num_iterations = DEFAULT_ITERATIONS if len(lows) == 1 else DEFAULT_JOINT_ITERATIONS
+        settings = MhaarSettings(
             chosen,
             log_prior,
-            num_iterations=num_iterations,
-            num_auxiliary=num_auxiliary,
-            num_chains=num_chains,
-            seed=seed,
-            strength=strength,
-            correlated=correlated,
-            num_threads=num_threads,
-            progress=progress,
+            num_iterations,
+            num_iterations // 2,
+            num_auxiliary,
+            num_chains,
+            seed,
+            strength,
+            correlated,
         )
+        run = run_mhaar(likelihood, settings, progress)
         marginals = {name: DrawsMarginal(run.chains(name).ravel()) for name in run.parameter_names}
-    elif method != "exact":
-        raise InputError(f"method must be exact or mhaar, got method={method!r}")
     elif correlated is not None:
         raise InputError("correlated counts are for method mhaar, got method='exact'")
     else:
-        marginals, joint = _exact(likelihood, chosen, log_prior, strength, progress)
+        names = (*lows, "strength") if isinstance(strength, StrengthPrior) else tuple(lows)
+        exact = LogPosterior(likelihood, chosen, log_prior, lows, progress)
+        if len(names) == 1:
+            marginals = {names[0]: exact.density(float(strength))}  # type: ignore[arg-type]
+        else:
+            joint = exact.joint_density(strength)
+            marginals = dict(zip(names, (joint.first_marginal, joint.second_marginal), strict=True))
         progress(PARTS)
     posterior = Posterior(
         definition=chosen,
-        method=method,
         marginals=marginals,
         counts=counts,
         is_used=is_used,
         likelihood=likelihood,
         prior=log_prior,
         strength=strength,
-        floor=prior_floor(counts.prior_odds[is_used]),
-        lows=support_lows(chosen, likelihood.log_prior_odds, log_prior),
-        status="exact" if run is None else run.status.message,
+        lows=lows,
+        status="exact" if run is None else run.status,
         prior_draws=prior_draws,
         joint=joint,
         run=run,
     )
     doubt = _doubt(posterior)
-    return posterior if doubt is None else posterior.with_status(f"{posterior.status}; {doubt}")
+    return posterior if doubt is None else replace(posterior, status=f"{posterior.status}; {doubt}")
 
 
-def _definition(given: Any) -> Definition:
-    definition = registry.build(registry.DEFINITION, given)
-    if isinstance(definition, type) or not isinstance(definition, Definition):
-        raise InputError(
-            "definition must be a name, module:Name or an object with parameters, uses_prior, epsilons and "
-            f"empties_support, got {given!r}"
-        )
-    return definition
+class LogPosterior:
+    """log p(ε | data) = log prior + Σ_k [log Pr((α_k, β_k) ∈ R_k) - log |R_k|], up to a constant.
+
+    Args:
+        likelihood: Likelihood of the nodes that count.
+        definition: Definition whose parameters are estimated.
+        prior: Log-density of each ε.
+        lows: Lower end of each parameter's support, which the nodes' priors leave.
+        progress: Called with the number of thousandths done.
+    """
+
+    def __init__(
+        self,
+        likelihood: Likelihood,
+        definition: Definition,
+        prior: LogDensity,
+        lows: Mapping[str, float],
+        progress: Progress = lambda _: None,
+    ) -> None:
+        self._likelihood, self._definition, self._prior, self._progress = likelihood, definition, prior, progress
+        self._lows = tuple(lows.values())
+
+    def density(self, strength: float = 0.0) -> PiecewiseDensity:
+        """The density of the one parameter of a definition."""
+        steps = Steps(self._progress, len(self._likelihood.rows), TYPICAL_POINTS)
+
+        def log_posterior(epsilon: Floats, cutoff: float) -> Floats:
+            log_prior = self._prior(epsilon)
+            # A prior of 0 leaves 0, whatever the likelihood is.
+            lowest = np.where(log_prior == -np.inf, np.inf, cutoff - np.maximum(log_prior, np.finfo(np.float64).min))
+            ends = epsilons_of(self._definition, epsilon)
+            return self._likelihood(*ends, strength, lowest, progress=steps.step(len(epsilon))) + log_prior
+
+        (low,), high = self._lows, self._high(strength)
+        return approximate_density(log_posterior, low + HAIR * (high - low), high)
+
+    def joint_density(self, strength: float | StrengthPrior = 0.0) -> JointDensity:
+        """The density of (ε_L, ε_R), with independent priors; or of (ε, s), with a prior of the strength s."""
+        steps, high = Steps(self._progress, len(self._likelihood.rows), TYPICAL_PAIRS), self._high(strength)
+        if isinstance(strength, StrengthPrior):
+            return self._with_strength(strength, high, steps)
+
+        def on_grid(left: Floats, right: Floats) -> Floats:
+            step = steps.step(len(left) * len(right))
+            values = self._likelihood.on_grid(left, right, strength, progress=step)
+            return values + self._prior(left)[:, None] + self._prior(right)
+
+        def at_points(left: Floats, right: Floats) -> Floats:
+            values = self._likelihood(left, right, strength, progress=steps.step(left.size))
+            return values + self._prior(left) + self._prior(right)
+
+        return joint_density_above_floor(on_grid, at_points, (self._lows[0], self._lows[1]), (high, high))
+
+    def _with_strength(self, strength_prior: StrengthPrior, high: float, steps: Steps) -> JointDensity:
+        best = -np.inf
+
+        def log_posterior(epsilon: Floats, strength: Floats) -> Floats:
+            nonlocal best
+            ends = epsilons_of(self._definition, epsilon)
+            log_prior = self._prior(epsilon)[:, None] + strength_prior.log_density(strength)
+            values = np.empty(log_prior.shape)
+            for column, s in enumerate(strength.tolist()):
+                # Rings take long to integrate: skip those that are negligible beside the best value so far.
+                cutoff, step = best - DEEPEST - log_prior[:, column], steps.step(len(epsilon))
+                values[:, column] = self._likelihood(*ends, s, cutoff, progress=step) + log_prior[:, column]
+                best = max(best, float(values[:, column].max()))
+            return values
+
+        low = self._lows[0]
+        return approximate_joint_density(log_posterior, (low + HAIR * (high - low), 0.0), (high, STRONGEST))
+
+    def _high(self, strength: float | StrengthPrior) -> float:
+        """The upper end of every ε, beyond which the posterior is negligible."""
+        high = upper_end(self._prior, max(self._lows))
+        if strength != 0 and high > FURTHEST_RING:
+            raise InputError(
+                f"with an attack strength the prior must be negligible beyond ε = {FURTHEST_RING:g}, got one that "
+                f"reaches ε = {high:.4g}: choose a smaller variance or mean"
+            )
+        return high
 
 
-def _exact(
-    likelihood: Likelihood,
-    definition: Definition,
-    prior: LogDensity,
-    strength: float | StrengthPrior,
-    progress: Progress,
-) -> tuple[Mapping[str, Marginal], JointDensity | None]:
-    """The marginals, and the joint density if there are two parameters."""
-    names = parameter_names(definition)
-    if isinstance(strength, StrengthPrior):
-        joint = exact_strength_density(likelihood, definition, prior, strength, progress)
-        names = (*names, "strength")
-    elif len(names) == 2:
-        joint = exact_joint_density(likelihood, definition, prior, strength, progress)
-    else:
-        return {names[0]: exact_density(likelihood, definition, prior, strength, progress)}, None
-    return dict(zip(names, (joint.first_marginal, joint.second_marginal), strict=True)), joint
+class Steps:
+    """Progress through a search of which nobody knows beforehand how long it takes.
+
+    Each step takes a share of what is left, so that progress never goes back and never stands still.
+
+    Args:
+        progress: Called with the number of thousandths done.
+        num_rows: Number of rows that each step goes through.
+        typical_points: Number of points that are half of what is left.
+    """
+
+    def __init__(self, progress: Progress, num_rows: int, typical_points: int) -> None:
+        self._progress, self._num_rows, self._typical_points = progress, num_rows, typical_points
+        self._reached, self._begun = 0.0, 0.0
+
+    def step(self, num_points: int) -> Progress:
+        """Begins the next step, which is told how many of the rows it has been through."""
+        start = self._begun
+        self._begun = end = 1 - (1 - start) * 2.0 ** -(num_points / self._typical_points)
+
+        def update(done: int) -> None:
+            self._reached = max(self._reached, start + (end - start) * min(1.0, done / self._num_rows))
+            self._progress(int(PARTS * self._reached))
+
+        return update
 
 
 def _doubt(posterior: Posterior) -> str | None:
@@ -327,7 +279,7 @@ def _doubt(posterior: Posterior) -> str | None:
         return "the attack is uninformative: its decision about every node is the same for every model"
     if not is_constant.any():
         return None
-    for name in posterior.parameter_names:
+    for name in parameter_names(posterior.definition):
         without = posterior.mean_without_constant(name)
         if without < float(posterior.quantile(0.05, name)):
             return (

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit.estimation.definitions import epsilons_of
-from bmpaudit.estimation.density import NEGLIGIBLE, PiecewiseDensity, gauss_legendre, gauss_of_measure
+from bmpaudit.estimation.density import NOTHING, PiecewiseDensity, gauss_legendre
 from bmpaudit.estimation.likelihood import Likelihood, Rows, upper_end
 from bmpaudit.util.values import Flags, Floats, Ints
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 POINTS_PER_PANEL = 12
 PANELS_BELOW = 4  # between the floor and the bulk, where the posterior falls to without the nodes that hold it up
 BULK = (1e-5, 0.001, 0.05, 0.25, 0.5, 0.75, 0.95, 0.999)
-POINTS_THAT_TELL = (0, 5, 11)  # of a panel, whether anything is there
 SLID = 1e-3  # share of a posterior below the bulk of the full one from which on it is computed there too
 FEW_POINTS = 24  # of a Gauss rule whose weight is the posterior: enough for a likelihood that varies little
 LITTLE = 0.3  # nats
@@ -94,20 +93,17 @@ class Cuts:
         if isinstance(marginal, PiecewiseDensity):  # it may have several peaks, each with panels of its own
             edges = np.union1d(edges, np.clip(marginal.edges, edges[0], edges[-1]))
         points, weights = gauss_legendre(np.concatenate([edges, above]), POINTS_PER_PANEL)
-        if posterior.run is None:
-            with np.errstate(divide="ignore"):
-                log_density = np.log(marginal.pdf(points))
-        else:
-            log_density = self._log_posterior(points)
-        self._here = _Cut(points, weights, log_density)
+        with np.errstate(divide="ignore"):
+            logs = np.log(marginal.pdf(points)) if posterior.run is None else self._log_posterior(points)
+        self._here = _Cut(points, weights, logs)
 
     @cached_property
     def influence(self) -> Influence:
         """How far the mean moves without each of the nodes."""
-        few = self._here.few_points()
-        logs = self._likelihood.of_rows(*self._ends(few.points))
-        rest = np.exp(logs.min(axis=1, keepdims=True) - logs) * few.weights
-        shifts = few.mean() - rest @ few.points / rest.sum(axis=1)
+        points, mass = gauss_of_measure(self._here.points, self._here.mass, FEW_POINTS)
+        logs = self._likelihood.of_rows(*self._ends(points))
+        rest = np.exp(logs.min(axis=1, keepdims=True) - logs) * mass
+        shifts = mass @ points / mass.sum() - rest @ points / rest.sum(axis=1)
         for row in np.flatnonzero(~(np.ptp(logs, axis=1) < LITTLE)).tolist():
             shifts[row] = self._shift_without(np.bincount([row], minlength=len(logs)))
         return Influence(
@@ -129,49 +125,37 @@ class Cuts:
 
     def _shift_without(self, times: Ints) -> float:
         """The mean minus the mean without so many nodes of each row."""
-        left_out, rest = self._likelihood.rows.split(times)
-        here = self._here.without(self._likelihood(*self._ends(self._here.points), rows=left_out))
+        rows, points = self._likelihood.rows, self._here.points
+        left_out = self._likelihood(*self._ends(points), rows=rows.counted(times))
+        is_possible = self._here.log_density > -np.inf
+        logs = np.where(is_possible, self._here.log_density - np.where(is_possible, left_out, 0.0), -np.inf)
+        here = _Cut(points, self._here.weights, logs)
         if here.share_below(self._low) < SLID:
             return self._here.mean() - here.mean()
-        edges = np.linspace(self._low, self._bulk[0], PANELS_BELOW + 1)
-        points, weights = gauss_legendre(edges, POINTS_PER_PANEL)
+        below, weights = gauss_legendre(np.linspace(self._low, self._bulk[0], PANELS_BELOW + 1), POINTS_PER_PANEL)
         # Joined to the cut above by the value at its highest point.
-        highest = int(here.log_density.argmax())
-        scale = float(self._log_rest(here.points[[highest]], rest)[0])
-        below = self._log_rest_below(points, rest, scale) - scale + here.log_density[highest]
-        return self._posterior.mean(self._parameter) - here.below(_Cut(points, weights, below)).mean()
+        highest, rest = int(logs.argmax()), rows.counted(rows.times - times)
+        scale = float(self._log_posterior(points[[highest]], rest)[0])
+        cutoff = scale - NOTHING - self._posterior.prior(below)
+        below_logs = self._log_posterior(below, rest, cutoff) - scale + logs[highest]
+        joined = zip((below, weights, below_logs), (points, self._here.weights, logs), strict=True)
+        return self._posterior.mean(self._parameter) - _Cut(*map(np.concatenate, joined)).mean()
 
-    def _log_rest_below(self, points: Floats, rest: Rows, scale: float) -> Floats:
-        """As `_log_rest`, far below the bulk: -∞ where it is negligible against `scale`, as a few points tell."""
-        values = np.full_like(points, -np.inf)
-        cutoff = scale - 2 * NEGLIGIBLE - self._posterior.prior(points)
-        places = np.arange(len(points)).reshape(PANELS_BELOW, POINTS_PER_PANEL)
-        tell = places[:, POINTS_THAT_TELL].ravel()
-        values[tell] = self._log_rest(points[tell], rest, cutoff[tell])
-        is_needed = (values.reshape(places.shape) > -np.inf).any(axis=1)
-        others = np.setdiff1d(places[is_needed], tell)
-        values[others] = self._log_rest(points[others], rest, cutoff[others])
-        return values
-
-    def _log_rest(self, points: Floats, rest: Rows, cutoff: npt.ArrayLike = -np.inf) -> Floats:
-        return self._likelihood(*self._ends(points), cutoff, rows=rest) + self._posterior.prior(points)
-
-    def _log_posterior(self, points: Floats) -> Floats:
-        return self._likelihood(*self._ends(points)) + self._posterior.prior(points)
+    def _log_posterior(self, points: Floats, rows: Rows | None = None, cutoff: npt.ArrayLike = -np.inf) -> Floats:
+        return self._likelihood(*self._ends(points), cutoff, rows=rows) + self._posterior.prior(points)
 
     def _ends(self, points: Floats) -> tuple[Floats, Floats, float]:
         """ε_L, ε_R and s where the parameter takes some values; another ε is held at its median."""
-        values = [points]
-        if len(self._posterior.parameter_names) > 1:
-            held = np.full_like(points, self._held)
-            values = [points if name == self._parameter else held for name in self._posterior.parameter_names]
+        names = self._posterior.parameter_names
+        values = [
+            points if len(names) == 1 or name == self._parameter else np.full_like(points, self._medians[name])
+            for name in names
+        ]
         return *epsilons_of(self._posterior.definition, *values), self._posterior.typical_strength
 
     @cached_property
-    def _held(self) -> float:
-        """The median of the other ε."""
-        (other,) = (name for name in self._posterior.parameter_names if name != self._parameter)
-        return float(self._posterior.quantile(0.5, other))
+    def _medians(self) -> dict[str, float]:
+        return {name: float(self._posterior.quantile(0.5, name)) for name in self._posterior.parameter_names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,37 +166,48 @@ class _Cut:
     weights: Floats
     log_density: Floats
 
-    def below(self, lower: _Cut) -> _Cut:
-        """This cut and another below it."""
-        pairs = zip(
-            (lower.points, lower.weights, lower.log_density), (self.points, self.weights, self.log_density), strict=True
-        )
-        return _Cut(*(np.concatenate(pair) for pair in pairs))
-
-    def without(self, log_likelihood: Floats) -> _Cut:
-        """The density divided by a likelihood."""
-        is_possible = self.log_density > -np.inf
-        rest = np.where(is_possible, self.log_density - np.where(is_possible, log_likelihood, 0.0), -np.inf)
-        return _Cut(self.points, self.weights, rest)
-
-    def few_points(self) -> _Cut:
-        """The same density as a Gauss rule of its own: few points, all of them of the same density."""
-        points, weights = gauss_of_measure(self.points, self._mass(), FEW_POINTS)
-        return _Cut(points, weights, np.zeros_like(points))
+    @property
+    def mass(self) -> Floats:
+        """What the points stand for, up to a factor."""
+        return np.exp(self.log_density - self.log_density.max()) * self.weights
 
     def mean(self) -> float:
-        mass = self._mass()
-        return float((mass * self.points).sum() / mass.sum())
+        return float((self.mass * self.points).sum() / self.mass.sum())
 
     def share_below(self, low: float) -> float:
         """How much mass may lie between `low` and the first point: no more, if the logarithm is concave there."""
-        mass, start = self._mass(), float(self.points[0])
+        start = float(self.points[0])
         rise = (self.log_density[1] - self.log_density[0]) / max(float(self.points[1]) - start, 1e-300)
         length = min(start - low, 1 / rise) if rise > 0 else start - low
-        return float(length * np.exp(self.log_density[0] - self.log_density.max()) / mass.sum())
+        return float(length * np.exp(self.log_density[0] - self.log_density.max()) / self.mass.sum())
 
-    def _mass(self) -> Floats:
-        return np.exp(self.log_density - self.log_density.max()) * self.weights
+
+def gauss_of_measure(points: Floats, mass: Floats, num_points: int) -> tuple[Floats, Floats]:
+    """The Gauss rule of a measure that is given by points and their mass: right for polynomials of degree 2n - 1.
+
+    By Lanczos' method: the rule's points are the eigenvalues of a tridiagonal matrix.
+
+    >>> points, weights = gauss_of_measure(np.linspace(-1, 1, 101), np.full(101, 1.0), 2)
+    >>> bool(abs(weights @ points**2 - (np.linspace(-1, 1, 101) ** 2).sum()) < 1e-12)
+    True
+    """
+    centre, scale = float(points.mean()), float(np.ptp(points)) or 1.0
+    x = (points - centre) / scale
+    num_points = min(num_points, int(np.count_nonzero(mass)))
+    basis = np.zeros((num_points, len(x)))
+    diagonal, beside = np.zeros(num_points), np.zeros(num_points)
+    vector = np.sqrt(mass / mass.sum())
+    for n in range(num_points):
+        basis[n] = vector
+        vector = x * basis[n]
+        diagonal[n] = vector @ basis[n]
+        for _ in range(2):  # once is not enough to keep them orthogonal
+            vector = vector - basis[: n + 1].T @ (basis[: n + 1] @ vector)
+        beside[n] = float(np.linalg.norm(vector))
+        vector = vector / max(beside[n], 1e-300)
+    matrix = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+    values, vectors = np.linalg.eigh(matrix)
+    return centre + scale * values, vectors[0] ** 2 * mass.sum()
 
 
 def _doubling(before: float, start: float, end: float) -> Floats:

@@ -6,48 +6,46 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise, product
-from typing import Protocol
 
 import numpy as np
-from numpy.polynomial import Chebyshev
+from numpy.polynomial import Chebyshev, chebyshev, legendre
 
 from bmpaudit.estimation.density import (
     NEGLIGIBLE,
+    NOTHING,
     PiecewiseDensity,
     approximate_density,
-    exponential,
     gauss_legendre,
     legendre_rule,
     panel_edges,
-    piecewise_density,
 )
 from bmpaudit.util.errors import InputError
-from bmpaudit.util.values import Flags, Floats
+from bmpaudit.util.values import Floats
 
 Ends = tuple[float, float]
 GridFunction = Callable[[Floats, Floats], Floats]
 """Log-density on all pairs of two lists, shape (num_first, num_second)."""
 
-Blocks = dict[tuple[float, ...], Floats]
-"""Values at the nodes of pairs of panels, by the ends of the two."""
+PointFunction = Callable[[Floats, Floats], Floats]
+"""Log-density of pairs, which broadcast."""
 
 NODES_PER_PANEL = 12
 FEWEST_PANELS = 2
 MORE_PANELS = 3
 OVERSHOOT = 1.0  # nats by which the density may be higher between the nodes of a panel than at them
-POINTS_TO_TELL = 3  # of a panel and axis, whether anything is there
 SHALLOW = 22.0  # nats below the peak down to which the panels go
-MARGIN = 1.25  # as what is between them may be higher
 COARSE_DEGREE = 9  # a panel is fine enough if its polynomial, truncated to this degree, gives the same quantiles
 POINTS_PER_PANEL = 32  # for integrating the density itself
 DEEPEST = 200.0  # nats below the peak down to which values are distinguished
 SCAN_POINTS = 11
+MOST_SCANS = 8
 NEAR_PEAK = 3.0  # nats between a scan's highest point and its neighbours when it is near enough to the peak
 TOLERANCE = 5e-6  # of marginal quantiles between the two degrees; the higher one is far closer to the truth
 MARGINAL_TOLERANCE = 1e-9  # of the marginals on one panel between the two degrees
 MOST_ROUNDS = 12
 MOST_PAIRS = 10_000  # of panels, each of which takes 144 values
 CUT_OFF = 1e-8  # of the highest density: if the border of the panels has more, they are extended
+HAIR = 1e-13  # share of the range, next to its lower end, that is left out: there R is too thin for double precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +77,6 @@ class JointDensity:
         """Density times quadrature weights at each pair; sums to 1, shape (G, H)."""
         return self.values * self.first_weight[:, None] * self.second_weight[None, :]
 
-    def correlation(self) -> float:
-        """Correlation of the two parameters."""
-        means = self.first_marginal.mean(), self.second_marginal.mean()
-        spreads = self.first_marginal.variance(), self.second_marginal.variance()
-        product = (self.first - means[0])[:, None] * (self.second - means[1])[None, :]
-        return float((self.mass * product).sum() / np.sqrt(spreads[0] * spreads[1]))
-
     def sample(self, num_draws: int, rng: np.random.Generator) -> Floats:
         """Independent draws, shape (num_draws, 2).
 
@@ -105,11 +96,7 @@ class JointDensity:
 
 
 def approximate_joint_density(
-    log_density: GridFunction,
-    low: Ends,
-    high: Ends,
-    rough: GridFunction | None = None,
-    peak: Floats | None = None,
+    log_density: GridFunction, low: Ends, high: Ends, peak: Floats | None = None
 ) -> JointDensity:
     """Locates a density on (low[0], high[0]) × (low[1], high[1]) and puts a grid on it, as fine as needed.
 
@@ -117,100 +104,144 @@ def approximate_joint_density(
         log_density: Logarithm of the density.
         low: Lower ends of the support.
         high: Upper ends, beyond which the density is negligible.
-        rough: A density that is nearly as high in the same places, to search with if it is much faster. What comes out
-            is checked against `log_density`: it changes nothing but the time.
         peak: What `find_peak` gave, if it is known.
 
     Raises:
         InputError: if the density is 0 wherever it was evaluated, or cannot be resolved.
     """
-    logs, edges = resolved_grid(log_density, low, high, rough, [] if peak is None else [peak])
-    return _on_panels(logs, edges, degree=NODES_PER_PANEL - 1)
+    return _resolved(log_density, low, high, [] if peak is None else [peak], TOLERANCE).joint_density()
 
 
-def resolved_grid(
-    log_density: GridFunction,
-    low: Ends,
-    high: Ends,
-    rough: GridFunction | None = None,
-    peaks: Sequence[Floats] = (),
-    tolerance: float = TOLERANCE,
-) -> tuple[Floats, list[Floats]]:
-    """The log-density at the nodes of panels that are fine enough, -∞ where it is negligible, and their edges.
+def find_peak(log_density: GridFunction, low: Ends, high: Ends) -> Floats:
+    """Roughly where the density is highest, by zooming in on the highest point of a grid."""
+    ends = [np.array([start, stop]) for start, stop in zip(low, high, strict=True)]
+    share = 0.5 * (1 - np.cos(np.pi * (np.arange(SCAN_POINTS) + 0.5) / SCAN_POINTS))
+    for _ in range(MOST_SCANS):
+        points = [start + (stop - start) * share for start, stop in ends]
+        values = log_density(points[0], points[1])
+        if values.max() == -np.inf:
+            raise InputError("the posterior is 0 everywhere: these priors leave no ε possible")
+        best = np.unravel_index(int(values.argmax()), values.shape)
+        peak = np.array([points[axis][best[axis]] for axis in (0, 1)])
+        padded = [np.concatenate([[ends[axis][0]], points[axis], [ends[axis][1]]]) for axis in (0, 1)]
+        ends = [padded[axis][[best[axis], best[axis] + 2]] for axis in (0, 1)]
+        if np.ptp(values[tuple(slice(max(0, at - 1), at + 2) for at in best)]) < NEAR_PEAK:
+            break
+    return peak
 
-    Arguments and errors as in `approximate_joint_density`; `peaks` are all that
-    count, `tolerance` is that of marginal quantiles.
+
+class _Surface:
+    """A log-density at the nodes of pairs of panels, with polynomials in between.
+
+    The logarithm is much smoother than the density, so that few of its values, which are costly, give many densities.
     """
-    search = log_density if rough is None else rough
-    if rough is None:
-        peaks = peaks or [find_peak(log_density, low, high)]
-        # The panels that a cut through the peak needs on either axis are enough if the two parameters depend little.
-        cuts = [[_cut(log_density, axis, peak[1 - axis], low, high) for peak in peaks] for axis in (0, 1)]
-        edges = [np.unique(np.concatenate(of_axis)) for of_axis in cuts]
-    else:
-        _, edges = resolved_grid(rough, low, high, peaks=peaks, tolerance=tolerance)
-    blocks: Blocks = {}
+
+    def __init__(self, logs: Floats, edges: list[Floats]) -> None:
+        self.edges, self.highest = edges, float(logs.max())
+        shape = (len(edges[0]) - 1, NODES_PER_PANEL, len(edges[1]) - 1, NODES_PER_PANEL)
+        known = np.maximum(logs - self.highest, -DEEPEST).reshape(shape)
+        # Where a panel is too wide for its polynomial, that must not tower above all that is known.
+        self._most = known.max(axis=(1, 3)) + OVERSHOOT
+        to_series = np.linalg.inv(_legendre_basis(NODES_PER_PANEL))
+        self._series = np.einsum("mi,piqj,nj->pqmn", to_series, known, to_series, optimize=True)
+
+    def rule(self, axis: int) -> tuple[Floats, Floats]:
+        """Points and weights that integrate over an axis."""
+        return gauss_legendre(self.edges[axis], POINTS_PER_PANEL)
+
+    def density(self, degree: int = NODES_PER_PANEL - 1) -> Floats:
+        """The density at the points of both rules, relative to the highest value; of polynomials cut to a degree."""
+        basis = _legendre_basis(POINTS_PER_PANEL)[:, : degree + 1]
+        series = self._series[:, :, : degree + 1, : degree + 1]
+        logs = np.einsum("gm,pqmn,hn->pgqh", basis, series, basis, optimize=True)
+        logs = np.minimum(logs, self._most[:, None, :, None])
+        return np.exp(logs.reshape(logs.shape[0] * logs.shape[1], -1))
+
+    def joint_density(self, degree: int = NODES_PER_PANEL - 1) -> JointDensity:
+        """The density on the grid of both rules, and its marginals."""
+        (first, first_weight), (second, second_weight) = self.rule(0), self.rule(1)
+        density = self.density(degree)
+        total = float(first_weight @ density @ second_weight)
+        log_mass = self.highest + float(np.log(total))
+        return JointDensity(
+            first=first,
+            second=second,
+            first_weight=first_weight,
+            second_weight=second_weight,
+            values=density / total,
+            first_marginal=_marginal(density @ second_weight, self.edges[0], log_mass),
+            second_marginal=_marginal(first_weight @ density, self.edges[1], log_mass),
+            log_mass=log_mass,
+        )
+
+    def __call__(self, x: Floats, y: Floats) -> Floats:
+        """The log-density, relative to the highest value, at pairs within the panels; they broadcast."""
+        pairs = np.broadcast_arrays(x, y)
+        panels, bases = [], []
+        for values, edges in zip(pairs, self.edges, strict=True):
+            number = np.clip(np.searchsorted(edges, values.ravel(), side="right") - 1, 0, len(edges) - 2)
+            low, high = edges[number], edges[number + 1]
+            panels.append(number)
+            bases.append(legendre.legvander((2 * values.ravel() - low - high) / (high - low), NODES_PER_PANEL - 1))
+        found = np.empty(pairs[0].size)
+        pair = np.ravel_multi_index((panels[0], panels[1]), self._most.shape)
+        order = np.argsort(pair, kind="stable")
+        numbers, starts = np.unique(pair[order], return_index=True)
+        for number, here in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+            panel = divmod(number, self._most.shape[1])
+            between = ((bases[0][here] @ self._series[panel]) * bases[1][here]).sum(axis=1)
+            found[here] = np.minimum(between, self._most[panel])
+        return found.reshape(pairs[0].shape)
+
+
+@cache
+def _legendre_basis(num_points: int) -> Floats:
+    """Polynomials of Legendre at the points of a panel, shape (num_points, NODES_PER_PANEL)."""
+    return np.asarray(legendre.legvander(legendre_rule(num_points)[0], NODES_PER_PANEL - 1), dtype=np.float64)
+
+
+@cache
+def _to_chebyshev() -> Floats:
+    """From values at the points of a panel to a Chebyshev series."""
+    points, _ = legendre_rule(POINTS_PER_PANEL)
+    return np.asarray(np.linalg.inv(chebyshev.chebvander(points, POINTS_PER_PANEL - 1)), dtype=np.float64)
+
+
+def _marginal(values: Floats, edges: Floats, log_mass: float) -> PiecewiseDensity:
+    """Interpolates the logarithm, which is much smoother than the density."""
+    logs = np.log(np.maximum(values / values.max(), np.exp(-NOTHING))).reshape(len(edges) - 1, -1)
+    return replace(PiecewiseDensity.from_logs(edges, logs @ _to_chebyshev().T, 0.0), log_mass=log_mass)
+
+
+def _resolved(log_density: GridFunction, low: Ends, high: Ends, peaks: Sequence[Floats], tolerance: float) -> _Surface:
+    """The log-density on panels that are fine enough.
+
+    Arguments and errors as in `approximate_joint_density`; `peaks` are all that count, `tolerance` is that of marginal
+    quantiles.
+    """
+    peaks = peaks or [find_peak(log_density, low, high)]
+    # The panels that a cut through the peak needs on either axis are enough if the two parameters depend little.
+    edges = [
+        np.unique(np.concatenate([_cut(log_density, axis, peak[1 - axis], low, high) for peak in peaks]))
+        for axis in (0, 1)
+    ]
     for _ in range(MOST_ROUNDS):
         if len(edges[0]) * len(edges[1]) > MOST_PAIRS:
             break
-        logs = _where_needed(log_density, edges, _needed_panels(search, edges), blocks)
-        fine = _on_panels(logs, edges, degree=NODES_PER_PANEL - 1)
-        cut_off = {axis: _cut_off_at(fine, axis, edges[axis], low, high) for axis in (0, 1)}
-        for axis, at in cut_off.items():
-            if at is not None:
-                edges[axis] = _extended(edges[axis], _cut(search, axis, at, low, high), low[axis], high[axis])
-        if set(cut_off.values()) != {None}:
+        surface = _Surface(log_density(*(gauss_legendre(ends, NODES_PER_PANEL)[0] for ends in edges)), edges)
+        fine = surface.joint_density()
+        cut_off = [_cut_off_at(fine, axis, edges[axis], low, high) for axis in (0, 1)]
+        if cut_off != [None, None]:
+            edges = [
+                ends if at is None else _extended(ends, _cut(log_density, axis, at, low, high), low[axis], high[axis])
+                for axis, (ends, at) in enumerate(zip(edges, cut_off, strict=True))
+            ]
             continue
-        coarse = _on_panels(logs, edges, degree=COARSE_DEGREE)
+        coarse = surface.joint_density(COARSE_DEGREE)
         if np.abs(_marginal_quantiles(coarse) - _marginal_quantiles(fine)).max() < tolerance:
-            return logs, edges
+            return surface
         edges = _refined(edges, coarse, fine)
     raise InputError("the joint density could not be resolved: is its logarithm smooth?")
-
-
-def _extended(edges: Floats, wider: Floats, low: float, high: float) -> Floats:
-    """Edges that also cover what a cut elsewhere needs, and some panels more: a density that bends goes on further."""
-    known = np.concatenate([wider[wider < edges[0]], edges, wider[wider > edges[-1]]])
-    more = np.arange(1, MORE_PANELS + 1)
-    before, after = known[0] - more * (edges[1] - edges[0]), known[-1] + more * (edges[-1] - edges[-2])
-    return np.unique(np.clip(np.concatenate([before, known, after]), low, high))
-
-
-def _needed_panels(log_density: GridFunction, edges: list[Floats]) -> Flags:
-    """Which pairs of panels have a density that is not negligible, from a few points of each, shape (P, Q)."""
-    values = log_density(*(gauss_legendre(ends, POINTS_TO_TELL)[0] for ends in edges))
-    shape = (len(edges[0]) - 1, POINTS_TO_TELL, len(edges[1]) - 1, POINTS_TO_TELL)
-    return np.asarray(values.reshape(shape).max(axis=(1, 3)) > values.max() - MARGIN * SHALLOW)
-
-
-def _where_needed(log_density: GridFunction, edges: list[Floats], is_needed: Flags, blocks: Blocks) -> Floats:
-    """The log-density at the nodes of the panels that are needed, and -∞ elsewhere; `blocks` keeps what is known."""
-    first, second = (gauss_legendre(ends, NODES_PER_PANEL)[0] for ends in edges)
-    names = [
-        [(*edges[0][p : p + 2].tolist(), *edges[1][q : q + 2].tolist()) for q in range(is_needed.shape[1])]
-        for p in range(is_needed.shape[0])
-    ]
-    is_missing = is_needed & np.array([[name not in blocks for name in row] for row in names])
-    start = 0
-    for stop in range(1, len(is_missing) + 1):  # neighbours that need the same are computed together
-        if stop < len(is_missing) and (is_missing[stop] == is_missing[start]).all():
-            continue
-        columns = np.flatnonzero(is_missing[start])
-        if columns.size:
-            rows = slice(start * NODES_PER_PANEL, stop * NODES_PER_PANEL)
-            nodes = (columns[:, None] * NODES_PER_PANEL + np.arange(NODES_PER_PANEL)).ravel()
-            values = log_density(first[rows], second[nodes])
-            for p, of_row in enumerate(np.split(values, stop - start)):
-                for q, block in zip(columns.tolist(), np.split(of_row, len(columns), axis=1), strict=True):
-                    blocks[names[start + p][q]] = block
-        start = stop
-    nothing = np.full((NODES_PER_PANEL, NODES_PER_PANEL), -np.inf)
-    return np.block(
-        [
-            [blocks[name] if wanted else nothing for name, wanted in zip(row, flags, strict=True)]
-            for row, flags in zip(names, is_needed.tolist(), strict=True)
-        ]
-    )
 
 
 def _cut(log_density: GridFunction, axis: int, at: float, low: Ends, high: Ends) -> Floats:
@@ -234,23 +265,12 @@ def _cut_off_at(density: JointDensity, axis: int, edges: Floats, low: Ends, high
     return float(other[int(values[worst[1]].argmax())]) if worst[0] > CUT_OFF * values.max() else None
 
 
-def find_peak(log_density: GridFunction, low: Ends, high: Ends) -> Floats:
-    """Roughly where the density is highest, by zooming in on the highest point of a grid."""
-    ends = [np.array([start, stop]) for start, stop in zip(low, high, strict=True)]
-    share = 0.5 * (1 - np.cos(np.pi * (np.arange(SCAN_POINTS) + 0.5) / SCAN_POINTS))
-    for _ in range(8):
-        points = [start + (stop - start) * share for start, stop in ends]
-        values = log_density(points[0], points[1])
-        if values.max() == -np.inf:
-            raise InputError("the posterior is 0 everywhere: these priors leave no ε possible")
-        best = np.unravel_index(int(values.argmax()), values.shape)
-        peak = np.array([points[axis][best[axis]] for axis in (0, 1)])
-        padded = [np.concatenate([[ends[axis][0]], points[axis], [ends[axis][1]]]) for axis in (0, 1)]
-        ends = [padded[axis][[best[axis], best[axis] + 2]] for axis in (0, 1)]
-        around = values[tuple(slice(max(0, at - 1), at + 2) for at in best)]
-        if np.ptp(around) < NEAR_PEAK:
-            break
-    return peak
+def _extended(edges: Floats, wider: Floats, low: float, high: float) -> Floats:
+    """Edges that also cover what a cut elsewhere needs, and some panels more: a density that bends goes on further."""
+    known = np.concatenate([wider[wider < edges[0]], edges, wider[wider > edges[-1]]])
+    more = np.arange(1, MORE_PANELS + 1)
+    before, after = known[0] - more * (edges[1] - edges[0]), known[-1] + more * (edges[-1] - edges[-2])
+    return np.unique(np.clip(np.concatenate([before, known, after]), low, high))
 
 
 def _marginal_quantiles(density: JointDensity) -> Floats:
@@ -260,84 +280,20 @@ def _marginal_quantiles(density: JointDensity) -> Floats:
 
 def _refined(edges: list[Floats], coarse: JointDensity, fine: JointDensity) -> list[Floats]:
     """Halves the panels, of either axis, on which the two densities' marginals differ most."""
-    apart = []
-    for axis, ends in enumerate(edges):
-        marginals = [density.mass.sum(axis=1 - axis) for density in (coarse, fine)]
-        apart.append(np.abs(marginals[0] - marginals[1]).reshape(len(ends) - 1, -1).sum(axis=1))
+    apart = [
+        np.abs((coarse.mass - fine.mass).sum(axis=1 - axis)).reshape(len(ends) - 1, -1).sum(axis=1)
+        for axis, ends in enumerate(edges)
+    ]
     least = max(MARGINAL_TOLERANCE, max(float(each.max()) for each in apart) / 10)
     middles = [((ends[1:] + ends[:-1]) / 2)[each > least] for ends, each in zip(edges, apart, strict=True)]
     return [np.sort(np.concatenate([ends, middle])) for ends, middle in zip(edges, middles, strict=True)]
 
 
-def _on_panels(logs: Floats, edges: list[Floats], degree: int) -> JointDensity:
-    """The density from its logarithm at `NODES_PER_PANEL` points per panel and axis, with polynomials in between.
-
-    The logarithm is much smoother than the density, so that few of its values, which are costly, give many densities.
-    """
-    peak = logs.max()
-    between = _between(degree)
-    shape = (len(edges[0]) - 1, NODES_PER_PANEL, len(edges[1]) - 1, NODES_PER_PANEL)
-    known = np.maximum(logs - peak, -DEEPEST).reshape(shape)
-    fine = np.einsum("gi,piqj,hj->pgqh", between, known, between, optimize=True)
-    # Where a panel is too wide for its polynomial, that must not tower above all that is known.
-    fine = np.minimum(fine, known.max(axis=(1, 3), keepdims=True) + OVERSHOOT)
-    (first, first_weight), (second, second_weight) = (gauss_legendre(ends, POINTS_PER_PANEL) for ends in edges)
-    density = np.exp(fine.reshape(len(first), len(second)))
-    total = float(first_weight @ density @ second_weight)
-    log_mass = float(peak + np.log(total))
-    return JointDensity(
-        first=first,
-        second=second,
-        first_weight=first_weight,
-        second_weight=second_weight,
-        values=density / total,
-        first_marginal=_marginal(density @ second_weight / total, edges[0], log_mass),
-        second_marginal=_marginal(first_weight @ density / total, edges[1], log_mass),
-        log_mass=log_mass,
-    )
-
-
-@cache
-def _between(degree: int) -> Floats:
-    """Takes values at a panel's nodes to a polynomial at its points, shape (POINTS_PER_PANEL, NODES_PER_PANEL).
-
-    With full degree the polynomial interpolates; with a lower one it is the same Legendre series, truncated.
-    """
-    nodes, _ = legendre_rule(NODES_PER_PANEL)
-    points, _ = legendre_rule(POINTS_PER_PANEL)
-    series = np.linalg.inv(np.polynomial.legendre.legvander(nodes, NODES_PER_PANEL - 1))
-    return np.asarray(np.polynomial.legendre.legvander(points, degree) @ series[: degree + 1], dtype=np.float64)
-
-
-@cache
-def _to_series() -> Floats:
-    """From values at the points of a panel to a Chebyshev series."""
-    points, _ = legendre_rule(POINTS_PER_PANEL)
-    vandermonde = np.polynomial.chebyshev.chebvander(points, POINTS_PER_PANEL - 1)
-    return np.asarray(np.linalg.inv(vandermonde), dtype=np.float64)
-
-
-def _marginal(values: Floats, edges: Floats, log_mass: float) -> PiecewiseDensity:
-    """Interpolates the logarithm, which is much smoother than the density."""
-    num_panels = len(edges) - 1
-    logs = np.log(np.maximum(values, values.max() * np.exp(-2 * NEGLIGIBLE)))
-    panels = zip(logs.reshape(num_panels, -1) @ _to_series().T, edges[:-1], edges[1:], strict=True)
-    series = [Chebyshev(coefficients, domain=[a, b]) for coefficients, a, b in panels]
-    return replace(piecewise_density([part for panel in series for part in exponential(panel)], 0.0), log_mass=log_mass)
-
-
-# Coordinates of (ε_L, ε_R) in which a posterior that reaches down to the floor is one smooth hill.
+# Coordinates of (ε_L, ε_R) in which a posterior that reaches down to the floor is one smooth hill
 #
 # Near the floor, R is thin: what the nodes say depends on how thick it is, 1/(1/p + 1/q) with p and q the distances
-# from
-# the two floors, and on where it is thickest, p/q. In (ε_L, ε_R) such a posterior is a narrow cone or a bent needle.
-
-
-PointFunction = Callable[[Floats, Floats], Floats]
-"""Log-density of pairs, which broadcast."""
-
-RayFunction = Callable[[Ends, Floats, tuple[Floats, Floats]], Floats]
-"""Log-density along rays from a point, shape (num_distances, num_directions)."""
+# from the two floors, and on where it is thickest, p/q. In (ε_L, ε_R) such a posterior is a narrow cone or a bent
+# needle, which no grid resolves.
 
 THINNEST = 1e-12  # of the range
 MOST_LOPSIDED = 36.0  # log p/q, either way
@@ -357,47 +313,30 @@ PICTURE_LEVELS = (1e-5, 1e-3, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99,
 PICTURE_POINTS = 8
 
 
-class FloorCoordinates(Protocol):
-    """Two coordinates of p = ε_L - low_L and q = ε_R - low_R."""
-
-    def distances(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Log p and log q."""
-
-    def of(self, log_p: Floats, log_q: Floats) -> tuple[Floats, Floats]:
-        """The coordinates."""
-
-    def log_jacobian(self, x: Floats, y: Floats) -> Floats:
-        """Log of the area in (p, q) of an area in the coordinates."""
-
-    def ends(self, reach: float) -> tuple[Ends, Ends]:
-        """Lower and upper ends of the coordinates if p and q go up to `reach`."""
-
-    @property
-    def begins_at_floor(self) -> tuple[bool, bool]:
-        """Whether the low end of each coordinate is at the floor, where the density of (p, q) goes on as it is."""
-
-    def across(self, axis: int) -> tuple[int, Callable[[Floats], Floats]]:
-        """A coordinate c, and how far log p (axis 0) or log q (axis 1) is above the other one at each c."""
-
-
 class ConeCoordinates:
     """Thickness and place: (v, t) with p = e^v (1 + e^t) and q = e^v (1 + e^-t)."""
 
     begins_at_floor = (True, False)
+    """Whether the low end of each coordinate is at the floor, where the density of (p, q) goes on as it is."""
 
-    def distances(self, v: Floats, t: Floats) -> tuple[Floats, Floats]:  # noqa: D102
+    def distances(self, v: Floats, t: Floats) -> tuple[Floats, Floats]:
+        """Log p and log q."""
         return v + np.logaddexp(0.0, t), v + np.logaddexp(0.0, -t)
 
-    def of(self, log_p: Floats, log_q: Floats) -> tuple[Floats, Floats]:  # noqa: D102
+    def of(self, log_p: Floats, log_q: Floats) -> tuple[Floats, Floats]:
+        """The coordinates."""
         return -np.logaddexp(-log_p, -log_q), log_p - log_q
 
-    def log_jacobian(self, v: Floats, t: Floats) -> Floats:  # noqa: D102
+    def log_jacobian(self, v: Floats, t: Floats) -> Floats:
+        """Log of the area in (p, q) of an area in the coordinates."""
         return 2 * v + 2 * np.logaddexp(t / 2, -t / 2)
 
-    def ends(self, reach: float) -> tuple[Ends, Ends]:  # noqa: D102
+    def ends(self, reach: float) -> tuple[Ends, Ends]:
+        """Lower and upper ends of the coordinates if p and q go up to `reach`."""
         return (np.log(THINNEST * reach), -MOST_LOPSIDED), (np.log(reach), MOST_LOPSIDED)
 
-    def across(self, axis: int) -> tuple[int, Callable[[Floats], Floats]]:  # noqa: D102
+    def across(self, axis: int) -> tuple[int, Callable[[Floats], Floats]]:
+        """A coordinate c, and how far log p (axis 0) or log q (axis 1) is above the other one at each c."""
         return 1, lambda t: np.logaddexp(0.0, t if axis == 0 else -t)
 
 
@@ -407,20 +346,26 @@ class LogCoordinates:
     def __init__(self, is_left_smaller: bool) -> None:
         self.begins_at_floor = (is_left_smaller, not is_left_smaller)
 
-    def distances(self, log_p: Floats, log_q: Floats) -> tuple[Floats, Floats]:  # noqa: D102
+    def distances(self, log_p: Floats, log_q: Floats) -> tuple[Floats, Floats]:
+        """The coordinates themselves."""
         return log_p, log_q
 
-    def of(self, log_p: Floats, log_q: Floats) -> tuple[Floats, Floats]:  # noqa: D102
-        return log_p, log_q
+    of = distances
 
-    def log_jacobian(self, log_p: Floats, log_q: Floats) -> Floats:  # noqa: D102
+    def log_jacobian(self, log_p: Floats, log_q: Floats) -> Floats:
+        """Log of the area in (p, q) of an area in the coordinates."""
         return log_p + log_q
 
-    def ends(self, reach: float) -> tuple[Ends, Ends]:  # noqa: D102
+    def ends(self, reach: float) -> tuple[Ends, Ends]:
+        """Lower and upper ends of the coordinates if p and q go up to `reach`."""
         return (np.log(THINNEST * reach),) * 2, (np.log(reach),) * 2
 
-    def across(self, axis: int) -> tuple[int, Callable[[Floats], Floats]]:  # noqa: D102
+    def across(self, axis: int) -> tuple[int, Callable[[Floats], Floats]]:
+        """The other coordinate; neither is above the other."""
         return 1 - axis, np.zeros_like
+
+
+FloorCoordinates = ConeCoordinates | LogCoordinates
 
 
 def floor_coordinates(log_density: PointFunction, peak: Floats, low: Ends) -> FloorCoordinates | None:
@@ -441,64 +386,47 @@ def floor_coordinates(log_density: PointFunction, peak: Floats, low: Ends) -> Fl
     return LogCoordinates(bool(away[0] < away[1])) if is_needle else ConeCoordinates()
 
 
-def floor_tolerance(peak: Floats, low: Ends) -> float:
-    """How precise the coordinates, all of them logarithms, must be for the distances from the floor to be precise."""
-    return TOLERANCE / min(1.0, WIDEST * float((peak - np.array(low)).max()))
+def joint_density_above_floor(on_grid: GridFunction, at_points: PointFunction, low: Ends, high: Ends) -> JointDensity:
+    """As `approximate_joint_density`, for a log-density of (ε_L, ε_R) that may reach down to their floors.
 
-
-@dataclass(frozen=True)
-class JointLogDensity:
-    """A log-density of (ε_L, ε_R).
-
-    Attributes:
-        on_grid: On all pairs of two lists.
-        on_rays: At all distances from a point, in all directions: what a distance of 1 adds to either parameter.
-    """
-
-    on_grid: GridFunction
-    on_rays: RayFunction
-
-    def in_coordinates(self, coordinates: FloorCoordinates, low: Ends) -> GridFunction:
-        """The log-density in coordinates, on all pairs of two lists of them."""
-
-        def log_density(x: Floats, y: Floats) -> Floats:
-            pairs = np.broadcast_arrays(x[:, None], y[None, :])
-            if isinstance(coordinates, LogCoordinates):
-                values = self.on_grid(low[0] + np.exp(x), low[1] + np.exp(y))
-            else:
-                values = self.on_rays(low, np.exp(x), (1 + np.exp(y), 1 + np.exp(-y)))
-            return values + coordinates.log_jacobian(*pairs)
-
-        return log_density
-
-
-def joint_density_at_floor(
-    log_density: JointLogDensity,
-    coordinates: FloorCoordinates,
-    low: Ends,
-    high: Ends,
-    rough: JointLogDensity | None = None,
-    tolerance: float = TOLERANCE,
-) -> JointDensity:
-    """As `approximate_joint_density`, in coordinates of a density that reaches down to the floor.
+    Args:
+        on_grid: The log-density on all pairs of two lists.
+        at_points: The log-density of pairs, which broadcast.
+        low: The floors.
+        high: Upper ends, beyond which the density is negligible.
 
     Raises:
-        InputError: if the density cannot be resolved.
+        InputError: if the density is 0 wherever it was evaluated, or cannot be resolved.
     """
-    search = None if rough is None else rough.in_coordinates(coordinates, low)
+    above = low[0] + HAIR * (high[0] - low[0]), low[1] + HAIR * (high[1] - low[1])
+    peak = find_peak(on_grid, above, high)
+    coordinates = floor_coordinates(at_points, peak, low)
+    if coordinates is None:
+        return approximate_joint_density(on_grid, above, high, peak)
+
+    def in_coordinates(x: Floats, y: Floats) -> Floats:
+        if isinstance(coordinates, LogCoordinates):
+            values = on_grid(low[0] + np.exp(x), low[1] + np.exp(y))
+        else:
+            log_p, log_q = coordinates.distances(x[:, None], y)
+            values = at_points(low[0] + np.exp(log_p), low[1] + np.exp(log_q))
+        return values + coordinates.log_jacobian(x[:, None], y)
+
     ends = coordinates.ends(max(high[0] - low[0], high[1] - low[1]))
-    exact = log_density.in_coordinates(coordinates, low)
     # A cone has one peak.
-    peaks = _peaks(exact if search is None else search, *ends) if isinstance(coordinates, LogCoordinates) else []
-    surface = _Surface(*resolved_grid(exact, *ends, search, peaks, tolerance), coordinates)
-    marginals = [_floor_marginal(surface, coordinates, axis, low[axis]) for axis in (0, 1)]
-    axes = [
+    peaks = _peaks(in_coordinates, *ends) if isinstance(coordinates, LogCoordinates) else []
+    # How precise the coordinates, all of them logarithms, must be for the distances from the floor to be precise.
+    tolerance = TOLERANCE / min(1.0, WIDEST * float((peak - np.array(low)).max()))
+    surface = _resolved(in_coordinates, *ends, peaks, tolerance)
+    total = float(surface.rule(0)[1] @ surface.density() @ surface.rule(1)[1])
+    log_mass = surface.highest + float(np.log(total))
+    marginals = [replace(_floor_marginal(surface, coordinates, axis, low[axis]), log_mass=log_mass) for axis in (0, 1)]
+    (first, first_weight), (second, second_weight) = (
         gauss_legendre(_picture_edges(marginal, start), PICTURE_POINTS)
         for marginal, start in zip(marginals, low, strict=True)
-    ]
-    (first, first_weight), (second, second_weight) = axes
+    )
     at = coordinates.of(np.log(first - low[0])[:, None], np.log(second - low[1])[None, :])
-    values = np.exp(surface.continued(*at) - coordinates.log_jacobian(*at) - surface.highest)
+    values = np.exp(_continued(surface, coordinates, *at) - coordinates.log_jacobian(*at))
     return JointDensity(
         first=first,
         second=second,
@@ -507,16 +435,8 @@ def joint_density_at_floor(
         values=values / (first_weight @ values @ second_weight),
         first_marginal=marginals[0],
         second_marginal=marginals[1],
-        log_mass=surface.highest + float(np.log(surface.mass)),
+        log_mass=log_mass,
     )
-
-
-def _picture_edges(marginal: PiecewiseDensity, low: float) -> Floats:
-    """Ends of panels for a grid of the density itself: between quantiles, and in even steps of the logarithm."""
-    levels = marginal.quantile(PICTURE_LEVELS)
-    edges = np.union1d(levels, low + np.geomspace(levels[0] - low, levels[-1] - low, len(PICTURE_LEVELS)))
-    # Some of the one kind are some of the other but for the last digit.
-    return edges[np.diff(edges, prepend=-np.inf) > SAME * (edges - low)]
 
 
 def _peaks(log_density: GridFunction, low: Ends, high: Ends) -> list[Floats]:
@@ -525,80 +445,25 @@ def _peaks(log_density: GridFunction, low: Ends, high: Ends) -> list[Floats]:
     values = np.pad(log_density(axes[0], axes[1]), 1, constant_values=-np.inf)
     around = [np.roll(values, shift, (0, 1)) for shift in product((-1, 0, 1), repeat=2)]
     is_peak = (values == np.max(around, axis=0)) & (values > values.max() - MUCH_LOWER)
-    places = np.argwhere(is_peak[1:-1, 1:-1])
     peaks = []
-    for place in places:
+    for place in np.argwhere(is_peak[1:-1, 1:-1]):
         near = [(axis[max(at - 1, 0)], axis[min(at + 1, len(axis) - 1)]) for axis, at in zip(axes, place, strict=True)]
         peaks.append(find_peak(log_density, (near[0][0], near[1][0]), (near[0][1], near[1][1])))
     return peaks
 
 
-class _Surface:
-    """A log-density on panels, as the polynomials between its values; -∞ beyond the panels."""
-
-    def __init__(self, logs: Floats, edges: list[Floats], coordinates: FloorCoordinates) -> None:
-        self._edges, self._coordinates, self.highest = edges, coordinates, float(logs.max())
-        shape = (len(edges[0]) - 1, NODES_PER_PANEL, len(edges[1]) - 1, NODES_PER_PANEL)
-        known = np.maximum(logs, self.highest - DEEPEST).reshape(shape)
-        # Where a panel is too wide for its polynomial, that must not tower above all that is known.
-        self._most = known.max(axis=(1, 3)) + OVERSHOOT
-        nodes, _ = legendre_rule(NODES_PER_PANEL)
-        to_series = np.linalg.inv(np.polynomial.legendre.legvander(nodes, NODES_PER_PANEL - 1))
-        self._series = np.einsum("mi,piqj,nj->pqmn", to_series, known, to_series, optimize=True)
-
-    def ends(self, axis: int) -> Ends:
-        """Where the panels of an axis begin and end."""
-        return float(self._edges[axis][0]), float(self._edges[axis][-1])
-
-    def rule(self, axis: int) -> tuple[Floats, Floats]:
-        """Points and weights that integrate over an axis."""
-        return gauss_legendre(self._edges[axis], POINTS_PER_PANEL)
-
-    @property
-    def mass(self) -> float:
-        """The integral of the density, the highest value of which is 1."""
-        (v, v_weight), (t, t_weight) = self.rule(0), self.rule(1)
-        points, _ = legendre_rule(POINTS_PER_PANEL)
-        basis = np.polynomial.legendre.legvander(points, NODES_PER_PANEL - 1)
-        values = np.einsum("gm,pqmn,hn->pgqh", basis, self._series, basis, optimize=True)
-        values = np.minimum(values, self._most[:, None, :, None]).reshape(len(v), len(t))
-        return float(v_weight @ np.exp(values - self.highest) @ t_weight)
-
-    def continued(self, x: Floats, y: Floats) -> Floats:
-        """The log-density, beyond the panels too: down to the floor as it is, and falling fast elsewhere."""
-        pair = np.broadcast_arrays(x, y)
-        inside = [np.clip(values, edges[0], edges[-1]) for values, edges in zip(pair, self._edges, strict=True)]
-        found = self(*inside)
-        for axis, to_floor in enumerate(self._coordinates.begins_at_floor):
-            beyond = pair[axis] - inside[axis]
-            found = found - STEEP * np.where(beyond < 0, 0.0 if to_floor else -beyond, beyond)
-            if to_floor:
-                down = [np.minimum(pair[axis], inside[axis]) if each == axis else inside[each] for each in (0, 1)]
-                found = found + self._coordinates.log_jacobian(*down) - self._coordinates.log_jacobian(*inside)
-        return found
-
-    def __call__(self, x: Floats, y: Floats) -> Floats:
-        pairs = np.broadcast_arrays(x, y)
-        values = np.full(pairs[0].shape, -np.inf)
-        inside = np.ones(pairs[0].shape, dtype=bool)
-        for x, edges in zip(pairs, self._edges, strict=True):
-            inside &= (x >= edges[0]) & (x <= edges[-1])
-        panels, bases = [], []
-        for x, edges in zip(pairs, self._edges, strict=True):
-            number = np.clip(np.searchsorted(edges, x[inside], side="right") - 1, 0, len(edges) - 2)
-            position = (2 * x[inside] - edges[number] - edges[number + 1]) / (edges[number + 1] - edges[number])
-            panels.append(number)
-            bases.append(np.polynomial.legendre.legvander(position, NODES_PER_PANEL - 1))
-        found = np.empty(int(inside.sum()))
-        pair = panels[0] * (len(self._edges[1]) - 1) + panels[1]
-        order = np.argsort(pair, kind="stable")
-        numbers, starts = np.unique(pair[order], return_index=True)
-        for number, here in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
-            panel = divmod(number, len(self._edges[1]) - 1)
-            between = ((bases[0][here] @ self._series[panel]) * bases[1][here]).sum(axis=1)
-            found[here] = np.minimum(between, self._most[panel])
-        values[inside] = found
-        return values
+def _continued(surface: _Surface, coordinates: FloorCoordinates, x: Floats, y: Floats) -> Floats:
+    """The log-density, beyond the panels too: down to the floor as it is, and falling fast elsewhere."""
+    pair = np.broadcast_arrays(x, y)
+    inside = [np.clip(values, edges[0], edges[-1]) for values, edges in zip(pair, surface.edges, strict=True)]
+    found = surface(*inside)
+    for axis, to_floor in enumerate(coordinates.begins_at_floor):
+        beyond = pair[axis] - inside[axis]
+        found = found - STEEP * np.where(beyond < 0, 0.0 if to_floor else -beyond, beyond)
+        if to_floor:
+            down = [np.minimum(pair[axis], inside[axis]) if each == axis else inside[each] for each in (0, 1)]
+            found = found + coordinates.log_jacobian(*down) - coordinates.log_jacobian(*inside)
+    return found
 
 
 def _floor_marginal(surface: _Surface, coordinates: FloorCoordinates, axis: int, low: float) -> PiecewiseDensity:
@@ -610,17 +475,12 @@ def _floor_marginal(surface: _Surface, coordinates: FloorCoordinates, axis: int,
     def log_density(distance: Floats, _: float) -> Floats:
         other = distance[:, None] - above
         pair = (other, points[None, :]) if held == 1 else (points[None, :], other)
-        logs = surface.continued(*pair)
         with np.errstate(divide="ignore"):
-            return np.log(np.exp(logs + log_weights - surface.highest).sum(axis=1))
+            return np.log(np.exp(_continued(surface, coordinates, *pair) + log_weights).sum(axis=1))
 
-    start, stop = surface.ends(1 - held)
-    of_logarithm = approximate_density(
-        log_density,
-        start + float(above.min()) - MORE,
-        stop + float(above.max()) + MORE,
-        tolerance=FLOOR_MARGINAL_TOLERANCE,
-    )
+    ends = surface.edges[1 - held]
+    start, stop = ends[0] + above.min() - MORE, ends[-1] + above.max() + MORE
+    of_logarithm = approximate_density(log_density, float(start), float(stop), FLOOR_MARGINAL_TOLERANCE)
     return _without_logarithm(of_logarithm, low)
 
 
@@ -629,13 +489,21 @@ def _without_logarithm(of_logarithm: PiecewiseDensity, low: float) -> PiecewiseD
     start, stop = float(of_logarithm.quantile(NEXT_TO_NOTHING)), float(of_logarithm.edges[-1])
     inner = of_logarithm.edges[(of_logarithm.edges > start) & (of_logarithm.edges < stop)]
     steps = np.arange(start, stop, np.log(2.0))
-    distances = np.exp(np.union1d(np.append(inner, [start, stop]), steps))
-    edges = np.unique(low + distances)
+    edges = np.unique(low + np.exp(np.union1d(np.append(inner, [start, stop]), steps)))
 
     def density(epsilon: Floats) -> Floats:
         distance = np.maximum(epsilon - low, 1e-300)
         return of_logarithm.pdf(np.log(distance)) / distance
 
-    floor = Chebyshev([NEXT_TO_NOTHING / (edges[0] - low)], domain=[low, edges[0]])
-    panels = [Chebyshev.interpolate(density, DEGREE, ends) for ends in pairwise(edges.tolist())]
-    return piecewise_density([floor, *panels], of_logarithm.log_mass)
+    panels = [Chebyshev.interpolate(density, DEGREE, ends).coef for ends in pairwise(edges.tolist())]
+    floor = np.zeros(DEGREE + 1)
+    floor[0] = NEXT_TO_NOTHING / (edges[0] - low)
+    return PiecewiseDensity.normalised(np.append(low, edges), np.stack([floor, *panels]), 0.0)
+
+
+def _picture_edges(marginal: PiecewiseDensity, low: float) -> Floats:
+    """Ends of panels for a grid of the density itself: between quantiles, and in even steps of the logarithm."""
+    levels = marginal.quantile(PICTURE_LEVELS)
+    edges = np.union1d(levels, low + np.geomspace(levels[0] - low, levels[-1] - low, len(PICTURE_LEVELS)))
+    # Some of the one kind are some of the other but for the last digit.
+    return edges[np.diff(edges, prepend=-np.inf) > SAME * (edges - low)]

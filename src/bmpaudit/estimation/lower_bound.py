@@ -1,9 +1,10 @@
-"""What an attack proves: a lower confidence bound on ε."""
+"""What an attack proves about ε: a lower confidence bound. And what a claimed ε would mean (Theorem 7)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +15,19 @@ from bmpaudit.estimation.definitions import (
     ProvenEpsilon,
     Side,
     StoredDefinition,
-    curve_of,
     larger,
     parameter_names,
+    sides_of,
     smallest_values,
 )
 from bmpaudit.interfaces import Definition
 from bmpaudit.privacy.epsilon import log_prior_odds
+from bmpaudit.privacy.error_bounds import attained_cost_bound
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Floats, Ints
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ERROR_LIMITS = 4  # per node: upper and lower limits of α and β
 PRIOR_LIMITS = 2  # per node: an upper and a lower limit of γ
@@ -96,16 +101,16 @@ class LowerBound:
         left, right = (self.left, self.right) if definition.uses_prior else (self.mp_left, self.mp_right)
         if len(names) == 2:
             return (left, right)[names.index(parameter)]
-        curve = curve_of(definition)
-        sides = zip(
-            (left, right),
-            (curve.left, curve.right),
-            smallest_values(definition, *(_values(side) for side in (left, right))),
-            strict=True,
+        wanted = (
+            np.concatenate([[-np.inf if side.bound is None else side.bound, side.floor], side.per_node])
+            for side in (left, right)
         )
+        moved = zip((left, right), sides_of(definition), smallest_values(definition, *wanted), strict=True)
         bounds = [
-            side if kind is Side.PARAMETER else side.moved(float(values[0]), float(values[1]), values[2:])
-            for side, kind, values in sides
+            ProvenEpsilon(None, float(values[1]), None, None, values[2:])
+            if side.bound is None or values[0] == -np.inf
+            else replace(side, bound=float(values[0]), floor=float(values[1]), per_node=values[2:])
+            for side, kind, values in moved
             if kind is not Side.UNBOUNDED
         ]
         return bounds[0] if len(bounds) == 1 else larger(bounds[1], bounds[0])
@@ -222,6 +227,86 @@ def _largest(log_ratios: Floats, log_floor: Floats, counts: ErrorCounts, terms: 
     )
 
 
-def _values(side: ProvenEpsilon) -> npt.NDArray[np.float64]:
-    """Bound, floor and the bound of each node."""
-    return np.concatenate([[-np.inf if side.bound is None else side.bound, side.floor], side.per_node])
+@dataclass(frozen=True, eq=False)
+class ErrorFloor:
+    """*If* the mechanism is (ε_L, ε_R)-BMP, no adversary is wrong about these nodes with a smaller probability.
+
+    This is a conditional statement: an audit does not show that the premise holds. The bound is the best possible, and
+    at least that of Theorem 7: some (ε_L, ε_R)-BMP mechanism attains it. Where -ε_L ≤ log η ≤ ε_R fails there is no
+    such mechanism (Prop. 1), and the premise is false whatever the model: these nodes are listed in `excluded`.
+
+    Attributes:
+        epsilon_left: Claimed ε_L.
+        epsilon_right: Claimed ε_R.
+        node: Nodes with a bound, shape (K',).
+        prior_prob: γ(1) of these nodes, shape (K',).
+        error_prob: Smallest probability of a wrong decision, shape (K',); never NaN.
+        excluded: Nodes whose prior contradicts the premise.
+    """
+
+    epsilon_left: float
+    epsilon_right: float
+    node: npt.NDArray[Any]
+    prior_prob: Floats
+    error_prob: Floats
+    excluded: npt.NDArray[Any]
+
+    @property
+    def guess_error_prob(self) -> Floats:
+        """Error probability of a guess from the prior alone, shape (K',): min(γ(0), γ(1))."""
+        return np.minimum(self.prior_prob, 1 - self.prior_prob)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per node that has a bound."""
+        import pandas as pd
+
+        columns = {"node": self.node, "prior_prob": self.prior_prob}
+        return pd.DataFrame(columns | {"error_prob": self.error_prob, "guess_error_prob": self.guess_error_prob})
+
+    def __str__(self) -> str:
+        lines = [f"if the mechanism is BMP with ε_L = {self.epsilon_left:g}, ε_R = {self.epsilon_right:g}:"]
+        if len(self.node):
+            k = int(np.argmin(self.error_prob))
+            lines += [
+                f"  every decision about {len(self.node):,} nodes is wrong with probability ≥ {self.error_prob[k]:.4f}",
+                f"  (smallest for node {self.node[k]}; {self.guess_error_prob[k]:.4f} from the prior alone)",
+            ]
+        if len(self.excluded):
+            number, example = len(self.excluded), self.excluded[0]
+            lines.append(f"  but {number:,} of the priors rule this out, such as that of node {example}")
+        return "\n".join(lines)
+
+
+def error_floor(counts: ErrorCounts, epsilon_left: float = np.inf, epsilon_right: float = np.inf) -> ErrorFloor:
+    """Applies Theorem 7, in the form that is attained; only the priors of the counts matter.
+
+    Args:
+        counts: Nodes and their priors.
+        epsilon_left: ε_L; ∞ for BMP-R.
+        epsilon_right: ε_R; ∞ for BMP-L.
+
+    Raises:
+        InputError: if a parameter is NaN.
+
+    >>> counts = ErrorCounts.from_arrays(num_out=1, num_in=1, false_positives=0, false_negatives=0,
+    ...                                  prior_prob=[0.25, 0.5, 0.9])
+    >>> print(error_floor(counts, epsilon_left=2.0, epsilon_right=1.0))
+    if the mechanism is BMP with ε_L = 2, ε_R = 1:
+      every decision about 2 nodes is wrong with probability ≥ 0.1512
+      (smallest for node 0; 0.2500 from the prior alone)
+      but 1 of the priors rule this out, such as that of node 2
+    """
+    for name, value in (("epsilon_left", epsilon_left), ("epsilon_right", epsilon_right)):
+        if np.isnan(value):
+            raise InputError(f"{name} must be a number or infinite, got {name}={value}")
+    log_odds = log_prior_odds(counts.prior_odds)
+    is_possible = (log_odds >= -epsilon_left) & (log_odds <= epsilon_right)
+    error_prob = attained_cost_bound(counts.prior_odds[is_possible], epsilon_left, epsilon_right)
+    return ErrorFloor(
+        epsilon_left=float(epsilon_left),
+        epsilon_right=float(epsilon_right),
+        node=counts.node[is_possible],
+        prior_prob=counts.prior_prob[is_possible],
+        error_prob=error_prob,
+        excluded=counts.node[~is_possible],
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -21,13 +21,21 @@ from bmpaudit.estimation.likelihood import Likelihood, LogDensity, NormalPrior, 
 from bmpaudit.estimation.lower_bound import LowerBound, lower_bound
 from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun
 from bmpaudit.interfaces import Definition
-from bmpaudit.privacy import EpsilonPair
+from bmpaudit.privacy import EpsilonPair, prior_floor
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.streams import Purpose, stream
 from bmpaudit.util.values import Flags, Floats
 
 if TYPE_CHECKING:
     import arviz
+
+PERCENTILES = (0.05, 0.5, 0.95)
+BINS = 60  # of a histogram of draws
+CHAINS_OF_EXACT = 4  # independent draws form no chains, but ArviZ expects several
+TAIL_POINTS = 2_001
+# On a panel a density has degree 2 * FINE_DEGREE, its integral one more: so many points are exact for the product.
+POINTS_PER_PANEL = 2 * FINE_DEGREE + 1
+FURTHEST = 1e-9  # probability beyond which no quantile of a difference is computed
 
 
 class Marginal(Protocol):
@@ -51,12 +59,6 @@ class CredibleInterval:
     def width(self) -> float:
         """Distance between the ends."""
         return self.high - self.low
-
-
-# The distribution of a parameter, given by draws of Markov chains.
-
-
-BINS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,14 +91,6 @@ class DrawsMarginal:
         return float(self.draws.mean())
 
 
-# By how much one ε exceeds another, given the posteriors of both.
-
-
-# On a panel a density has degree 2 * FINE_DEGREE, its integral one more: so many points are exact for the product.
-POINTS_PER_PANEL = 2 * FINE_DEGREE + 1
-FURTHEST = 1e-9  # probability beyond which no quantile is computed
-
-
 @dataclass(frozen=True, eq=False)
 class DifferenceMarginal:
     """The distribution of ε₂ - ε₁ for independent ε₁ and ε₂.
@@ -114,11 +108,11 @@ class DifferenceMarginal:
 
     def cdf(self, t: npt.ArrayLike) -> Floats:
         """The distribution function."""
-        return self._at(t, self._cdf)
+        return np.asarray(np.vectorize(self._cdf, otypes=[np.float64])(t))
 
     def pdf(self, t: npt.ArrayLike) -> Floats:
         """The density."""
-        return self._at(t, self._pdf)
+        return np.asarray(np.vectorize(self._pdf, otypes=[np.float64])(t))
 
     def quantile(self, probability: npt.ArrayLike) -> Floats:
         """The inverse of `cdf`."""
@@ -131,7 +125,8 @@ class DifferenceMarginal:
             marginal.quantile([FURTHEST / 4, 1 - FURTHEST / 4]) for marginal in (self.first, self.second)
         )
         low, high = float(low_2 - high_1) - 1e-9, float(high_2 - low_1) + 1e-9
-        return self._at(wanted, lambda level: brentq(lambda t: self._cdf(t) - level, low, high, xtol=1e-10))
+        roots = [brentq(lambda t, level=level: self._cdf(t) - level, low, high, xtol=1e-10) for level in wanted.flat]
+        return np.array(roots, dtype=np.float64).reshape(wanted.shape)
 
     def mean(self) -> float:
         """The expectation."""
@@ -165,82 +160,6 @@ class DifferenceMarginal:
         points, weights = gauss_legendre(edges, POINTS_PER_PANEL)
         return points, weights * self.first.pdf(points)
 
-    @staticmethod
-    def _at(values: npt.ArrayLike, function: Callable[[float], float]) -> Floats:
-        points = np.asarray(values, dtype=np.float64)
-        results = [function(float(point)) for point in points.ravel()]
-        return np.array(results, dtype=np.float64).reshape(points.shape)
-
-
-# A posterior as plain values, as text and as a table for notebooks.
-
-
-PERCENTILES = (0.05, 0.5, 0.95)
-
-
-def posterior_summary(posterior: Posterior) -> dict[str, Any]:
-    """See `Posterior.summary`."""
-    prior, strength = posterior.prior, posterior.strength
-    values: dict[str, Any] = {
-        "definition": posterior.name,
-        "method": posterior.method,
-        "num_nodes": posterior.num_nodes,
-        "num_left_out": len(posterior.left_out),
-        "num_constant": int(posterior.is_constant.sum()),
-        "prior": prior.describe() if isinstance(prior, NormalPrior) else "user-defined",
-        "strength": None if isinstance(strength, StrengthPrior) else strength,
-        "strength_prior": dict(vars(strength)) if isinstance(strength, StrengthPrior) else None,
-        "status": posterior.status,
-        "floor": {"left": posterior.floor.left, "right": posterior.floor.right},
-    }
-    for name, marginal in posterior.marginals.items():
-        low, middle, high = (float(value) for value in marginal.quantile(PERCENTILES))
-        values[name] = {"p5": low, "p50": middle, "p95": high, "mean": marginal.mean()}
-        if name in posterior.parameter_names:
-            values[name]["proven_if_split"] = posterior.proven(name).bound
-            values[name]["tail_prior_share"] = posterior.tail_prior_share(name)
-    return values
-
-
-def posterior_text(posterior: Posterior) -> str:
-    """A small table."""
-    lines = [_title(posterior), f"  {'':<14} {'5 %':>8} {'50 %':>8} {'95 %':>8}   proven*"]
-    for name, marginal in posterior.marginals.items():
-        low, middle, high = marginal.quantile(PERCENTILES)
-        line = f"  {name:<14} {low:8.3f} {middle:8.3f} {high:8.3f}"
-        if name in posterior.parameter_names:
-            line += f"  {posterior.proven(name)}"
-        lines.append(line)
-    lines.append("  * with 95 % confidence, if these counts come from Algorithm 4")
-    if posterior.status not in ("exact", "converged"):
-        lines.append(f"  status: {posterior.status}")
-    return "\n".join(lines)
-
-
-def posterior_html(posterior: Posterior) -> str:
-    """The same table in HTML."""
-    rows = []
-    for name, marginal in posterior.marginals.items():
-        values = [f"{value:.3f}" for value in marginal.quantile(PERCENTILES)]
-        proven = str(posterior.proven(name)) if name in posterior.parameter_names else ""
-        cells = "".join(f"<td>{value}</td>" for value in (*values, proven))
-        rows.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
-    caption = escape(f"{_title(posterior)}; status: {posterior.status}")
-    head = "<tr><th></th><th>5 %</th><th>50 %</th><th>95 %</th><th>proven, if from Algorithm 4</th></tr>"
-    return f"<table><caption>{caption}</caption>{head}{''.join(rows)}</table>"
-
-
-def _title(posterior: Posterior) -> str:
-    plural = "" if posterior.num_nodes == 1 else "s"
-    return f"{posterior.name}, {posterior.method}, {posterior.num_nodes:,} node{plural}"
-
-
-# What the attack's errors say about ε.
-
-
-CHAINS_OF_EXACT = 4  # independent draws form no chains, but ArviZ expects several
-TAIL_POINTS = 2_001
-
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
@@ -251,7 +170,6 @@ class Posterior:
 
     Attributes:
         definition: Definition whose parameters were estimated.
-        method: `exact` or `mhaar`.
         marginals: Distribution of each parameter, by name: those of the definition, `strength` if it was estimated,
             `tau` and `rho` of correlated counts.
         counts: Errors it was computed from.
@@ -259,23 +177,20 @@ class Posterior:
         likelihood: Likelihood of the nodes that count.
         prior: Log-density assumed for each ε.
         strength: Attack strength s that was assumed, or its prior.
-        floor: What the sampler alone gives away, over the nodes that count (Prop. 1).
         lows: Lower end of the support of each parameter of the definition, by name.
         status: Whether to trust the answer, and if not, why and what to do.
         prior_draws: Number of draws behind each prior probability; 0 if these are exact.
         joint: Joint density of two parameters, if the method is `exact` and there are two.
-        run: Markov chains, if the method is `mhaar`.
+        run: Markov chains; None if the method is `exact`.
     """
 
     definition: Definition
-    method: str
     marginals: Mapping[str, Marginal]
     counts: ErrorCounts
     is_used: Flags
     likelihood: Likelihood
     prior: LogDensity
     strength: float | StrengthPrior
-    floor: EpsilonPair[float]
     lows: Mapping[str, float]
     status: str
     prior_draws: int = 0
@@ -286,6 +201,11 @@ class Posterior:
     def name(self) -> str:
         """Short name of the definition."""
         return name_of(self.definition)
+
+    @property
+    def method(self) -> str:
+        """`exact` or `mhaar`."""
+        return "exact" if self.run is None else "mhaar"
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -311,6 +231,11 @@ class Posterior:
     def left_out(self) -> tuple[Any, ...]:
         """Nodes whose certain prior rules out every finite ε."""
         return tuple(self.counts.node[~self.is_used].tolist())
+
+    @property
+    def floor(self) -> EpsilonPair[float]:
+        """What the sampler alone gives away, over the nodes that count (Prop. 1)."""
+        return prior_floor(self.counts.prior_odds[self.is_used])
 
     @property
     def correlated(self) -> CorrelatedCounts | None:
@@ -419,12 +344,6 @@ class Posterior:
             self._known_cuts[parameter] = Cuts(self, parameter, self.likelihood)
         return self._known_cuts[parameter]
 
-    def with_status(self, status: str) -> Posterior:
-        """The same posterior with another status; it keeps what has been computed beside it."""
-        changed = replace(self, status=status)
-        changed._known_cuts.update(self._known_cuts)
-        return changed
-
     @cached_property
     def _known_cuts(self) -> dict[str | None, Cuts]:
         return {}
@@ -444,7 +363,26 @@ class Posterior:
         `strength` is the number that was assumed or, if it was estimated, its summary; then `strength_prior` says what
         was assumed. `proven_if_split` is None if nothing is proven.
         """
-        return posterior_summary(self)
+        prior, strength = self.prior, self.strength
+        values: dict[str, Any] = {
+            "definition": self.name,
+            "method": self.method,
+            "num_nodes": self.num_nodes,
+            "num_left_out": len(self.left_out),
+            "num_constant": int(self.is_constant.sum()),
+            "prior": prior.describe() if isinstance(prior, NormalPrior) else "user-defined",
+            "strength": None if isinstance(strength, StrengthPrior) else strength,
+            "strength_prior": dict(vars(strength)) if isinstance(strength, StrengthPrior) else None,
+            "status": self.status,
+            "floor": {"left": self.floor.left, "right": self.floor.right},
+        }
+        for name, marginal in self.marginals.items():
+            low, middle, high = (float(value) for value in marginal.quantile(PERCENTILES))
+            values[name] = {"p5": low, "p50": middle, "p95": high, "mean": marginal.mean()}
+            if name in self.parameter_names:
+                values[name]["proven_if_split"] = self.proven(name).bound
+                values[name]["tail_prior_share"] = self.tail_prior_share(name)
+        return values
 
     def plot(self, parameter: str | None = None, **options: Any) -> Any:
         """A matplotlib figure of the density; options as in `bmpaudit.report.figures.estimates`."""
@@ -494,8 +432,31 @@ class Posterior:
         return load_posterior(Path(path), trust_code)
 
     def __str__(self) -> str:
-        return posterior_text(self)
+        lines = [self._title, f"  {'':<14} {'5 %':>8} {'50 %':>8} {'95 %':>8}   proven*"]
+        for name, (low, middle, high), proven in self._table():
+            lines.append(f"  {name:<14} {low:8.3f} {middle:8.3f} {high:8.3f}  {proven}".rstrip())
+        lines.append("  * with 95 % confidence, if these counts come from Algorithm 4")
+        if self.status not in ("exact", "converged"):
+            lines.append(f"  status: {self.status}")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        return posterior_html(self)
+        rows = []
+        for name, percentiles, proven in self._table():
+            cells = "".join(f"<td>{cell}</td>" for cell in (*(f"{value:.3f}" for value in percentiles), proven))
+            rows.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
+        caption = escape(f"{self._title}; status: {self.status}")
+        head = "<tr><th></th><th>5 %</th><th>50 %</th><th>95 %</th><th>proven, if from Algorithm 4</th></tr>"
+        return f"<table><caption>{caption}</caption>{head}{''.join(rows)}</table>"
+
+    @property
+    def _title(self) -> str:
+        return f"{self.name}, {self.method}, {self.num_nodes:,} node{'' if self.num_nodes == 1 else 's'}"
+
+    def _table(self) -> list[tuple[str, list[float], str]]:
+        """Name and percentiles of each parameter, and what is proven about it."""
+        return [
+            (name, marginal.quantile(PERCENTILES).tolist(), str(self.proven(name)) if name in self.lows else "")
+            for name, marginal in self.marginals.items()
+        ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import asdict
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.polynomial import Chebyshev
+from annotated_types import Ge, Len
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bmpaudit import registry
 from bmpaudit.attack.counts import COLUMNS, ErrorCounts
@@ -25,11 +25,10 @@ from bmpaudit.estimation.likelihood import (
     likelihood_of,
     upper_end,
 )
-from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun, MhaarSettings, diagnose
+from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun, MhaarSettings
 from bmpaudit.estimation.posterior import DrawsMarginal, Marginal, Posterior
 from bmpaudit.interfaces import Definition
-from bmpaudit.io.readers import Arrays, check_json, checked, damage_in, parse_json, read_archive, record
-from bmpaudit.privacy import prior_floor
+from bmpaudit.io.readers import Arrays, checked, damage_in, parse_json, read_archive
 from bmpaudit.util.errors import DataError, InputError
 from bmpaudit.util.files import atomic_write
 from bmpaudit.util.values import Floats, plain
@@ -37,56 +36,63 @@ from bmpaudit.util.values import Floats, plain
 FORMAT = 2
 PRIOR_POINTS = 4_001
 JOINT_ARRAYS = ("first", "second", "first_weight", "second_weight", "values")
-CHAIN_SETTINGS = ("num_iterations", "burn_in", "num_auxiliary", "num_chains", "seed")
 ABOUT, WHAT = "about", "a posterior"
 
-_TEXT, _NUMBER, _WHOLE = {"type": "string"}, {"type": "number"}, {"type": "integer", "minimum": 0}
-_ANY_NUMBER = {"anyOf": [_NUMBER, {"enum": ["inf", "-inf"]}]}
-_PARAMETER = record(name=_TEXT, symbol=_TEXT, latex=_TEXT, meaning=_TEXT)
-_NAMES = {"type": "array", "items": _TEXT, "minItems": 1, "uniqueItems": True}
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "definition": {"type": "object", "properties": {"name": _TEXT}, "required": ["name"]},
-        "definition_parameters": {"type": "array", "items": _PARAMETER, "minItems": 1, "maxItems": 2},
-        "uses_prior": {"type": "boolean"},
-        "method": {"enum": ["exact", "mhaar"]},
-        "status": _TEXT,
-        "parameters": _NAMES,
-        "lows": {"type": "object", "additionalProperties": _ANY_NUMBER},
-        "strength": {"anyOf": [_NUMBER, {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}]},
-        "prior": {"anyOf": [{"type": "null"}, record(mean=_NUMBER, variance=_NUMBER)]},
-        "prior_draws": _WHOLE,
-        "chains": {
-            "anyOf": [
-                {"type": "null"},
-                record(**dict.fromkeys(CHAIN_SETTINGS, _WHOLE), tau_variance={"type": ["number", "null"]}),
-            ]
-        },
-        "proven": {
-            "type": "object",
-            "additionalProperties": record(
-                bound={"anyOf": [{"type": "null"}, _ANY_NUMBER]},
-                floor=_ANY_NUMBER,
-                node={"type": ["integer", "string", "null"]},
-                term={"type": ["string", "null"]},
-            ),
-        },
-        "log_mass": _NUMBER,
-    },
-    "required": [
-        *("definition", "definition_parameters", "uses_prior", "method", "status", "parameters", "lows", "strength"),
-        *("prior", "prior_draws", "chains", "proven"),
-    ],
-}
-"""Of what a file says beside its arrays."""
+Whole = Annotated[int, Ge(0)]
+Number = float | Literal["inf", "-inf"]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class _Chains(_Record):
+    num_iterations: Whole
+    burn_in: Whole
+    num_auxiliary: Whole
+    num_chains: Whole
+    seed: Whole
+    tau_variance: float | None
+
+
+class _Proven(_Record):
+    bound: Number | None
+    floor: Number
+    node: int | str | None
+    term: str | None
+
+
+class _About(_Record):
+    """What a file says beside its arrays."""
+
+    format: Literal[2]
+    definition: dict[str, Any]
+    definition_parameters: Annotated[list[Parameter], Len(1, 2)]
+    uses_prior: bool
+    method: Literal["exact", "mhaar"]
+    status: str
+    parameters: Annotated[list[str], Len(1)]
+    lows: dict[str, Number]
+    strength: float | tuple[float, float]
+    prior: NormalPrior | None
+    prior_draws: Whole
+    chains: _Chains | None
+    proven: dict[str, _Proven]
+    log_mass: float | None = None
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether the definition comes with this package."""
+        return self.definition["name"] in registry.ENTRIES[registry.DEFINITION]
 
 
 def save_posterior(posterior: Posterior, path: Path) -> None:
     """See `Posterior.save`."""
     if path.suffix != ".npz":
         raise InputError(f"{path}: the name of a posterior's file must end in .npz")
-    strength = posterior.strength
+    arrays: Arrays = {f"counts_{name}": getattr(posterior.counts, name) for name in COLUMNS}
+    arrays["is_used"] = posterior.is_used
+    strength, prior, run = posterior.strength, posterior.prior, posterior.run
     about: dict[str, Any] = {
         "format": FORMAT,
         "definition": registry.table_of(registry.DEFINITION, posterior.definition),
@@ -97,34 +103,29 @@ def save_posterior(posterior: Posterior, path: Path) -> None:
         "parameters": list(posterior.marginals),
         "lows": dict(posterior.lows),
         "strength": [strength.a, strength.b] if isinstance(strength, StrengthPrior) else strength,
-        "prior": None,
+        "prior": asdict(prior) if isinstance(prior, NormalPrior) else None,
         "prior_draws": posterior.prior_draws,
         "chains": None,
         "proven": {},
     }
-    arrays: Arrays = {f"counts_{name}": getattr(posterior.counts, name) for name in COLUMNS}
-    arrays["is_used"] = posterior.is_used
-    if not _is_built_in(about):  # whoever reads the file may not have the code that tells what is proven
+    if about["definition"]["name"] not in registry.ENTRIES[registry.DEFINITION]:
+        # Whoever reads the file may not have the code that tells what is proven.
         for name in posterior.parameter_names:
             proven = posterior.proven(name)
-            about["proven"][name] = {key: getattr(proven, key) for key in ("bound", "floor", "node", "term")}
+            about["proven"][name] = {key: getattr(proven, key) for key in _Proven.model_fields}
             arrays[f"proven_{name}"] = proven.per_node
-    if isinstance(posterior.prior, NormalPrior):
-        about["prior"] = {"mean": posterior.prior.mean, "variance": posterior.prior.variance}
-    else:
-        points = _prior_points(posterior)
-        arrays |= {"prior_points": points, "prior_log_density": posterior.prior(points)}
-    if posterior.run is not None:
-        settings = posterior.run.settings
-        about["chains"] = {name: getattr(settings, name) for name in CHAIN_SETTINGS}
-        about["chains"]["tau_variance"] = None if settings.correlated is None else settings.correlated.tau_variance
-        arrays |= {"draws": posterior.run.draws, "acceptance_rate": posterior.run.acceptance_rate}
+    if not isinstance(prior, NormalPrior):
+        low = min(posterior.lows.values())
+        points = np.linspace(low, upper_end(prior, low), PRIOR_POINTS)
+        arrays |= {"prior_points": points, "prior_log_density": prior(points)}
+    if run is not None:
+        chains = {name: getattr(run.settings, name) for name in _Chains.model_fields if name != "tau_variance"}
+        correlated = run.settings.correlated
+        about["chains"] = chains | {"tau_variance": None if correlated is None else correlated.tau_variance}
+        arrays |= {"draws": run.draws, "acceptance_rate": run.acceptance_rate}
     for name, marginal in posterior.marginals.items():
         if isinstance(marginal, PiecewiseDensity):
-            arrays[f"edges_{name}"] = marginal.edges
-            # Polynomials of lower degree end in zeros.
-            coefficients = zip_longest(*(panel.coef for panel in marginal.panels), fillvalue=0.0)
-            arrays[f"coefficients_{name}"] = np.array(list(coefficients)).T
+            arrays |= {f"edges_{name}": marginal.edges, f"coefficients_{name}": marginal.coefficients}
             about["log_mass"] = marginal.log_mass
     if posterior.joint is not None:
         arrays |= {f"joint_{name}": getattr(posterior.joint, name) for name in JOINT_ARRAYS}
@@ -137,127 +138,118 @@ def load_posterior(path: Path, trust_code: bool = False) -> Posterior:
     """See `Posterior.load`."""
     arrays = read_archive(path, required=[ABOUT])
     with damage_in(path, WHAT):
-        about = parse_json(str(arrays[ABOUT]), {"type": "object", "required": ["format"]})
-        if about["format"] != FORMAT:
-            raise DataError(f"{path}: a posterior of format {about['format']}, this version reads {FORMAT}")
-        check_json(about, SCHEMA)
+        text = str(arrays[ABOUT])
+        number = parse_json(text)["format"]
+        if number != FORMAT:
+            raise DataError(f"{path}: a posterior of format {number}, this version reads {FORMAT}")
+        try:
+            about = _About.model_validate_json(text)
+        except ValidationError as wrong:
+            first = wrong.errors()[0]
+            raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
         definition: Definition = _stored_definition(about, arrays)
-    if _is_built_in(about) or trust_code:
-        with damage_in(path, WHAT) if _is_built_in(about) else nullcontext():  # what the user's own code raises is none
-            definition = registry.build(registry.DEFINITION, about["definition"])
-        names = [parameter["name"] for parameter in about["definition_parameters"]]
+    if about.is_built_in or trust_code:
+        with damage_in(path, WHAT) if about.is_built_in else nullcontext():  # what the user's own code raises is none
+            definition = registry.build(registry.DEFINITION, about.definition)
+        names = [parameter.name for parameter in about.definition_parameters]
         if list(parameter_names(definition)) != names:
             raise DataError(
                 f"{path}: its definition has the parameters {', '.join(names)}, the code of "
-                f"{about['definition']['name']} has {', '.join(parameter_names(definition))}"
+                f"{about.definition['name']} has {', '.join(parameter_names(definition))}"
             )
     with damage_in(path, WHAT):
         return _posterior(definition, about, arrays)
 
 
-def _is_built_in(about: dict[str, Any]) -> bool:
-    return about["definition"]["name"] in registry.ENTRIES[registry.DEFINITION]
-
-
-def _prior_points(posterior: Posterior) -> Floats:
-    low = min(posterior.lows.values())
-    return np.linspace(low, upper_end(posterior.prior, low), PRIOR_POINTS)
-
-
-def _stored_definition(about: dict[str, Any], arrays: Arrays) -> StoredDefinition:
-    settings = dict(about["definition"])
-    target = str(settings.pop("name"))
+def _stored_definition(about: _About, arrays: Arrays) -> StoredDefinition:
+    settings = dict(about.definition)
+    target = settings.pop("name")
+    if not isinstance(target, str):
+        raise ValueError(f"definition.name must be text, got {target!r}")
     proven = {
-        str(name): ProvenEpsilon(
-            bound=None if values["bound"] is None else float(values["bound"]),
-            floor=float(values["floor"]),
-            node=values["node"],
-            term=values["term"],
+        name: ProvenEpsilon(
+            bound=None if values.bound is None else float(values.bound),
+            floor=float(values.floor),
+            node=values.node,
+            term=values.term,
             per_node=checked(arrays, f"proven_{name}", "f", None),
         )
-        for name, values in about["proven"].items()
+        for name, values in about.proven.items()
     }
-    parameters = tuple(Parameter(**parameter) for parameter in about["definition_parameters"])
-    return StoredDefinition(
-        registry.DEFINITION, target, settings, parameters, uses_prior=bool(about["uses_prior"]), proven=proven
-    )
+    parameters = tuple(about.definition_parameters)
+    return StoredDefinition(registry.DEFINITION, target, settings, parameters, about.uses_prior, proven)
 
 
-def _posterior(definition: Definition, about: dict[str, Any], arrays: Arrays) -> Posterior:
+def _posterior(definition: Definition, about: _About, arrays: Arrays) -> Posterior:
     counts = ErrorCounts.from_arrays(**{name: arrays[f"counts_{name}"] for name in COLUMNS})
     is_used = checked(arrays, "is_used", "b", counts.num_nodes)
-    prior: LogDensity = _tabulated_prior(arrays) if about["prior"] is None else NormalPrior(**about["prior"])
-    strength = StrengthPrior(*about["strength"]) if isinstance(about["strength"], list) else float(about["strength"])
+    strength = StrengthPrior(*about.strength) if isinstance(about.strength, tuple) else about.strength
+    prior: LogDensity | None = about.prior
+    if prior is None:
+        points = _ascending(arrays, "prior_points")
+        prior = TabulatedPrior(points, checked(arrays, "prior_log_density", "f", len(points)))
     marginals: dict[str, Marginal] = {}
     run, joint = None, None
-    if about["chains"] is not None:
-        tau_variance = about["chains"].pop("tau_variance")
-        correlated = None if tau_variance is None else CorrelatedCounts(tau_variance)
-        settings = MhaarSettings(definition, prior, **about["chains"], strength=strength, correlated=correlated)  # type: ignore[arg-type]
+    if about.chains is not None:
+        if about.prior is None:
+            raise ValueError("chains need a normal prior")
+        chains = about.chains.model_dump(exclude={"tau_variance"})
+        variance = about.chains.tau_variance
+        correlated = None if variance is None else CorrelatedCounts(variance)
+        settings = MhaarSettings(definition, about.prior, **chains, strength=strength, correlated=correlated)
         names, num_kept = settings.parameter_names, settings.num_iterations - settings.burn_in
-        _check_names(about, names)
         draws = checked(arrays, "draws", "f", settings.num_chains, num_kept, len(names))
-        diagnostics = {name: diagnose(draws[:, :, k]) for k, name in enumerate(names)}
-        run = MhaarRun(draws, checked(arrays, "acceptance_rate", "f", settings.num_chains), settings, diagnostics)
-        marginals = {name: DrawsMarginal(run.chains(name).ravel()) for name in about["parameters"]}
+        run = MhaarRun(draws, checked(arrays, "acceptance_rate", "f", settings.num_chains), settings)
+        marginals = {name: DrawsMarginal(run.chains(name).ravel()) for name in names}
     else:
-        estimated = ("strength",) if isinstance(strength, StrengthPrior) else ()
-        _check_names(about, (*parameter_names(definition), *estimated))
-        marginals = {name: _density(name, about, arrays) for name in about["parameters"]}
-        joint = _joint_density(marginals, about, arrays) if "joint_values" in arrays else None
+        names = (*parameter_names(definition), *(["strength"] if isinstance(strength, StrengthPrior) else []))
+        densities = [_density(name, about, arrays) for name in names]
+        marginals = dict(zip(names, densities, strict=True))
+        joint = _joint_density(*densities, arrays=arrays) if len(names) == 2 else None
+    if set(about.parameters) != set(names):
+        raise ValueError(f"parameters must be {', '.join(names)}, got {', '.join(about.parameters)}")
     return Posterior(
         definition=definition,
-        method=about["method"],
         marginals=marginals,
         counts=counts,
         is_used=is_used,
         likelihood=likelihood_of(counts, definition, is_used),
         prior=prior,
         strength=strength,
-        floor=prior_floor(counts.prior_odds[is_used]),
-        lows={name: float(about["lows"][name]) for name in parameter_names(definition)},
-        status=about["status"],
-        prior_draws=int(about["prior_draws"]),
+        lows={name: float(about.lows[name]) for name in parameter_names(definition)},
+        status=about.status,
+        prior_draws=about.prior_draws,
         joint=joint,
         run=run,
     )
 
 
-def _check_names(about: dict[str, Any], names: tuple[str, ...]) -> None:
-    if set(about["parameters"]) != set(names):
-        raise ValueError(f"parameters must be {', '.join(names)}, got {', '.join(about['parameters'])}")
-
-
-def _tabulated_prior(arrays: Arrays) -> TabulatedPrior:
-    points = _ascending("prior_points", checked(arrays, "prior_points", "f", None))
-    return TabulatedPrior(points, checked(arrays, "prior_log_density", "f", len(points)))
-
-
-def _density(name: str, about: dict[str, Any], arrays: Arrays) -> PiecewiseDensity:
-    edges = _ascending(f"edges_{name}", checked(arrays, f"edges_{name}", "f", None))
+def _density(name: str, about: _About, arrays: Arrays) -> PiecewiseDensity:
+    edges = _ascending(arrays, f"edges_{name}")
     coefficients = checked(arrays, f"coefficients_{name}", "f", len(edges) - 1, None)
     if not coefficients.size or not np.isfinite(coefficients).all():
         raise ValueError(f"coefficients_{name} must be finite numbers, at least one for each panel")
-    panels = zip(coefficients, edges[:-1], edges[1:], strict=True)
-    return PiecewiseDensity(edges, tuple(Chebyshev(c, domain=[a, b]) for c, a, b in panels), about["log_mass"])
+    if about.log_mass is None:
+        raise ValueError("log_mass is missing")
+    return PiecewiseDensity(edges, coefficients, about.log_mass)
 
 
-def _joint_density(marginals: dict[str, Marginal], about: dict[str, Any], arrays: Arrays) -> JointDensity:
-    if len(marginals) != 2:
-        raise ValueError(f"a joint density must be of 2 parameters, got {len(marginals)}")
-    first, second = (_ascending(name, checked(arrays, name, "f", None)) for name in ("joint_first", "joint_second"))
-    grids = {
-        "first": first,
-        "second": second,
-        "first_weight": checked(arrays, "joint_first_weight", "f", len(first)),
-        "second_weight": checked(arrays, "joint_second_weight", "f", len(second)),
-        "values": checked(arrays, "joint_values", "f", len(first), len(second)),
-    }
-    of_first, of_second = marginals.values()
-    return JointDensity(**grids, first_marginal=of_first, second_marginal=of_second, log_mass=about["log_mass"])  # type: ignore[arg-type]
+def _joint_density(first: PiecewiseDensity, second: PiecewiseDensity, *, arrays: Arrays) -> JointDensity:
+    points = [_ascending(arrays, f"joint_{name}") for name in ("first", "second")]
+    return JointDensity(
+        first=points[0],
+        second=points[1],
+        first_weight=checked(arrays, "joint_first_weight", "f", len(points[0])),
+        second_weight=checked(arrays, "joint_second_weight", "f", len(points[1])),
+        values=checked(arrays, "joint_values", "f", len(points[0]), len(points[1])),
+        first_marginal=first,
+        second_marginal=second,
+        log_mass=first.log_mass,
+    )
 
 
-def _ascending(name: str, values: Floats) -> Floats:
+def _ascending(arrays: Arrays, name: str) -> Floats:
+    values = checked(arrays, name, "f", None)
     if len(values) < 2 or not np.isfinite(values).all() or (np.diff(values) <= 0).any():
         raise ValueError(f"{name} must be at least two finite numbers in ascending order")
     return values
