@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import logging
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
@@ -431,6 +432,18 @@ class TorchTrainer:
         # A model may train on a part of the graph that does not depend on the sample.
         trained_on = plan.model.training_graph(graph) if hasattr(plan.model, "training_graph") else graph
         return cls(plan, trained_on.to_pyg().to(device), shown, graph.labels, graph.num_classes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Arrays in place of tensors: processes of one machine share them."""
+        data = {name: self.data[name].numpy() for name in ("x", "edge_index", "y")}
+        return {**vars(self), "data": data, "edge_indices": [edges.numpy() for edges in self.edge_indices]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the arrays are not to be written to, which tensors do not know
+            data = {name: torch.from_numpy(array) for name, array in state["data"].items()}
+            edges = [torch.from_numpy(array) for array in state["edge_indices"]]
+        self.__dict__.update({**state, "data": Data(**data), "edge_indices": edges})
 
     def for_trial(self) -> TorchTrainer:
         """The same with two epochs of the plan's training, enough to tell whether processes compute alike."""
