@@ -48,7 +48,7 @@ from bmpaudit.shadow.engines.making import make_engine
 from bmpaudit.shadow.train import PIECES_PER_WORKER
 from bmpaudit.util import tables
 from bmpaudit.util.tables import MODELS_PER_CHUNK, NODES_PER_CHUNK
-from bmpaudit.workers import dask_executor
+from bmpaudit.workers import executor_at
 
 WARM_UP = PIECES_PER_WORKER * MODELS_PER_CHUNK
 """Models for each worker, before the clock starts: enough that all of them write to a store, and have imported it."""
@@ -128,7 +128,7 @@ def warm_up_steps(runtime: Runtime) -> None:
 @contextmanager
 def dask_workers(number: int) -> Iterator[tuple[Executor, Callable[[], float]]]:
     """Workers of one thread each, and what tells the processor time of all processes."""
-    with dask_executor(f"local:{number}") as executor:
+    with executor_at(f"local:{number}") as executor:
         client = cast(Any, executor)._client
 
         def processors() -> float:

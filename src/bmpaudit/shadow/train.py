@@ -255,7 +255,7 @@ def _pieces_for_workers(store: ShadowStore, done: Flags, width: int) -> deque[Pi
 
 def _check_build(store: ShadowStore, trained: Trained, report: Callable[[str], None]) -> None:
     """Says so, and writes it down with the models, if a worker's statistics may differ in their last digits."""
-    ours = worker_build(store.plan)
+    ours = this_build(store.plan.engine_name)
     if trained.build != ours:
         note = (
             f"Some models were trained by workers of another build ({ours.differences(trained.build)}): their samples "

@@ -275,23 +275,22 @@ class ProcessEngine(ABC, Generic[AnyTrainer]):
         """One model after the other as long as nobody helps, then all that are left."""
         size = min(num_threads, len(models)) - 1
         if self.trains_in_parallel and size > 0 and self._seconds >= SECONDS_ALONE:
-            if self._others is None:
-                yield from self._start(models, num_threads - 1)
-            if self._others is not None and self._has_help(self._others, size):
+            tried = None if self._others is not None else self._start(models, num_threads - 1)
+            has_help = self._others is not None and self._has_help(self._others, size)
+            if tried is not None:
+                yield tried, tried.batch
+            if self._others is not None and has_help:
                 yield from self._others.crew.run(train_one, self._others.lesson, models, here=self._train)
         if models:
             model = models.popleft()
             yield model, self._train(model)
 
-    def _start(self, models: deque[OneModel], number: int) -> Iterator[tuple[OneModel, ShadowBatch]]:
-        """Prepares other processes; if the trial is a whole model, it counts."""
+    def _start(self, models: deque[OneModel], number: int) -> OneModel | None:
+        """Prepares other processes; the first of the models, if the trial was a whole one."""
         trainer, trial = self._trainer.for_trial(), copy.deepcopy(models[0])
-        if trainer is self._trainer:
-            tried = models.popleft()
-            yield tried, self._train(tried)
-        else:
-            tried = copy.deepcopy(trial)
-            tried.train(trainer)
+        is_whole = trainer is self._trainer
+        tried = models.popleft() if is_whole else copy.deepcopy(trial)
+        tried.train(trainer)
         processes = Processes(number)
         crew = Crew(processes)
         try:
@@ -304,6 +303,7 @@ class ProcessEngine(ABC, Generic[AnyTrainer]):
                 f"{self.plan.model} cannot be pickled ({one_line(failure)}): what cannot be sent, such as a lock or an "
                 "open file, has to be made within its own code"
             )
+        return tried if is_whole else None
 
     def _has_help(self, others: Others, size: int) -> bool:
         """Whether one of so many processes has joined in; that takes seconds, for which nobody waits."""
