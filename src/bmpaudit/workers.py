@@ -258,6 +258,7 @@ class Processes(Executor):
         self._restarts = restarts
         self._pool: Pool | None = None
         self._children: list[BaseProcess] = []
+        self._calls: WeakKeyDictionary[Future[Any], Path] = WeakKeyDictionary()
         self.folder = Folder()
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
@@ -267,15 +268,27 @@ class Processes(Executor):
         call = Path(self.folder.path, uuid.uuid4().hex)
         call.write_bytes(cloudpickle.dumps((function, arguments, options)))
         if len(self._children) == self._max_workers and self._pool is not None:
-            return self._pool.submit(_run_call, str(call))
-        with _starting_lock, _starting_processes():
-            if self._pool is None:
-                context = multiprocessing.get_context("spawn")
-                self._pool = Pool(self._max_workers, context, _begin, (str(Path.cwd()), self.folder.path))
-            before = multiprocessing.active_children()
-            future = self._pool.submit(_run_call, str(call))
-            self._children += [child for child in multiprocessing.active_children() if child not in before]
-            return future
+            future = self._pool.submit(_run_call, call)
+        else:
+            with _starting_lock, _starting_processes():
+                if self._pool is None:
+                    context = multiprocessing.get_context("spawn")
+                    self._pool = Pool(self._max_workers, context, _begin, (str(Path.cwd()), self.folder.path))
+                before = multiprocessing.active_children()
+                future = self._pool.submit(_run_call, call)
+                self._children += [child for child in multiprocessing.active_children() if child not in before]
+        self._calls[future] = call
+        return future
+
+    def withdraw(self, future: Future[Any]) -> bool:
+        """Takes back a task that no process has begun; whether that was so.
+
+        `Future.cancel` cannot take back what `Pool` has in its queue, and after it `Pool` fails if a process dies.
+        """
+        with suppress(FileNotFoundError):
+            self._calls[future].unlink()
+            return True
+        return False
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002 - as others have it
         """Ends all processes at once, whatever they are doing."""
@@ -347,9 +360,9 @@ def _end_with_parent(folder: str) -> None:
         os._exit(0)
 
 
-def _run_call(path: str) -> Any:
-    content = Path(path).read_bytes()
-    Path(path).unlink()
+def _run_call(call: Path) -> Any:
+    content = call.read_bytes()
+    call.unlink()  # whoever does that has the task
     function, arguments, options = pickle.loads(content)  # noqa: S301 - from the process that has started this one
     return function(*arguments, **options)
 
@@ -564,8 +577,9 @@ class Crew:
                         for future in [each for each in pending if each.done() and self._loss_of(each) is not None]:
                             tasks.appendleft(pending.pop(future))
             finally:
+                cancel = self.executor.withdraw if isinstance(self.executor, Processes) else Future.cancel
                 for future in pending:
-                    future.cancel()
+                    cancel(future)
 
     def _most_out(self, tasks: deque[Task], here: object) -> int:
         """How many tasks to have out at once: a worker need not wait for its next one, nor others for its last one."""

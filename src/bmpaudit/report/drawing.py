@@ -126,8 +126,8 @@ class Drawing:
             advance()
 
         left = [name for name in self._pictures if name not in self._sent.values()]
-        for future in reversed(list(self._sent)):  # of those that no helper is about to draw, the last first
-            if future.cancel():
+        for future in reversed(list(self._sent)):  # the last first, until the helpers have begun all that is left
+            if self._helpers is not None and self._helpers.withdraw(future):
                 name = self._sent.pop(future)
                 keep(name, self._pictures[name].render(self.formats))
         for future in as_completed(self._sent):
