@@ -8,16 +8,15 @@ import warnings
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cluster_fixture import GRAPH, dask_processes, kill, meanwhile, plan, stored, wait_until
 
-from bmpaudit.graph.graph import Graph
-from bmpaudit.shadow import ShadowPlan, ShadowStore, train_shadows
+from bmpaudit.shadow import ShadowStore, train_shadows
 from bmpaudit.shadow import train as coordinator
-from bmpaudit.shadow.train import Job
 from bmpaudit.util.errors import InputError
 from bmpaudit.workers import ENVIRONMENT, SMALLEST_PART, answer_of, crew_of, executor_at
 
@@ -97,16 +96,11 @@ def test_the_scheduler_is_gone_and_the_next_run_goes_on(whole: Path, tmp_path: P
 def test_workers_that_do_not_share_the_store_send_models_back(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here they look for the folder in a place where there is none."""
-
-    def elsewhere(graph: Graph, plan: ShadowPlan, keep: bool, num_weights: int, folder: str, mark: str) -> Job:
-        return Job(graph, plan, keep, num_weights, f"{folder}-elsewhere", mark)
-
-    monkeypatch.setattr(coordinator, "Job", elsewhere)
+    """Here they look for a mark that is not there."""
+    monkeypatch.setattr(coordinator, "marked", lambda _: nullcontext("no mark"))
     with executor_at("local:1") as executor:
         train_shadows(GRAPH, PLAN, NUM_MODELS, tmp_path, executor=executor)
     assert stored(tmp_path) == stored(whole)
-    assert not tmp_path.with_name(f"{tmp_path.name}-elsewhere").exists()
 
 
 def test_a_worker_of_another_instruction_set(tmp_path: Path) -> None:
