@@ -388,7 +388,7 @@ def _weight_outputs(
 def _module_outputs(module: Any, graph: Graph, plan: ShadowPlan, release: str) -> dict[str, AnyArray]:
     import torch
 
-    from bmpaudit.shadow.engines.torch_trainer import edge_index_of
+    from bmpaudit.shadow.engines.torch import edge_index_of
 
     _check_gives_logits(plan, release, "a module")
     first = next(iter(module.parameters()), torch.empty(0))
