@@ -1,14 +1,13 @@
-"""An audit on Dask workers beside one on threads, and what 1,000 models of large graphs cost on a cluster.
+"""An audit on other processes beside one on threads, and what 1,000 models of large graphs cost on a cluster.
 
 python benchmarks/cluster.py [--data cora pubmed] [--models 2048] [--workers 1 2] [--turns 3]
 python benchmarks/cluster.py --steps [--nodes 50000] [--workers 1 2] [--turns 3]
 python benchmarks/cluster.py --project
 
-Efficiency is what so many threads of one process take over what so many workers take, by processor time (of all
-workers, the scheduler and the coordinator together) and by the clock; in turns, the least of each. Workers have
-imported what they need before anything is counted. The clock says little on a machine with other work, or with fewer
-cores than workers and their coordinator want; and the longer the clock runs, the more processor time goes into Dask's
-heartbeats, which are measured on the idle cluster first.
+Efficiency is what so many threads of one process take over what so many workers (`--dask local:N`) take, by processor
+time (of all workers and the coordinator together) and by the clock; in turns, the least of each. Workers have imported
+what they need before anything is counted. The clock says little on a machine with other work, or with fewer cores than
+workers and their coordinator want.
 
 With --steps: the same of attack, proof and exposure, and estimation, with made-up statistics of 500 models of a random
 graph (benchmarks/scale.py), in blocks of 4,096 nodes, of which the coordinator does the first. It has as many threads
@@ -21,14 +20,14 @@ come to for graphs that are too large for this machine.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -48,7 +47,7 @@ from bmpaudit.shadow.engines.making import make_engine
 from bmpaudit.shadow.train import PIECES_PER_WORKER
 from bmpaudit.util import matrices
 from bmpaudit.util.matrices import MODELS_PER_CHUNK, NODES_PER_CHUNK
-from bmpaudit.workers import dask_executor
+from bmpaudit.workers import executor_at
 
 WARM_UP = PIECES_PER_WORKER * MODELS_PER_CHUNK
 """Models for each worker, before the clock starts: enough that all of them write to a store, and have imported it."""
@@ -80,12 +79,9 @@ PROBES = ((40_000, 7), (160_000, 7), (160_000, 28))  # nodes, edges per node
 ATTACKED_NODES, ATTACKED_MODELS = 50_000, 250
 BLOCKS_MODELS = 500
 WARM_UP_NODES = 6 * NODES_PER_CHUNK  # as few as are worth sending to workers
-IDLE_SECONDS = 5.0
 
 
-def train(
-    graph: Graph, plan: AuditPlan, processors: Callable[[], float], executor: Executor | None, number: int
-) -> Spent:
+def train(graph: Graph, plan: AuditPlan, executor: Executor | None, number: int) -> Spent:
     """Trains all models of a plan into a new folder, on so many threads or workers."""
     options: dict[str, Any] = {"executor": executor, "num_threads": number if executor is None else 1}
     with tempfile.TemporaryDirectory() as folder:
@@ -95,9 +91,7 @@ def train(
         return Spent(processors() - before, time.perf_counter() - start)
 
 
-def take_steps(
-    folder: Path, graph: Graph, plan: AuditPlan, processors: Callable[[], float], runtime: Runtime
-) -> dict[str, Spent]:
+def take_steps(folder: Path, graph: Graph, plan: AuditPlan, runtime: Runtime) -> dict[str, Spent]:
     """What the steps after training take, on models that are there."""
     priors = prior_probabilities(graph, plan.sampler)
     runs = ShadowStore(folder, graph, plan.shadow_plan, read_only=True).read()
@@ -123,23 +117,16 @@ def warm_up_steps(runtime: Runtime) -> None:
     most = WARM_UP_NODES * BLOCKS_MODELS
     with tempfile.TemporaryDirectory() as folder, patch.object(matrices, "MOST_IN_MEMORY", most):
         scale.write_models(Path(folder), graph, plan)
-        take_steps(Path(folder), graph, plan, time.process_time, runtime)
+        take_steps(Path(folder), graph, plan, runtime)
 
 
-@contextmanager
-def dask_workers(number: int) -> Iterator[tuple[Executor, Callable[[], float]]]:
-    """Workers of one thread each, and what tells the processor time of all processes."""
-    with dask_executor(f"local:{number}") as executor:
-        client = cast(Any, executor)._client
-
-        def processors() -> float:
-            return time.process_time() + sum(client.run(time.process_time).values())
-
-        before, start = processors(), time.perf_counter()
-        time.sleep(IDLE_SECONDS)
-        idle = (processors() - before) / (time.perf_counter() - start)
-        print(f"  {number} idle Dask workers, scheduler and client take {100 * idle:.1f} % of a core", flush=True)
-        yield executor, processors
+def processors() -> float:
+    """Processor time of this process and of its workers, as Linux counts it."""
+    ticks = 0
+    for child in multiprocessing.active_children():
+        fields = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])  # user and system
+    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def print_efficiency(what: str, number: int, threads: list[Spent], processes: list[Spent]) -> None:
@@ -147,7 +134,7 @@ def print_efficiency(what: str, number: int, threads: list[Spent], processes: li
     one = Spent(*map(min, zip(*threads, strict=True)))
     many = Spent(*map(min, zip(*processes, strict=True)))
     print(
-        f"  {what}{number} threads {one.processor:.1f} s of processor time, {one.clock:.1f} s; {number} Dask workers "
+        f"  {what}{number} threads {one.processor:.1f} s of processor time, {one.clock:.1f} s; {number} workers "
         f"{many.processor:.1f} s, {many.clock:.1f} s; efficiency {one.processor / many.processor:.2f} by processor "
         f"time, {one.clock / many.clock:.2f} by the clock",
         flush=True,
@@ -161,9 +148,9 @@ def compare_training(data: str, num_models: int, workers: list[int], turns: int)
     for number in workers:
         threads, processes = [], []
         for _ in range(turns):
-            threads.append(train(graph, plan, time.process_time, None, number))
-            with dask_workers(number) as (executor, processors):
-                processes.append(train(graph, plan, processors, executor, number))
+            threads.append(train(graph, plan, None, number))
+            with executor_at(f"local:{number}") as executor:
+                processes.append(train(graph, plan, executor, number))
         print_efficiency("", number, threads, processes)
 
 
@@ -179,11 +166,11 @@ def compare_steps(num_nodes: int, workers: list[int], turns: int) -> None:
             for _ in range(turns):
                 alone = Runtime(quiet=True, num_threads=number)
                 warm_up_steps(alone)
-                threads.append(take_steps(folder, graph, plan, time.process_time, alone))
-                with dask_workers(number) as (executor, processors):
+                threads.append(take_steps(folder, graph, plan, alone))
+                with executor_at(f"local:{number}") as executor:
                     runtime = Runtime(quiet=True, num_threads=number, executor=executor)
                     warm_up_steps(runtime)
-                    processes.append(take_steps(folder, graph, plan, processors, runtime))
+                    processes.append(take_steps(folder, graph, plan, runtime))
             for step in threads[0]:
                 print_efficiency(
                     f"{step}: ", number, [each[step] for each in threads], [each[step] for each in processes]

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import dropout_edge
 
 from bmpaudit.models import Training
-from bmpaudit.shadow.engines.torch_trainer import Neighborhoods, batches
+from bmpaudit.shadow.engines.torch import Neighborhoods, batches
 from bmpaudit.util.streams import stream
 
 EPOCHS = 100

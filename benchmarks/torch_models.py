@@ -36,8 +36,7 @@ from bmpaudit.shadow import ShadowPlan
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines import processes
 from bmpaudit.shadow.engines.processes import reused_memory
-from bmpaudit.shadow.engines.torch import TorchEngine, one_torch_thread
-from bmpaudit.shadow.engines.torch_trainer import TorchTrainer, train_on_sample
+from bmpaudit.shadow.engines.torch import TorchEngine, TorchTrainer, one_torch_thread, train_on_sample
 
 GRAPHS = ("cora", "pubmed", "amazon_photo")
 MODELS_AT_ONCE = 8

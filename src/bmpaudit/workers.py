@@ -1,31 +1,42 @@
-"""Work on other processes and machines: any `concurrent.futures.Executor`, and Dask."""
+"""Work in other processes and on other machines: one way to run tasks on any `concurrent.futures.Executor`.
+
+`Processes` is the executor of this machine, `executor_at` connects to a Dask cluster, and any other executor is the
+user's own. `crew_of(executor).run(function, value, tasks)` is what all steps call: it sends large values to each worker
+once, takes in answers as they are ready, and tells in one line what has become of a worker that is lost.
+"""
 
 from __future__ import annotations
 
 import io
 import logging
 import math
+import multiprocessing
 import os
 import pickle
 import secrets
+import shutil
 import signal
+import sys
 import tempfile
 import threading
 import time
 import uuid
 import warnings
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from concurrent.futures import ProcessPoolExecutor as Pool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from hashlib import sha256
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary, finalize
 
+import cloudpickle
 import numpy as np
 import numpy.typing as npt
 
@@ -34,95 +45,71 @@ from bmpaudit.util.errors import InputError, one_line
 if TYPE_CHECKING:
     from bmpaudit.io.remote_folder import RemoteFolder
 
+Task = TypeVar("Task")
+
 SMALLEST_PART = 2**20
-"""Bytes of an array that is a part of its own."""
+"""Bytes of an array that is sent, or filed, by itself."""
+
+KEPT = "what is finished is kept, and the next run goes on from there"
 
 
-class Packed(NamedTuple):
-    """A pickled value, and its large arrays by what they hold.
+# Values without their large arrays.
 
-    Attributes:
-        content: The pickle, which names the parts.
-        parts: Arrays whose numbers lie together, by the digest of their bytes.
+
+def pack(value: Any, keep: Callable[[npt.NDArray[Any]], str | None]) -> bytes:
+    """Pickles a value, also one of a script or notebook, without its large arrays; values can share an array.
+
+    Args:
+        value: Anything.
+        keep: Called once with each large array whose numbers lie together. Its name, or None if it is to be pickled.
     """
-
-    content: bytes
-    parts: dict[str, npt.NDArray[Any]]
-
-
-def dumps(value: Any, buffer_callback: Callable[[pickle.PickleBuffer], bool] | None = None) -> bytes:
-    """As `pickle.dumps`; with cloudpickle also lambdas, and what is defined in a script or notebook."""
     buffer = io.BytesIO()
-    _pickler_class()(buffer, protocol=pickle.HIGHEST_PROTOCOL, buffer_callback=buffer_callback).dump(value)
+    _Packer(buffer, keep).dump(value)
     return buffer.getvalue()
 
 
-def pack(value: Any) -> Packed:
-    """Pickles a value without its large arrays; values that share an array, or have equal ones, share that part."""
-    buffer = io.BytesIO()
-    pickler = _packer_class()(buffer, protocol=pickle.HIGHEST_PROTOCOL)
-    pickler.parts, pickler.places = {}, {}
-    pickler.dump(value)
-    return Packed(buffer.getvalue(), pickler.parts)
-
-
 def unpack(content: bytes, part: Callable[[str], npt.NDArray[np.uint8]]) -> Any:
-    """The value; `part` gives the bytes of each part, which the value's arrays then share."""
+    """The value; `part` gives the bytes of an array by its name, which arrays of the value then share."""
 
     class Unpickler(pickle.Unpickler):
         def persistent_load(self, place: tuple[Any, ...]) -> npt.NDArray[Any]:
-            digest, dtype, shape, offset, strides = place
-            return np.ndarray(shape, dtype, part(digest).data, offset, strides)
+            name, dtype, shape, offset, strides = place
+            return np.ndarray(shape, dtype, part(name).data, offset, strides)
 
-    # From the process that has submitted the task, as the task itself.
+    # From the process that has submitted the task, as the task itself, or from the worker that has done it.
     return Unpickler(io.BytesIO(content)).load()
 
 
-def _pickler_class() -> Any:
-    try:
-        import cloudpickle
-    except ModuleNotFoundError:
-        return pickle.Pickler
-    return cloudpickle.Pickler
+class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
+    def __init__(self, file: io.BytesIO, keep: Callable[[npt.NDArray[Any]], str | None]) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._keep = keep
+        self._kept: dict[int, tuple[npt.NDArray[Any], str | None]] = {}
 
-
-@cache
-def _packer_class() -> Any:
-    class Packer(_pickler_class()):  # type: ignore[misc]
-        parts: dict[str, npt.NDArray[Any]]
-        places: dict[int, tuple[Any, ...] | None]
-
-        def persistent_id(self, each: Any) -> tuple[Any, ...] | None:
-            if type(each) is not np.ndarray or each.nbytes < SMALLEST_PART:
-                return None
-            if id(each) not in self.places:
-                self.places[id(each)] = self._place(each)
-            return self.places[id(each)]
-
-        def _place(self, array: npt.NDArray[Any]) -> tuple[Any, ...] | None:
-            whole = _whole(array)
-            if whole is None:
-                return None
-            digest = sha256(whole.reshape(-1, order="A").view(np.uint8).data).hexdigest()
-            self.parts[digest] = whole
-            return digest, array.dtype, array.shape, _address(array) - _address(whole), array.strides
-
-    return Packer
-
-
-def _whole(array: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-    """The array that one is a part of, unless most of it is left out; None if no numbers of either lie together."""
-    if array.dtype.hasobject:
-        return None
-    base = array.base
-    if type(base) is np.ndarray and base.nbytes <= 2 * array.nbytes and base.dtype == array.dtype and base.flags.forc:
-        return base
-    return array if array.flags.forc else None
+    def persistent_id(self, each: Any) -> tuple[Any, ...] | None:
+        if type(each) is not np.ndarray or each.nbytes < SMALLEST_PART or each.dtype.hasobject:
+            return None
+        # The array that this one is a part of, unless most of it is left out.
+        whole: npt.NDArray[Any] = each
+        base = each.base
+        if type(base) is np.ndarray and base.nbytes <= 2 * each.nbytes and base.dtype == each.dtype and base.flags.forc:
+            whole = base
+        if not whole.flags.forc:
+            return None
+        if id(whole) not in self._kept:
+            self._kept[id(whole)] = whole, self._keep(whole)
+        name = self._kept[id(whole)][1]
+        return None if name is None else (name, each.dtype, each.shape, _address(each) - _address(whole), each.strides)
 
 
 def _address(array: npt.NDArray[Any]) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
+
+
+def _flat(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """The bytes of an array whose numbers lie together, as they lie."""
+    return array.reshape(-1, order="A").view(np.uint8)
 
 
 # What runs on a worker: a function of a value that all tasks share, which is loaded once.
@@ -141,76 +128,6 @@ class Missing:
     """The answer of a worker that does not have the value and cannot read its file."""
 
 
-def keep_value(key: str, value: Any) -> None:
-    """Keeps a value for tasks that run in this process."""
-    with _lock:
-        _keep(key, value)
-
-
-def _keep(key: str, value: Any) -> None:
-    _values[key] = value
-    while len(_values) > MOST_KEPT:
-        del _values[next(iter(_values))]
-
-
-def forget_value(key: str) -> None:
-    """Drops a value."""
-    with _lock:
-        _values.pop(key, None)
-
-
-def only_load(_: Any) -> None:
-    """What a worker is asked to do only so that it has the value."""
-
-
-def call_with_value(
-    function: Callable[..., Any],
-    key: str,
-    source: tuple[str | bytes, dict[str, str | bytes]],
-    arguments: tuple[Any, ...],
-) -> Any:
-    """Calls `function` with the shared value and the arguments.
-
-    Args:
-        function: What to call.
-        key: Of the shared value.
-        source: The value as `pack` has packed it, and its parts by digest; each as bytes, or the path of a file.
-        arguments: All but the first.
-
-    Returns:
-        What the function returns, or `Missing` if the value cannot be had from here.
-    """
-    with _lock:
-        if key not in _values:
-            try:
-                _keep(key, _unpacked(*source))
-            except OSError:
-                return Missing()
-        value = _values[key]
-    return function(value, *arguments)
-
-
-def _unpacked(content: str | bytes, parts: dict[str, str | bytes]) -> Any:
-    def part(digest: str) -> npt.NDArray[np.uint8]:
-        found = _parts.get(digest)
-        if found is None:
-            place = parts[digest]
-            # Copied: in what has come by a network, numbers need not be aligned.
-            found = np.fromfile(place, np.uint8) if isinstance(place, str) else np.frombuffer(place, np.uint8).copy()
-            found.flags.writeable = False  # other values have it too
-            _parts[digest] = found
-        return found
-
-    return unpack(content if isinstance(content, bytes) else Path(content).read_bytes(), part)
-
-
-# Answers on their way back: a worker that sees the files of the process that asks leaves large arrays there.
-
-
-ALIGNMENT = 64
-"""Arrays start at multiples of so many bytes."""
-
-
 class Inbox(NamedTuple):
     """A temporary folder that answers are read from.
 
@@ -223,85 +140,284 @@ class Inbox(NamedTuple):
     reader: int
 
 
-@contextmanager
-def new_inbox() -> Iterator[Inbox]:
-    """An inbox, which goes with whatever was not read: answers that were lost, or that nobody wants any more."""
-    with tempfile.TemporaryDirectory(prefix="bmpaudit-", ignore_cleanup_errors=True) as folder:
-        yield Inbox(folder, os.getpid())
-
-
 @dataclass(frozen=True)
-class Filed:
-    """An answer whose large arrays are in a file.
-
-    Attributes:
-        content: The answer without them, pickled.
-        path: The file.
-        places: Start and end of each array in it.
-    """
+class Answer:
+    """An answer as `pack` has packed it; arrays are named by their files."""
 
     content: bytes
-    path: str
-    places: tuple[tuple[int, int], ...]
 
     def read(self) -> Any:
-        """The answer; its file is then gone."""
-        whole = np.fromfile(self.path, np.uint8)
-        Path(self.path).unlink()
-        return pickle.loads(self.content, buffers=[whole[slice(*place)].data for place in self.places])  # noqa: S301 - from a worker, as all answers
+        """The answer; its files are then gone."""
 
-
-def call_and_file(value: Any, function: Callable[..., Any], inbox: Inbox, *arguments: Any) -> Any:
-    """Calls a function on a worker; the answer, or `Filed` if it is large and this worker sees the inbox."""
-    answer = function(value, *arguments)
-    if os.getpid() == inbox.reader or not Path(inbox.folder).is_dir():
-        return answer
-    arrays: list[memoryview] = []
-
-    def is_small(buffer: pickle.PickleBuffer) -> bool:
-        raw = buffer.raw()
-        if raw.nbytes >= SMALLEST_PART:
-            arrays.append(raw)
-        return raw.nbytes < SMALLEST_PART
-
-    content = dumps(answer, is_small)
-    if not arrays:
-        return answer
-    try:
-        return _filed(content, arrays, inbox.folder)
-    except OSError:  # it is full, or not for this user to write to
-        return answer
-
-
-def _filed(content: bytes, arrays: list[memoryview], folder: str) -> Filed:
-    places, end = [], 0
-    handle, path = tempfile.mkstemp(dir=folder)
-    try:
-        with os.fdopen(handle, "wb", buffering=0) as file:
-            for array in arrays:
-                start = -(-end // ALIGNMENT) * ALIGNMENT
-                end = start + array.nbytes
-                places.append((start, end))
-                file.seek(start)
-                while array:
-                    array = array[file.write(array) :]
-    except OSError:
-        with suppress(OSError):
+        @cache
+        def take(path: str) -> npt.NDArray[np.uint8]:
+            array = np.fromfile(path, np.uint8)
             Path(path).unlink()
-        raise
-    return Filed(content, path, tuple(places))
+            return array
+
+        return unpack(self.content, take)
+
+
+def run_task(
+    function: Callable[..., Any],
+    key: str,
+    source: tuple[str | bytes, dict[str, str | bytes]],
+    inbox: Inbox,
+    arguments: tuple[Any, ...],
+) -> Any:
+    """Calls `function` with the shared value and the arguments.
+
+    Args:
+        function: What to call.
+        key: Of the shared value.
+        source: The value as `pack` has packed it, and its arrays by name; each as bytes, or the path of a file.
+        inbox: Where to leave large arrays of the answer, if this worker can.
+        arguments: All but the first.
+
+    Returns:
+        What the function returns, packed unless this is the process that asks; `Missing` if the value cannot be had.
+    """
+    with _lock:
+        if key not in _values:
+            try:
+                _keep(key, _load(*source))
+            except OSError:
+                return Missing()
+        value = _values[key]
+    answer = function(value, *arguments)
+    if os.getpid() == inbox.reader:
+        return answer
+
+    def leave(array: npt.NDArray[Any]) -> str | None:
+        path = f"{inbox.folder}/{uuid.uuid4().hex}"
+        try:
+            _flat(array).tofile(path)
+        except OSError:  # it is elsewhere, full, or not for this user to write to
+            return None
+        return path
+
+    return Answer(pack(answer, leave))
+
+
+def only_load(_: Any) -> None:
+    """What a worker is asked to do only so that it has the value."""
+
+
+def _keep(key: str, value: Any) -> None:
+    _values[key] = value
+    while len(_values) > MOST_KEPT:
+        del _values[next(iter(_values))]
+
+
+def _load(content: str | bytes, parts: dict[str, str | bytes]) -> Any:
+    def part(name: str) -> npt.NDArray[np.uint8]:
+        found = _parts.get(name)
+        if found is None:
+            place = parts[name]
+            # Processes of one machine share a file. In what has come by a network, numbers need not be aligned.
+            found = np.memmap(place, np.uint8, "c") if isinstance(place, str) else np.frombuffer(place, np.uint8).copy()
+            found.flags.writeable = False  # other values have it too
+            _parts[name] = found
+        return found
+
+    return unpack(content if isinstance(content, bytes) else Path(content).read_bytes(), part)
+
+
+# Processes of this machine.
+
+
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    # Memory that is freed is used again. The C library would map it anew for every array, and the kernel fill it with
+    # zeros page by page.
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(2**29),
+    "MALLOC_TOP_PAD_": str(2**26),
+}
+"""What processes are started with: each works on one thread, and keeps up to half a gigabyte."""
+
+_starting_lock = threading.Lock()
+
+
+class Processes(Executor):
+    """Python processes of one thread each on this machine, which are started as they are needed.
+
+    They import nothing but what a task names: a script needs no `if __name__ == "__main__":`, and what it defines is
+    sent as a whole by cloudpickle. What a task prints goes to stderr. Ctrl-C is left to this process; the others end
+    with it, however it ends.
+
+    Args:
+        number: How many.
+        restarts: How often all of them are started anew after one has died.
+    """
+
+    def __init__(self, number: int, *, restarts: int = 0) -> None:
+        self._max_workers = number
+        self._restarts = restarts
+        self._pool: Pool | None = None
+        self._children: list[BaseProcess] = []
+        self._calls: WeakKeyDictionary[Future[Any], Path] = WeakKeyDictionary()
+        self.folder = Folder()
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        """See `concurrent.futures.Executor`; what cannot be pickled is refused here."""
+        # By way of a file: with long messages on their way, `Pool` can wait forever for a worker that has died
+        # (https://github.com/python/cpython/issues/94777).
+        call = Path(self.folder.path, uuid.uuid4().hex)
+        call.write_bytes(cloudpickle.dumps((function, arguments, options)))
+        if len(self._children) == self._max_workers and self._pool is not None:
+            future = self._pool.submit(_run_call, call)
+        else:
+            with _starting_lock, _starting_processes():
+                if self._pool is None:
+                    context = multiprocessing.get_context("spawn")
+                    self._pool = Pool(self._max_workers, context, _begin, (str(Path.cwd()), self.folder.path))
+                before = multiprocessing.active_children()
+                future = self._pool.submit(_run_call, call)
+                self._children += [child for child in multiprocessing.active_children() if child not in before]
+        self._calls[future] = call
+        return future
+
+    def withdraw(self, future: Future[Any]) -> bool:
+        """Takes back a task that no process has begun; whether that was so.
+
+        `Future.cancel` cannot take back what `Pool` has in its queue, and after it `Pool` fails if a process dies.
+        """
+        with suppress(FileNotFoundError):
+            self._calls[future].unlink()
+            return True
+        return False
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002 - as others have it
+        """Ends all processes at once, whatever they are doing."""
+        self._end()
+        _remove(self.folder.path, os.getpid())
+
+    def _end(self) -> None:
+        for child in self._children:
+            child.kill()
+        if self._pool is not None:
+            self._pool.shutdown()
+        self._pool, self._children = None, []
+
+    def restart(self) -> str | None:
+        """After a process has died, has the next task start new ones; if that was too often, how the process ended."""
+        if self._pool is not None:
+            self._pool.shutdown()
+        codes = [child.exitcode for child in self._children]
+        self._end()
+        self._restarts -= 1
+        if self._restarts >= 0:
+            return None
+        for code in codes:
+            if code is not None and code < 0 and code != -signal.SIGTERM:  # by which the others were ended
+                name = signal.Signals(-code).name
+                return f"was ended by {name}" + (", perhaps for lack of memory" if name == "SIGKILL" else "")
+        return f"has ended with exit code {max((code or 0 for code in codes), default=0)}"
+
+
+@contextmanager
+def _starting_processes() -> Iterator[None]:
+    """Processes that are started in the block ignore Ctrl-C, do not run this one's script, and have `ENVIRONMENT`."""
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    # If this process is killed, that of `multiprocessing` which then removes its semaphores need not say so.
+    filters = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), "ignore:resource_tracker"]))
+    settings = {**ENVIRONMENT, "PYTHONWARNINGS": filters}
+    script, before = sys.modules["__main__"], {name: os.environ.get(name) for name in settings}
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if in_main_thread else None
+    sys.modules["__main__"] = ModuleType("__main__")
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+        sys.modules["__main__"] = script
+        if in_main_thread:
+            signal.signal(signal.SIGINT, handler)
+
+
+def _begin(current: str, folder: str) -> None:
+    """The first thing that a process does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(OSError):
+        os.dup2(2, 1)  # results are on stdout
+    os.chdir(current)
+    if current not in sys.path:  # `registry.import_target` looks there too
+        sys.path.append(current)
+    threading.Thread(target=_end_with_parent, args=(folder,), daemon=True).start()
+
+
+def _end_with_parent(folder: str) -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)
+
+
+def _run_call(call: Path) -> Any:
+    content = call.read_bytes()
+    call.unlink()  # whoever does that has the task
+    function, arguments, options = pickle.loads(content)  # noqa: S301 - from the process that has started this one
+    return function(*arguments, **options)
+
+
+class Folder:
+    """A temporary folder that goes with this object."""
+
+    def __init__(self) -> None:
+        self.path = tempfile.mkdtemp(prefix="bmpaudit-")
+        finalize(self, _remove, self.path, os.getpid())
+
+
+class File:
+    """A file in a folder that goes with this object."""
+
+    def __init__(self, folder: Folder, content: bytes | memoryview) -> None:
+        self.path = f"{folder.path}/{uuid.uuid4().hex}"
+        finalize(self, _remove, self.path, os.getpid())
+        Path(self.path).write_bytes(content)
+
+
+def _remove(path: str, owner: int) -> None:
+    if os.getpid() != owner:  # but a fork of it
+        return
+    if Path(path).is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        Path(path).unlink(missing_ok=True)
 
 
 # Workers behind an executor: tasks go out, answers come in as they are ready.
 
 
-Task = TypeVar("Task")
-
 SECONDS_BETWEEN_CHECKS = 1.0
-_parts_of: weakref.WeakKeyDictionary[Executor, dict[str, Any]] = weakref.WeakKeyDictionary()
-"""By digest, where the workers of an executor find parts of values; each for as long as its array lives here."""
 
-KEPT = "what is finished is kept, and the next run goes on from there"
+_places_of: WeakKeyDictionary[Executor, tuple[Folder, dict[str, Any]]] = WeakKeyDictionary()
+"""Where an executor's files are, and by what they hold, where its workers find arrays that live here."""
+
+
+class Shared:
+    """A value as workers find it, for as long as this object lives.
+
+    Attributes:
+        value: The value itself, which threads of this process use.
+        key: By which a worker knows that it has it.
+        source: See `run_task`; files are those of `places`.
+    """
+
+    def __init__(self, value: Any, content: Any, parts: dict[str, Any]) -> None:
+        self.value, self.key = value, uuid.uuid4().hex
+        self.places = content, parts
+        self.source = getattr(content, "path", content), {n: getattr(part, "path", part) for n, part in parts.items()}
+        with _lock:
+            _keep(self.key, value)
+        finalize(self, _values.pop, self.key, None)
 
 
 class Crew:
@@ -318,65 +434,87 @@ class Crew:
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
-        self.parts = _parts_of.setdefault(executor, {})
+        if executor not in _places_of:
+            _places_of[executor] = executor.folder if isinstance(executor, Processes) else Folder(), {}
+        self.folder, self.parts = _places_of[executor]
 
     @property
     def width(self) -> int:
         """How many tasks can run at once, as far as that is known."""
         return int(getattr(self.executor, "_max_workers", None) or os.cpu_count() or 1)
 
-    @contextmanager
-    def shared(self, value: Any) -> Iterator[tuple[str, Any]]:
-        """The key of a value and where workers find it, for as long as the block lasts."""
-        key, packed = uuid.uuid4().hex, pack(value)
-        content, parts = _File(packed.content), self.shared_parts(packed)
-        keep_value(key, value)
+    def share(self, value: Any) -> Shared:
+        """Puts a value where workers find it; only arrays that they have not yet are sent."""
+        parts: dict[str, Any] = {}
+
+        def keep(array: npt.NDArray[Any]) -> str:
+            content = _flat(array).data
+            name = sha256(content).hexdigest()
+            if name not in self.parts:
+                self.parts[name] = self.put(content)
+                finalize(array, self.parts.pop, name, None)
+            parts[name] = self.parts[name]
+            return name
+
+        return Shared(value, self.put(pack(value, keep)), parts)
+
+    def put(self, content: bytes | memoryview) -> Any:
+        """Puts bytes where workers find them, until what is returned is gone."""
+        return File(self.folder, content)
+
+    def send(self, function: Callable[..., Any], shared: Shared, *arguments: Any, inbox: str = "") -> Future[Any]:
+        """Sends out `function(value, *arguments)`; `answer` tells what has come of it."""
+        return self.submit(function, shared.key, shared.source, Inbox(inbox, os.getpid()), arguments)
+
+    def submit(self, *call: Any) -> Future[Any]:
+        """Sends out one call of `run_task`."""
+        return self.executor.submit(run_task, *call)
+
+    def answer(self, future: Future[Any]) -> Any:
+        """What a worker has answered; if it has failed, that is told in one line."""
         try:
-            yield key, (content.name, {digest: file.name for digest, file in parts.items()})
-        finally:
-            forget_value(key)
-
-    def shared_parts(self, packed: Packed) -> dict[str, Any]:
-        """Where workers find the parts of a value; only those that they have not yet are sent."""
-        shared = {}
-        for digest, array in packed.parts.items():
-            if digest not in self.parts:
-                self.parts[digest] = self.share_part(array)
-                weakref.finalize(array, self.parts.pop, digest, None)
-            shared[digest] = self.parts[digest]
-        return shared
-
-    def share_part(self, array: npt.NDArray[Any]) -> Any:
-        """Puts an array where workers find it, until what is returned is gone."""
-        return _File(array.reshape(-1, order="A").data)
-
-    def submit(self, function: Callable[..., Any], key: str, source: Any, arguments: tuple[Any, ...]) -> Future[Any]:
-        """Sends out one task."""
-        return self.executor.submit(call_with_value, function, key, source, arguments)
+            answer = future.result()
+            return answer.read() if isinstance(answer, Answer) else answer
+        except (InputError, OSError, MemoryError):
+            raise
+        except Exception as failure:
+            raise ChildProcessError(f"a worker has failed: {one_line(failure)}") from failure
 
     def is_loss(self, failure: BaseException) -> bool:
         """Whether workers were lost, and the task itself has not failed."""
         return isinstance(failure, (BrokenExecutor, CancelledError))
 
-    def lost(self, failure: BaseException) -> Exception | None:
-        """What to raise after a loss; None if the value is to be shared anew and the task sent out again."""
-        if isinstance(failure, CancelledError):
-            return ChildProcessError(f"the executor has cancelled a task; {KEPT}")
-        return ChildProcessError(f"a worker process has ended, perhaps for lack of memory; {KEPT}")
+    def recover(self, loss: BaseException) -> None:
+        """Raises an OSError unless tasks that were lost can be sent out again, with the value shared anew."""
+        if isinstance(self.executor, Processes):
+            ending = self.executor.restart()
+            if ending is None:
+                return
+        else:
+            ending = "has ended, perhaps for lack of memory"
+        what = "the executor has cancelled a task" if isinstance(loss, CancelledError) else f"a worker process {ending}"
+        raise ChildProcessError(f"{what}; {KEPT}") from None
 
     def check(self) -> None:
         """Called about once a second; raises an OSError if nobody will answer any more."""
 
     def run(
-        self, function: Callable[..., Any], value: Any, tasks: deque[Task], *, window: int | None = None
+        self,
+        function: Callable[..., Any],
+        value: Any,
+        tasks: deque[Task],
+        *,
+        here: Callable[[Task], Any] | None = None,
     ) -> Iterator[tuple[Task, Any]]:
         """Calls `function(value, task)` on the workers for each task, in no particular order.
 
+        What is finished is taken in before anything is raised.
+
         Args:
-            function: Of a module that workers can import.
-            value: What all tasks share; sent to each worker once.
+            function: What to call.
+            value: What all tasks share, sent to each worker once; or `Shared`, which other runs share too.
             tasks: Taken from the left; more can be added while answers come in.
-            window: How many tasks are out at once; twice as many as can run if None.
+            here: Called with some of the tasks, if this process is to work too.
 
         Yields:
             A task and its answer.
@@ -384,97 +522,77 @@ class Crew:
         Raises:
             OSError: if workers or the connection to them are lost.
         """
+        shared = value if isinstance(value, Shared) else self.share(value)
         pending: dict[Future[Any], Task] = {}
-        with new_inbox() as inbox:
+        loading: Future[Any] | None = None  # the value, by a worker that could not read it
+        is_missing = False
+        with tempfile.TemporaryDirectory(dir=self.folder.path, ignore_cleanup_errors=True) as inbox:
             try:
                 while tasks or pending:
-                    yield from self._run_shared(function, value, tasks, pending, window, inbox)
-            finally:
-                for future in pending:
-                    future.cancel()
-
-    def _run_shared(
-        self,
-        function: Callable[..., Any],
-        value: Any,
-        tasks: deque[Task],
-        pending: dict[Future[Any], Task],
-        window: int | None,
-        inbox: Inbox,
-    ) -> Iterator[tuple[Task, Any]]:
-        """Runs tasks until all are done, or until the value has to be shared anew."""
-        loading: Future[Any] | None = None
-        with self.shared(value) as (key, source):
-            while tasks or pending:
-                while tasks and loading is None and len(pending) < (window or 2 * self.width):
-                    task = tasks.popleft()
-                    pending[self._send(call_and_file, key, source, function, inbox, task)] = task
-                ready, _ = wait([*pending, *([loading] if loading else [])], SECONDS_BETWEEN_CHECKS, FIRST_COMPLETED)
-                self.check()
-                has_lost = False
-                for future in sorted(ready, key=_has_failed):  # what is finished is taken in before anything is raised
+                    lost: BaseException | None = None
+                    raised: BaseException | None = None
+                    seconds = SECONDS_BETWEEN_CHECKS
                     try:
-                        answer = self._answer(future)
-                    except _LostError:
-                        has_lost = True
-                        tasks.extendleft([pending.pop(future)] if future in pending else [])
-                        continue
-                    if future is loading:
+                        if is_missing and loading is None:
+                            # Tasks wait meanwhile: the worker is idle, so it is the one that the executor picks. If
+                            # not, the next task that it returns has the value sent again.
+                            source = cloudpickle.dumps(shared.value), {}  # type: ignore[var-annotated]
+                            loading = self.submit(only_load, shared.key, source, Inbox("", os.getpid()), ())
+                            is_missing = False
+                        while tasks and loading is None and len(pending) < self._most_out(tasks, here):
+                            future = self.send(function, shared, tasks[0], inbox=inbox)
+                            pending[future] = tasks.popleft()
+                    except BrokenExecutor as broken:
+                        lost = broken
+                    if here is not None and tasks:
+                        task, seconds = tasks.popleft(), 0.0
+                        try:
+                            answer = here(task)
+                        except BaseException as failure:
+                            raised = failure
+                        else:
+                            yield task, answer
+                    wait([*pending, *([] if loading is None else [loading])], seconds, FIRST_COMPLETED)
+                    self.check()
+                    ready = [future for future in pending if future.done()]
+                    for future in sorted(ready, key=lambda each: _failure_of(each) is not None):
+                        loss = self._loss_of(future)
+                        if loss is not None:
+                            lost = loss
+                        elif isinstance(answer := self.answer(future), Missing):
+                            is_missing = True
+                            tasks.appendleft(pending.pop(future))
+                        else:
+                            yield pending.pop(future), answer
+                    if loading is not None and loading.done():
+                        lost = lost or self._loss_of(loading)
+                        if lost is None:
+                            self.answer(loading)
                         loading = None
-                    elif isinstance(answer, Missing):
-                        # Tasks wait while a worker that cannot read the file gets the value; it is idle, so it is the
-                        # one that the executor picks. If not, the next task that it returns has it sent again.
-                        tasks.appendleft(pending.pop(future))
-                        loading = loading or self._send(only_load, key, (dumps(value), {}))
-                    else:
-                        yield pending.pop(future), answer
-                if has_lost:
-                    return
+                    if raised is not None:
+                        raise raised
+                    if lost is not None:
+                        self.recover(lost)
+                        shared = self.share(shared.value)
+                        for future in [each for each in pending if each.done() and self._loss_of(each) is not None]:
+                            tasks.appendleft(pending.pop(future))
+            finally:
+                cancel = self.executor.withdraw if isinstance(self.executor, Processes) else Future.cancel
+                for future in pending:
+                    cancel(future)
 
-    def _send(self, function: Callable[..., Any], key: str, source: Any, *arguments: Any) -> Future[Any]:
-        try:
-            return self.submit(function, key, source, arguments)
-        except BrokenExecutor as failure:
-            raise self.lost(failure) or failure from None
+    def _most_out(self, tasks: deque[Task], here: object) -> int:
+        """How many tasks to have out at once: a worker need not wait for its next one, nor others for its last one."""
+        return self.width if here is not None and len(tasks) <= self.width else 2 * self.width
 
-    def _answer(self, future: Future[Any]) -> Any:
-        """What a task has returned.
-
-        Raises:
-            _LostError: if the value has to be shared anew.
-        """
-        try:
-            answer = future.result()
-            return answer.read() if isinstance(answer, Filed) else answer
-        except (InputError, OSError, MemoryError):
-            raise
-        except Exception as failure:
-            if not self.is_loss(failure):
-                raise ChildProcessError(f"a worker has failed: {one_line(failure)}") from failure
-            raise self.lost(failure) or _LostError from None
+    def _loss_of(self, future: Future[Any]) -> BaseException | None:
+        """Why a task has come to nothing, if workers were lost."""
+        failure = _failure_of(future)
+        return failure if failure is not None and self.is_loss(failure) else None
 
 
-class _File:
-    """A temporary file that goes with this object."""
-
-    def __init__(self, content: bytes | memoryview) -> None:
-        handle, self.name = tempfile.mkstemp(prefix="bmpaudit-", suffix=".pickle")
-        weakref.finalize(self, _remove, Path(self.name), os.getpid())
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-
-
-def _remove(path: Path, owner: int) -> None:
-    if os.getpid() == owner:  # and not in a fork of it
-        path.unlink(missing_ok=True)
-
-
-class _LostError(Exception):
-    """A task is to be sent out again."""
-
-
-def _has_failed(future: Future[Any]) -> bool:
-    return future.cancelled() or future.exception() is not None
+def _failure_of(future: Future[Any]) -> BaseException | None:
+    return CancelledError() if future.cancelled() else future.exception()
 
 
 def crew_of(executor: Executor) -> Crew:
@@ -489,46 +607,25 @@ def crew_of(executor: Executor) -> Crew:
 # Workers of a Dask cluster.
 
 
-LOCAL = "local:"
-CONNECT_SECONDS = 15.0
-OWN_CLUSTER = {
-    # Nobody looks at how a cluster is doing that lives as long as a command; looking takes 4 % of a core.
-    "distributed.worker.profile.enabled": False,
-    "distributed.admin.tick.interval": "1s",
-    "distributed.admin.system-monitor.interval": "5s",
-    # It would take scattered arrays from all workers but one whenever none of them has work, and they are sent again.
-    "distributed.scheduler.active-memory-manager.start": False,
-    # Dask has workers return memory as soon as it is freed, and so does the C library by itself in threads other than
-    # the first, where tasks run: they would get it back page by page for the next array.
-    "distributed.nanny.pre-spawn-environ.MALLOC_ARENA_MAX": 1,
-    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**27,
-    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**29,
-}
-"""Settings of a cluster on this machine, of which one command makes use."""
-
 SECONDS_ALONE = 30.0
 """How long a cluster may be without workers before that is said."""
 
 MOST_LOSSES = 8
-"""How often in a row the workers that hold the shared value may all be lost."""
+"""How often the workers that hold the shared value may all be lost."""
 
 
 class DaskCrew(Crew):
     """The workers behind `Client.get_executor()`.
 
-    Workers of a cluster that this process has started read the shared value from files, as those of any executor.
-    Otherwise it is scattered to the workers that are there, its large arrays once for all values that hold them; later
-    workers get both from them. Tasks of a worker that is killed are run by others, and if the value is lost with it, it
-    is scattered anew. Without any worker the work waits for one, and says so.
+    The shared value is scattered to the workers that are there, its large arrays once for all values that hold them;
+    later workers get both from them. Tasks of a worker that is killed are run by others, and if the value is lost with
+    it, it is scattered anew. Without any worker the work waits for one, and says so.
     """
 
     def __init__(self, executor: Executor) -> None:
-        import distributed
-
         super().__init__(executor)
-        self._executor: Any = executor
+        self._options: dict[str, Any] = {**getattr(executor, "_kwargs", {}), "pure": False}
         self._client: Any = getattr(executor, "_client")  # noqa: B009 - it has no public name
-        self._reads_files = isinstance(self._client.cluster, distributed.LocalCluster)
         self._num_threads, self._next_look = 0, 0.0
         self._alone_since: float | None = None
         self._num_losses = 0
@@ -558,81 +655,52 @@ class DaskCrew(Crew):
             )
         return self._num_threads
 
-    @contextmanager
-    def shared(self, value: Any) -> Iterator[tuple[str, Any]]:
-        """Writes a value to files, or scatters it."""
-        if self._reads_files:
-            with super().shared(value) as written:
-                yield written
-            return
-        packed = pack(value)
-        yield uuid.uuid4().hex, (self._scattered(packed.content), self.shared_parts(packed))
-
-    def share_part(self, array: npt.NDArray[Any]) -> Any:
-        """Writes an array to a file, or scatters it."""
-        return super().share_part(array) if self._reads_files else self._scattered(array.tobytes(order="A"))
-
-    def _scattered(self, content: bytes) -> Any:
+    def put(self, content: bytes | memoryview) -> Any:
         """Sends bytes to all workers, as soon as there is one; arrays that Dask itself unpacks need not be aligned."""
         while True:
             while not self._look():
                 time.sleep(SECONDS_BETWEEN_CHECKS / 4)
             try:
-                return self._client.scatter(content, broadcast=True, hash=False)
+                return self._client.scatter(bytes(content), broadcast=True, hash=False)
             except OSError:  # one of them has gone meanwhile, if it is not the scheduler
-                self.check()
-                failure = self._count_loss()
-                if failure is not None:
-                    raise failure from None
+                self.recover(CancelledError())
 
-    def submit(self, function: Callable[..., Any], key: str, source: Any, arguments: tuple[Any, ...]) -> Future[Any]:
-        """Sends out one task, which depends on the scattered value if there is one."""
-        options = {**self._executor._kwargs, "pure": False}
-        call = (function, key, source, arguments)
-        if self._reads_files:  # Dask need not look through the arguments for values that are still to come
-            return answer_of(self._ask(lambda: self._client.submit(partial(call_with_value, *call), **options)))
-        return answer_of(self._ask(lambda: self._client.submit(call_with_value, *call, **options)))
-
-    def lost(self, failure: BaseException) -> Exception | None:
-        """See `Crew.lost`: a task is cancelled if the scheduler is gone, or every worker that held the value."""
-        self.check()
-        if isinstance(failure, CancelledError):
-            self.parts.clear()
-            return self._count_loss()
-        return super().lost(failure)
-
-    def _count_loss(self) -> Exception | None:
-        self._num_losses += 1
-        if self._num_losses <= MOST_LOSSES:
-            return None
-        return ChildProcessError(f"workers of the Dask cluster were lost {self._num_losses} times; {KEPT}")
+    def submit(self, *call: Any) -> Future[Any]:
+        """Sends out one task, which depends on the scattered value."""
+        return answer_of(self._ask(lambda: self._client.submit(run_task, *call, **self._options)))
 
     def is_loss(self, failure: BaseException) -> bool:
         """Whether workers were lost, and the task itself has not failed."""
         return super().is_loss(failure) or type(failure).__name__ == "KilledWorker"
 
+    def recover(self, loss: BaseException) -> None:
+        """See `Crew.recover`: a task is cancelled if the scheduler is gone, or every worker that held the value."""
+        self.check()
+        if not isinstance(loss, CancelledError):
+            super().recover(loss)
+        self.parts.clear()
+        self._num_losses += 1
+        if self._num_losses > MOST_LOSSES:
+            raise ChildProcessError(f"workers of the Dask cluster were lost {self._num_losses} times; {KEPT}") from None
+
     def check(self) -> None:
         """Raises ConnectionError if the scheduler is gone."""
-        if self._client.status != "running":
-            raise self._gone()
         self._look()
 
     def _ask(self, ask: Callable[[], Any]) -> Any:
-        if self._client.status != "running":
-            raise self._gone()
-        try:
-            return ask()
-        except Exception as failure:
-            if self._client.status != "running" or isinstance(failure, OSError):
-                raise self._gone() from None
-            raise
+        failure: Exception | None = None
+        if self._client.status == "running":
+            try:
+                return ask()
+            except Exception as raised:
+                failure = raised
+        if failure is None or self._client.status != "running" or isinstance(failure, OSError):
+            raise ConnectionError(f"the Dask scheduler {self._scheduler} is gone; {KEPT}") from None
+        raise failure
 
     @property
     def _scheduler(self) -> str:
         return str(getattr(self._client.scheduler, "address", ""))
-
-    def _gone(self) -> ConnectionError:
-        return ConnectionError(f"the Dask scheduler {self._scheduler} is gone; {KEPT}")
 
 
 def answer_of(sent: Any) -> Future[Any]:
@@ -660,67 +728,43 @@ def answer_of(sent: Any) -> Future[Any]:
     return answer
 
 
+LOCAL = "local:"
+RESTARTS = 3
+"""How often processes of `local:N` are started anew."""
+
+CONNECT_SECONDS = 15.0
+
+
 @contextmanager
-def dask_executor(address: str) -> Iterator[Executor]:
-    """Connects to a Dask cluster, or starts one of processes on this machine that ends with the block.
+def executor_at(address: str) -> Iterator[Executor]:
+    """Connects to a Dask cluster, or starts processes on this machine; they end with the block.
 
     Args:
-        address: Of a scheduler, such as `tcp://scheduler:8786`, or `local:4` for 4 processes.
+        address: Of a Dask scheduler, such as `tcp://scheduler:8786`, or `local:4` for 4 processes.
 
     Raises:
         InputError: if the address is not one, or Dask is not installed.
         ConnectionError: if the scheduler does not answer.
     """
+    if address.startswith(LOCAL):
+        number = address.removeprefix(LOCAL)
+        if not number.isdecimal() or int(number) < 1:
+            raise InputError(f"dask must be the address of a scheduler or local:N with N at least 1, got {address!r}")
+        with Processes(int(number), restarts=RESTARTS) as processes:
+            yield processes
+        return
     try:
-        import dask.config
         import distributed
     except ModuleNotFoundError as missing:
         raise InputError(f"Dask is needed: pip install 'bmpaudit[dask]' ({missing})") from None
     # A lost connection is an error of ours, in one line.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    if not address.startswith(LOCAL):
-        try:
-            client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-        except (OSError, ValueError, ImportError) as failure:
-            raise ConnectionError(f"no Dask scheduler answers at {address}: {one_line(failure)}") from None
-        with _closing(client):
-            yield client.get_executor()
-        return
-    number = address.removeprefix(LOCAL)
-    if not number.isdecimal() or int(number) < 1:
-        raise InputError(f"dask must be the address of a scheduler or local:N with N at least 1, got {address!r}")
-    with dask.config.set(OWN_CLUSTER), _workers_ignoring_interrupts():
-        cluster = distributed.LocalCluster(
-            n_workers=int(number),
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            memory_limit=0,
-            silence_logs=logging.CRITICAL,
-        )
-    with cluster:
-        # Answers come straight from the workers: by way of the scheduler they would be sent twice.
-        client = distributed.Client(cluster, set_as_default=False, direct_to_workers=True)
-        with _closing(client):
-            yield client.get_executor()
-
-
-@contextmanager
-def _workers_ignoring_interrupts() -> Iterator[None]:
-    """Processes that are started in the block leave Ctrl-C to this one."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _closing(client: Any) -> Iterator[None]:
+        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, ImportError) as failure:
+        raise ConnectionError(f"no Dask scheduler answers at {address}: {one_line(failure)}") from None
     try:
-        yield
+        yield client.get_executor()
     finally:
         client.close(timeout=2)
 

@@ -12,7 +12,7 @@ from bmpaudit.models.torch_modules import LayeredModule
 from bmpaudit.samplers import Uniform, draw_memberships
 from bmpaudit.shadow import ShadowPlan
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.engines.torch_trainer import train_on_sample
+from bmpaudit.shadow.engines.torch import train_on_sample
 
 torch.set_num_threads(1)  # the models are tiny, and tests may share the machine
 

@@ -69,7 +69,7 @@ def test_what_is_added_from_weights_is_as_if_it_had_been_there(model: Any, tmp_p
 
 
 def test_the_torch_engine_asks_its_own_weights_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bmpaudit.shadow.engines.torch_trainer import TorchTrainer
+    from bmpaudit.shadow.engines.torch import TorchTrainer
 
     first, more = (replace(plan, engine="torch", model=GIN(hidden=8)) for plan in (PLAN, MORE))
     train_shadows(GRAPH, more, 4, tmp_path / "whole", keep_weights=True, num_threads=1)

@@ -27,8 +27,7 @@ from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import ShadowPlan
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.engines.native import NativeEngine, make_kernel
-from bmpaudit.shadow.engines.torch import TorchEngine
-from bmpaudit.shadow.engines.torch_trainer import add_noise
+from bmpaudit.shadow.engines.torch import TorchEngine, add_noise
 from bmpaudit.util.streams import Purpose, stream
 
 MODELS: list[NativeModel] = [

@@ -17,8 +17,7 @@ from bmpaudit.releases import Clean, FullEdges
 from bmpaudit.samplers import Bernoulli, Uniform, draw_memberships
 from bmpaudit.shadow import ModelState, ShadowPlan, train_shadows
 from bmpaudit.shadow.engines.native import NativeEngine
-from bmpaudit.shadow.engines.torch import TorchEngine
-from bmpaudit.shadow.engines.torch_trainer import box_muller, last_layer
+from bmpaudit.shadow.engines.torch import TorchEngine, box_muller, last_layer
 from bmpaudit.util.errors import InputError
 
 

@@ -14,8 +14,7 @@ from bmpaudit.models import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC, NativeModel, T
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import ModelState, ShadowPlan
 from bmpaudit.shadow.engines.native import NativeEngine, make_kernel
-from bmpaudit.shadow.engines.torch import TorchEngine
-from bmpaudit.shadow.engines.torch_trainer import Neighborhoods, batches, validation_nodes
+from bmpaudit.shadow.engines.torch import Neighborhoods, TorchEngine, batches, validation_nodes
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.streams import stream
 

@@ -8,18 +8,17 @@ import warnings
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cluster_fixture import GRAPH, dask_processes, kill, meanwhile, plan, stored, wait_until
 
-from bmpaudit.graph.graph import Graph
-from bmpaudit.shadow import ShadowPlan, ShadowStore, train_shadows
+from bmpaudit.shadow import ShadowStore, train_shadows
 from bmpaudit.shadow import train as coordinator
-from bmpaudit.shadow.train import Job
 from bmpaudit.util.errors import InputError
-from bmpaudit.workers import SMALLEST_PART, answer_of, crew_of, dask_executor
+from bmpaudit.workers import ENVIRONMENT, SMALLEST_PART, answer_of, crew_of, executor_at
 
 NUM_MODELS = 640
 PLAN = plan(epochs=400)  # a few milliseconds a model, so that there is a middle in which to disturb
@@ -37,14 +36,14 @@ def num_done(folder: Path) -> int:
 
 
 def test_a_local_cluster(whole: Path, tmp_path: Path) -> None:
-    with dask_executor("local:2") as executor:
+    with executor_at("local:2") as executor:
         train_shadows(GRAPH, PLAN, NUM_MODELS, tmp_path, executor=executor)
     assert stored(tmp_path) == stored(whole)
 
 
 def test_a_worker_that_is_killed_and_one_that_comes_late(whole: Path, tmp_path: Path) -> None:
     """The one that comes late gets the graph though the one that had it is dead."""
-    with dask_processes(1) as cluster, dask_executor(cluster.address) as executor:
+    with dask_processes(1) as cluster, executor_at(cluster.address) as executor:
 
         def disturb() -> None:
             wait_until(lambda: (tmp_path / "shadows" / "done" / "c").exists())
@@ -62,7 +61,7 @@ def test_a_worker_that_is_killed_and_one_that_comes_late(whole: Path, tmp_path: 
 
 
 def test_one_of_two_workers_is_killed(whole: Path, tmp_path: Path) -> None:
-    with dask_processes(2) as cluster, dask_executor(cluster.address) as executor:
+    with dask_processes(2) as cluster, executor_at(cluster.address) as executor:
 
         def disturb() -> None:
             wait_until(lambda: (tmp_path / "shadows" / "done" / "c").exists())
@@ -75,7 +74,7 @@ def test_one_of_two_workers_is_killed(whole: Path, tmp_path: Path) -> None:
 
 
 def test_the_scheduler_is_gone_and_the_next_run_goes_on(whole: Path, tmp_path: Path) -> None:
-    with dask_processes(1) as cluster, dask_executor(cluster.address) as executor:
+    with dask_processes(1) as cluster, executor_at(cluster.address) as executor:
 
         def disturb() -> None:
             wait_until(lambda: (tmp_path / "shadows" / "done" / "c").exists())
@@ -88,7 +87,7 @@ def test_the_scheduler_is_gone_and_the_next_run_goes_on(whole: Path, tmp_path: P
     kept = num_done(tmp_path)
     assert 0 < kept < NUM_MODELS
     counts: list[int] = []
-    with dask_processes(1) as cluster, dask_executor(cluster.address) as executor:
+    with dask_processes(1) as cluster, executor_at(cluster.address) as executor:
         train_shadows(GRAPH, PLAN, NUM_MODELS, tmp_path, executor=executor, progress=counts.append)
     assert counts[0] == kept
     assert stored(tmp_path) == stored(whole)
@@ -97,23 +96,18 @@ def test_the_scheduler_is_gone_and_the_next_run_goes_on(whole: Path, tmp_path: P
 def test_workers_that_do_not_share_the_store_send_models_back(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here they look for the folder in a place where there is none."""
-
-    def elsewhere(graph: Graph, plan: ShadowPlan, keep: bool, num_weights: int, folder: str, mark: str) -> Job:
-        return Job(graph, plan, keep, num_weights, f"{folder}-elsewhere", mark)
-
-    monkeypatch.setattr(coordinator, "Job", elsewhere)
-    with dask_executor("local:1") as executor:
+    """Here they look for a mark that is not there."""
+    monkeypatch.setattr(coordinator, "marked", lambda _: nullcontext("no mark"))
+    with executor_at("local:1") as executor:
         train_shadows(GRAPH, PLAN, NUM_MODELS, tmp_path, executor=executor)
     assert stored(tmp_path) == stored(whole)
-    assert not tmp_path.with_name(f"{tmp_path.name}-elsewhere").exists()
 
 
 def test_a_worker_of_another_instruction_set(tmp_path: Path) -> None:
     said: list[str] = []
     with dask_processes(0) as cluster:
         cluster.add_worker(environment={"BMPAUDIT_INSTRUCTION_SET": "baseline"})
-        with dask_executor(cluster.address) as executor:
+        with executor_at(cluster.address) as executor:
             runs = train_shadows(GRAPH, plan(), 64, tmp_path, executor=executor, report=said.append)
     if os.environ.get("BMPAUDIT_INSTRUCTION_SET") != "baseline":
         assert ["instruction set baseline in place of" in line for line in said] == [True]
@@ -122,7 +116,7 @@ def test_a_worker_of_another_instruction_set(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["local:0", "local:many", "local:"])
 def test_impossible_clusters_are_refused(address: str) -> None:
-    with pytest.raises(InputError, match=r"local:N with N at least 1"), dask_executor(address):
+    with pytest.raises(InputError, match=r"local:N with N at least 1"), executor_at(address):
         pass
 
 
@@ -134,7 +128,7 @@ def test_without_workers_the_work_waits_for_one_and_says_so(monkeypatch: pytest.
     def third() -> list[tuple[int, float]]:
         return list(crew_of(executor).run(operator.getitem, numbers, deque([3])))
 
-    with dask_processes(1) as cluster, dask_executor(cluster.address) as executor:
+    with dask_processes(1) as cluster, executor_at(cluster.address) as executor:
         assert third() == [(3, 3.0)]
         kill(cluster.workers[0])
         messages: list[str] = []
@@ -150,7 +144,7 @@ def test_without_workers_the_work_waits_for_one_and_says_so(monkeypatch: pytest.
 
 
 def test_a_worker_that_is_lost_while_a_value_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    with dask_processes(1) as cluster, dask_executor(cluster.address) as executor:
+    with dask_processes(1) as cluster, executor_at(cluster.address) as executor:
         client = executor._client  # type: ignore[attr-defined]
         scatter, failures = client.scatter, [OSError("connection reset"), TimeoutError("no workers")]
 
@@ -166,31 +160,29 @@ def test_a_worker_that_is_lost_while_a_value_is_sent(monkeypatch: pytest.MonkeyP
             list(crew_of(executor).run(operator.getitem, [5, 6], deque([1])))
 
 
-def test_processes_of_this_machine_read_values_from_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def environment(_: None, __: int) -> dict[str, str]:
+    print("not to be mistaken for a result")
+    return dict(os.environ)
+
+
+def test_processes_of_this_machine_have_one_thread_keep_their_memory_and_print_to_stderr(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    before = dict(os.environ)
+    with executor_at("local:1") as executor:
+        ((_, found),) = crew_of(executor).run(environment, None, deque([0]))
+    assert {name: found[name] for name in ENVIRONMENT} == ENVIRONMENT
+    assert dict(os.environ) == before
+    assert capfd.readouterr() == ("", "not to be mistaken for a result\n")
+
+
+def test_processes_of_this_machine_read_values_from_files() -> None:
     numbers = np.arange(SMALLEST_PART, dtype=np.float64)
-    with dask_executor("local:1") as executor:
-        monkeypatch.setattr(executor._client, "scatter", None)  # type: ignore[attr-defined]
+    with executor_at("local:1") as executor:
         assert list(crew_of(executor).run(operator.getitem, numbers, deque([3, 4]))) == [(3, 3.0), (4, 4.0)]
         (file,) = crew_of(executor).parts.values()
-        assert Path(file.name).stat().st_size == numbers.nbytes
-
-
-def test_processes_of_this_machine_keep_their_memory_and_answer_directly(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "134217728", "MALLOC_TRIM_THRESHOLD_": "536870912"}
-    expected = {**kept, "OMP_NUM_THREADS": "1"}
-    for name in expected:
-        monkeypatch.delenv(name, raising=False)
-    with dask_executor("local:1") as executor:
-        client = executor._client  # type: ignore[attr-defined]
-        (environment,) = client.run(lambda: dict(os.environ)).values()
-        assert {name: environment.get(name) for name in expected} == expected
-
-        def no_way_round(*_: object, **__: object) -> None:
-            raise AssertionError
-
-        monkeypatch.setattr(client.cluster.scheduler, "gather", no_way_round)
-        monkeypatch.setitem(client.cluster.scheduler.handlers, "gather", no_way_round)
-        assert list(crew_of(executor).run(operator.getitem, [5, 6], deque([1]))) == [(1, 6)]
+        assert Path(file.path).stat().st_size == numbers.nbytes
+    assert not Path(file.path).parent.exists()
 
 
 def test_an_answer_that_is_lost_before_it_is_fetched() -> None:
@@ -213,5 +205,5 @@ def test_an_answer_that_is_lost_before_it_is_fetched() -> None:
 def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bmpaudit.workers.CONNECT_SECONDS", 0.5)
     for address in ("tcp://127.0.0.1:9", "nonsense"):
-        with pytest.raises(ConnectionError, match=f"no Dask scheduler answers at {address}"), dask_executor(address):
+        with pytest.raises(ConnectionError, match=f"no Dask scheduler answers at {address}"), executor_at(address):
             pass

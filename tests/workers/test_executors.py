@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -24,7 +26,7 @@ from bmpaudit.shadow import train as piece_module
 from bmpaudit.shadow.train import Job, Piece, train_piece
 from bmpaudit.util import build
 from bmpaudit.util.errors import InputError
-from bmpaudit.workers import Crew, crew_of
+from bmpaudit.workers import Crew, Processes, crew_of, executor_at
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +68,12 @@ class Elsewhere(Executor):
 _elsewhere: dict[str, Any] = {}
 
 
-@pytest.mark.parametrize("kind", ["processes", "threads", "elsewhere"])
+@pytest.mark.parametrize("kind", ["processes", "threads", "elsewhere", "local"])
 def test_any_executor_gives_the_same_bytes(
     kind: str, processes: Executor, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with ThreadPoolExecutor(3) as threads:
-        executor = {"processes": processes, "threads": threads, "elsewhere": Elsewhere()}[kind]
+    with ThreadPoolExecutor(3) as threads, executor_at("local:2") as local:
+        executor = {"processes": processes, "threads": threads, "elsewhere": Elsewhere(), "local": local}[kind]
         if kind == "elsewhere":
             monkeypatch.setattr(Job, "shares_store", False)
         counts: list[int] = []
@@ -111,13 +113,14 @@ def test_large_arrays_come_as_they_were_and_are_sent_once(processes: Executor, m
         "few of many": large[:100, :300],
     }
     shared: list[int] = []
-    share = Crew.share_part
+    put = Crew.put
 
-    def noticed(crew: Crew, array: Any) -> Any:
-        shared.append(array.nbytes)
-        return share(crew, array)
+    def noticed(crew: Crew, content: Any) -> Any:
+        if isinstance(content, memoryview):
+            shared.append(content.nbytes)
+        return put(crew, content)
 
-    monkeypatch.setattr(Crew, "share_part", noticed)
+    monkeypatch.setattr(Crew, "put", noticed)
     monkeypatch.setattr(pickling, "SMALLEST_PART", 100_000)
     for _ in range(2):
         for _, answer in crew_of(processes).run(contents, value, deque(range(4))):
@@ -127,7 +130,7 @@ def test_large_arrays_come_as_they_were_and_are_sent_once(processes: Executor, m
                 assert name in ("few of many", "broadcast") or strides == part.strides, name
             assert not answer["whole"][2]  # the next value has it too
     assert shared == [large.nbytes, large.nbytes, large.size]  # in two orders of memory, and as bits
-    files = [file.name for file in crew_of(processes).parts.values()]
+    files = [file.path for file in crew_of(processes).parts.values()]
     assert len(files) == 3
     del large, part, value
     assert not any(Path(file).exists() for file in files)
@@ -273,7 +276,7 @@ def test_what_is_finished_is_taken_in_before_a_failure_is_told() -> None:
     done = []
 
     def collect(crew: Crew) -> None:
-        for task, _ in crew.run(unlucky, None, deque(range(10)), window=10):
+        for task, _ in crew.run(unlucky, None, deque(range(10))):
             done.append(task)
 
     with (
@@ -284,12 +287,35 @@ def test_what_is_finished_is_taken_in_before_a_failure_is_told() -> None:
     assert {0, 1, 2} <= set(done)
 
 
-def test_a_process_that_dies_is_told_in_one_line() -> None:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        answers = crew_of(pool).run(deadly, None, deque(range(10)), window=1)
+@pytest.mark.parametrize(
+    ("executor", "ending"),
+    [
+        (ProcessPoolExecutor(1, mp_context=get_context("spawn")), "has ended, perhaps for lack of memory"),
+        (Processes(1), "has ended with exit code 1"),
+    ],
+)
+def test_a_process_that_dies_is_told_in_one_line(executor: Executor, ending: str) -> None:
+    with executor as pool:
+        answers = crew_of(pool).run(deadly, None, deque(range(10)))
         assert [next(answers) for _ in range(3)] == [(0, 0), (1, 1), (2, 2)]
-        with pytest.raises(ChildProcessError, match=r"a worker process has ended, .*; what is finished is kept"):
+        with pytest.raises(ChildProcessError, match=f"a worker process {ending}; what is finished is kept"):
             next(answers)
+
+
+def die_once(mark: Path, task: int) -> int:
+    if task == 3 and not mark.exists():
+        with suppress(FileNotFoundError):
+            mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return task
+
+
+def test_processes_are_started_anew_and_do_what_the_dead_one_had_in_work(tmp_path: Path) -> None:
+    with executor_at("local:2") as executor:
+        answers = crew_of(executor).run(die_once, tmp_path / "mark", deque(range(20)))
+        assert sorted(answers) == [(task, task) for task in range(20)]
+        with pytest.raises(ChildProcessError, match=r"a worker process was ended by SIGKILL, perhaps .*; what is"):
+            list(crew_of(executor).run(die_once, Path("/no/such/folder") / "mark", deque([3])))
 
 
 def test_what_is_no_executor_is_refused(tmp_path: Path) -> None:

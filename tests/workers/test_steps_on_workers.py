@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 from cluster_fixture import dask_processes
@@ -45,7 +46,7 @@ from bmpaudit.samplers.priors import prior_probabilities
 from bmpaudit.shadow import ShadowStore, train_shadows
 from bmpaudit.util import matrices
 from bmpaudit.util.errors import InputError
-from bmpaudit.workers import dask_executor, dumps
+from bmpaudit.workers import executor_at
 
 
 def small_plan(*definitions: Any) -> AuditPlan:
@@ -135,7 +136,9 @@ def test_means_over_neighbours_are_worked_out_once_for_all_workers(
     means = {query: np.asarray(models.neighbour_means(query, 1)) for query in models.queries}
     models.share_neighbour_means()
     assert len(list(folder.rglob(".*partial*"))) == (0 if most_in_memory > 1_000 else 2)
-    content = dumps([models.take(slice(20)).without_targets(), models.take(slice(20, 40)).without_targets()])
+    content = cloudpickle.dumps(
+        [models.take(slice(20)).without_targets(), models.take(slice(20, 40)).without_targets()]
+    )
     monkeypatch.delattr(neighbours, "neighbour_means")
     for query, expected in means.items():
         for part, rows in zip(pickle.loads(content), (slice(20), slice(20, 40)), strict=True):
@@ -192,7 +195,7 @@ def alone(folder: Path, graph: Graph, tmp_path_factory: pytest.TempPathFactory) 
     return attacks, contents(run_estimates(PLAN, attacks, HERE), files, tmp_path_factory.mktemp("alone"))
 
 
-@pytest.mark.parametrize("kind", ["processes", "dask"])
+@pytest.mark.parametrize("kind", ["processes", "local"])
 def test_all_steps(
     kind: str,
     folder: Path,
@@ -201,7 +204,7 @@ def test_all_steps(
     processes: Executor,
     tmp_path: Path,
 ) -> None:
-    with dask_executor("local:2") if kind == "dask" else contextmanager(lambda: iter([processes]))() as executor:
+    with executor_at("local:2") if kind == "local" else contextmanager(lambda: iter([processes]))() as executor:
         runtime = Watched(num_threads=2, executor=executor)
         attacks, files = attacked(folder, graph, runtime)
         estimates = run_estimates(PLAN, attacks, runtime)
@@ -239,7 +242,7 @@ def test_a_worker_that_dies_on_the_way(
     attack = Killing(str(tmp_path / "block"), os.getpid())
     definition = KillingRight(mark=str(tmp_path / "posterior"), spared=os.getpid())
     plan = small_plan("mp", definition)
-    with dask_processes(3) as cluster, dask_executor(cluster.address) as executor:
+    with dask_processes(3) as cluster, executor_at(cluster.address) as executor:
         found = found_out(attack, folder, graph, executor)
         estimates = run_estimates(plan, alone[0], replace(HERE, executor=executor))
         assert (tmp_path / "block").exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -48,7 +47,7 @@ from bmpaudit.shadow import ShadowPlan, ShadowRuns
 from bmpaudit.util.errors import DataError, InputError, UntrustedCodeError
 from bmpaudit.util.values import Floats, to_json
 from bmpaudit.util.words import SYMBOLS, confidence, listed, number
-from bmpaudit.workers import crew_of, dumps
+from bmpaudit.workers import crew_of
 
 # From shadow models to errors: every variant of the attack, and the permutation test.
 
@@ -463,10 +462,9 @@ class PosteriorJob:
         except InputError as reason:
             return str(reason)
 
-    def received(self, task: Task, answer: bytes, num_threads: int | None) -> Posterior:
+    def received(self, task: Task, made: dict[str, Any], num_threads: int | None) -> Posterior:
         """A posterior that a worker has computed."""
         definition, counts = self.plan.definitions_by_name[task.definition], self.counts[task.variant]
-        made: dict[str, Any] = pickle.loads(answer)  # noqa: S301 - from a worker, as all answers
         likelihood = likelihood_of(counts, definition, made["is_used"], num_threads=num_threads)
         return Posterior(definition=definition, counts=counts, likelihood=likelihood, **made)
 
@@ -518,12 +516,12 @@ def _on_workers(job: PosteriorJob, tasks: deque[Task], runtime: Runtime, _: Repo
         yield task, answer if isinstance(answer, str) else job.received(task, answer, runtime.num_threads)
 
 
-def _run_task(job: PosteriorJob, task: Task) -> bytes | str:
+def _run_task(job: PosteriorJob, task: Task) -> dict[str, Any] | str:
     """What a worker does: it sends back what is not known where the task comes from."""
     made = job.run(task, Runtime(num_threads=1, quiet=True), lambda _: None)
     if isinstance(made, str):
         return made
-    return dumps({field.name: getattr(made, field.name) for field in fields(made) if field.name not in KNOWN_HERE})
+    return {field.name: getattr(made, field.name) for field in fields(made) if field.name not in KNOWN_HERE}
 
 
 # From errors to what they say about ε.

@@ -131,7 +131,7 @@ def make_runtime(threads: int | None, quiet: bool, dask: str | None = None) -> R
 
     executor = None
     if dask is not None:
-        from bmpaudit.workers import dask_executor
+        from bmpaudit.workers import executor_at
 
-        executor = click.get_current_context().with_resource(dask_executor(dask))
+        executor = click.get_current_context().with_resource(executor_at(dask))
     return Runtime(threads, quiet, tell, executor)

@@ -567,13 +567,12 @@ def report_files(
     def advance() -> None:
         progress(next(num_done))
 
-    drawing.count_with(advance)
     drawing.draw(audit.plot.pictures() if drawing.formats else {})
     page = render_page(page_data(audit, advance))
     advance()
     texts = {"report.html": page, "tables.md": markdown_table(audit), "tables.tex": latex_table(audit)}
     advance()
-    figures = drawing.finish()
+    figures = drawing.finish(advance)
     contents = {name: text.encode() for name, text in texts.items()}
     contents |= {f"figures/{name}": content for name, content in figures.items()}
     return {name: partial(_write, content) for name, content in contents.items()}

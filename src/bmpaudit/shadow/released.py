@@ -160,7 +160,7 @@ class _Asked:
     def _module_outputs(self, module: Any) -> NamedArrays:
         import torch
 
-        from bmpaudit.shadow.engines.torch_trainer import edge_index_of
+        from bmpaudit.shadow.engines.torch import edge_index_of
 
         self._check_gives_logits("a module")
         first = next(iter(module.parameters()), torch.empty(0))

@@ -11,11 +11,10 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import ExitStack
-from dataclasses import dataclass, fields, replace
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -49,21 +48,6 @@ _making = threading.Lock()
 _one_at_a_time = threading.Lock()
 
 
-class Pace:
-    """How long a model takes, as far as the last ones tell."""
-
-    def __init__(self) -> None:
-        self._seconds: float | None = None
-
-    def note(self, num_models: int, seconds: float) -> None:
-        """Tells how long some models took."""
-        self._seconds = seconds / num_models
-
-    def models_in(self, seconds: float) -> int:
-        """How many models to train at once, at least one; one if nothing is known yet."""
-        return 1 if self._seconds is None else max(1, int(seconds / max(self._seconds, 1e-9)))
-
-
 @dataclass(frozen=True, eq=False)
 class Job:
     """What all pieces have in common; sent to each worker once.
@@ -85,9 +69,6 @@ class Job:
     folder: str
     mark: str
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
     @cached_property
     def engine(self) -> Engine:
         """The worker's engine."""
@@ -99,9 +80,9 @@ class Job:
         return ShadowStore(self.folder, self.graph, self.plan, joins=True)
 
     @cached_property
-    def pace(self) -> Pace:
-        """How fast this process trains."""
-        return Pace()
+    def seconds(self) -> list[float]:
+        """What models have taken in this process, as far as the last ones tell."""
+        return []
 
     @property
     def shares_store(self) -> bool:
@@ -149,11 +130,8 @@ def train_piece(job: Job, piece: Piece) -> Trained:
     with _making:
         engine = job.engine
     seconds = SECONDS_PER_CHUNK if piece.completes_chunk and job.shares_store else SECONDS_PER_PIECE
-    if getattr(engine, "is_thread_safe", False):
+    with nullcontext() if getattr(engine, "is_thread_safe", False) else _one_at_a_time:
         batch = _train(job, engine, piece.indices, seconds)
-    else:
-        with _one_at_a_time:
-            batch = _train(job, engine, piece.indices, seconds)
     is_whole = piece.completes_chunk and len(batch.indices) == len(piece.indices)
     is_written = is_whole and job.shares_store
     if is_written:
@@ -175,11 +153,12 @@ def _train(job: Job, engine: Engine, indices: Ints, most_seconds: float) -> Shad
     parts: list[ShadowBatch] = []
     start, done = time.monotonic(), 0
     while done < len(indices) and (not parts or time.monotonic() - start <= most_seconds):
-        some = indices[done : done + job.pace.models_in(SECONDS_AT_ONCE)]
+        size = max(1, int(SECONDS_AT_ONCE / max(job.seconds[-1], 1e-9))) if job.seconds else 1
+        some = indices[done : done + size]
         batch = ShadowBatch.drawn(job.graph, job.plan, some, job.keep_logits, job.num_weights, num_threads=1)
         before = time.monotonic()
         engine.fill(batch, 1, lambda _: None)
-        job.pace.note(len(some), time.monotonic() - before)
+        job.seconds.append((time.monotonic() - before) / len(some))
         parts.append(batch)
         done += len(some)
     return parts[0] if len(parts) == 1 else ShadowBatch.joined(parts)
@@ -255,7 +234,7 @@ def _pieces_for_workers(store: ShadowStore, done: Flags, width: int) -> deque[Pi
 
 def _check_build(store: ShadowStore, trained: Trained, report: Callable[[str], None]) -> None:
     """Says so, and writes it down with the models, if a worker's statistics may differ in their last digits."""
-    ours = worker_build(store.plan)
+    ours = this_build(store.plan.engine_name)
     if trained.build != ours:
         note = (
             f"Some models were trained by workers of another build ({ours.differences(trained.build)}): their samples "

@@ -1,29 +1,22 @@
-"""Training in several processes: a trainer in each, models as they come, seeded for each model."""
+"""Engines that train models of the user's own: in this process and in others beside it, seeded for each model."""
 
 from __future__ import annotations
 
 import copy
 import ctypes
 import os
-import pickle
-import queue
 import random
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
-import threading
 import time
-import traceback
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Future
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Generic, Protocol, Self, TypeVar
+from functools import cached_property
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -32,7 +25,10 @@ from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.util.errors import InputError, one_line
 from bmpaudit.util.values import Floats32
-from bmpaudit.workers import dumps
+from bmpaudit.workers import Crew, Processes, Shared
+
+SECONDS_ALONE = 1.0
+"""How long to train before other processes are started: they take seconds to start, which a short run does not."""
 
 
 @contextmanager
@@ -51,9 +47,6 @@ def seeded_generators(seed: int) -> Iterator[None]:
         np.random.set_state(numpy_before)  # noqa: NPY002
 
 
-# Memory that PyTorch frees is used again, instead of going back to the operating system.
-
-
 # Of glibc's malloc.h.
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD, MMAP_MAX = -1, -2, -3, -4
 MEBIBYTE = 1 << 20
@@ -65,33 +58,26 @@ def reused_memory() -> Iterator[None]:
 
     Each operation on a graph makes tensors of megabytes and frees them. glibc maps such memory anew every time, and the
     kernel fills it with zeros page by page, which takes up to two thirds of a training step. Without glibc, this does
-    nothing.
+    nothing. Other processes are started with such settings (`workers.ENVIRONMENT`).
     """
     library: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
     if not hasattr(library, "mallopt") or not hasattr(library, "malloc_trim"):
         yield
         return
-    _set(library, {MMAP_MAX: 0, TRIM_THRESHOLD: -1, TOP_PAD: 64 * MEBIBYTE})
+    for name, value in {MMAP_MAX: 0, TRIM_THRESHOLD: -1, TOP_PAD: 64 * MEBIBYTE}.items():
+        library.mallopt(name, value)
+    # glibc's own defaults, with the thresholds as high as it would raise them in time.
+    defaults = {MMAP_MAX: 65_536, MMAP_THRESHOLD: 32 * MEBIBYTE, TRIM_THRESHOLD: 64 * MEBIBYTE, TOP_PAD: 131_072}
     try:
         yield
     finally:
-        # glibc's own defaults, with the thresholds as high as it would raise them in time.
-        _set(
-            library, {MMAP_MAX: 65_536, MMAP_THRESHOLD: 32 * MEBIBYTE, TRIM_THRESHOLD: 64 * MEBIBYTE, TOP_PAD: 131_072}
-        )
+        for name, value in defaults.items():
+            library.mallopt(name, value)
         library.malloc_trim(0)
 
 
-def _set(library: Any, settings: dict[int, int]) -> None:
-    for name, value in settings.items():
-        library.mallopt(name, value)
-
-
-# What an engine that trains in several processes is made of.
-
-
 class Trainer(Protocol):
-    """Trains models one by one in the process it is in."""
+    """Trains models one by one in the process it is in; can be pickled."""
 
     @property
     def plan(self) -> ShadowPlan:
@@ -112,326 +98,94 @@ class Trainer(Protocol):
 AnyTrainer = TypeVar("AnyTrainer", bound=Trainer)
 
 
-class Recipe(Protocol[AnyTrainer]):
-    """How another process makes the trainer that this one has; it is pickled."""
-
-    def save(self, trainer: AnyTrainer, folder: Path) -> None:
-        """Writes what all processes map into their memory."""
-
-    def load(self, folder: Path) -> AnyTrainer:
-        """Makes the trainer in another process, whose settings it may change: the process trains and nothing else."""
-
-
-# The process that trains models for another one, which sends them through stdin and reads them from stdout.
-#
-# Both ways go whole pickles: first a `Setup` as bytes, answered by a `Reply` with the trial model, then one `Task`
-# after
-# another, each answered by a `Reply`. Whoever starts this process has imported all the code that its pickles name.
-
-
 @dataclass(frozen=True, eq=False)
-class Task:
-    """A model to train.
-
-    Attributes:
-        batch: A batch of one model.
-        initial: See `Trainer.fill`.
-    """
+class OneModel:
+    """A model to train: a batch of one, and see `Trainer.fill`."""
 
     batch: ShadowBatch
     initial: Floats32 | None
 
+    def train(self, trainer: Trainer) -> ShadowBatch:
+        """Fills the batch.
 
-@dataclass(frozen=True, eq=False)
-class Reply:
-    """What became of a task.
-
-    Attributes:
-        batch: The batch, filled; None if something was raised.
-        error: What was raised, in one line.
-        trace: Where it was raised.
-    """
-
-    batch: ShadowBatch | None
-    error: str = ""
-    trace: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Setup:
-    """What a process needs before its first task.
-
-    Attributes:
-        recipe: How to make what trains models.
-        trial: A model that the other process trains too, with `Trainer.for_trial`.
-    """
-
-    recipe: Recipe[Any]
-    trial: Task
-
-
-def _unpickle(payload: bytes) -> Any:
-    """Loads what may name modules of the current folder, in which `registry.import_target` looks for them too."""
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    try:
-        return pickle.loads(payload)  # noqa: S301 - from the process that started this one
-    finally:
-        sys.path.remove(here)
-
-
-def in_one_line(failure: Exception) -> str:
-    """What the user's code, or bmpaudit's own checks of it, have raised."""
-    if isinstance(failure, ImportError):
-        return f"its training needs what is not installed ({one_line(failure)})"
-    return str(failure) if isinstance(failure, InputError) else one_line(failure)
-
-
-def _answer(trainer: Trainer, task: Task) -> Reply:
-    try:
-        trainer.fill(task.batch, task.initial)
-    except Exception as failure:
-        return _failed(failure)
-    return Reply(task.batch)
-
-
-def _failed(failure: Exception) -> Reply:
-    return Reply(None, in_one_line(failure), "".join(traceback.format_exception(failure)))
-
-
-def _channels() -> tuple[BinaryIO, BinaryIO]:
-    """Pipes of this process's own; what the user's code prints goes to stderr, and it has nothing to read."""
-    tasks, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    return tasks, replies
-
-
-def _receive_all(tasks: BinaryIO, received: queue.SimpleQueue[Any], folder: Path) -> None:
-    """Passes on what comes in, and ends the process as soon as the other one has ended, however that was."""
-    while True:
+        Raises:
+            InputError: if the user's code raises something, which is the cause.
+        """
         try:
-            received.put(pickle.load(tasks))  # noqa: S301 - from the process that started this one
-        except (EOFError, OSError, pickle.UnpicklingError):
-            shutil.rmtree(folder, ignore_errors=True)
-            os._exit(0)
+            trainer.fill(self.batch, self.initial)
+        except Exception as failure:
+            reason = str(failure) if isinstance(failure, InputError) else one_line(failure)
+            if isinstance(failure, ImportError):
+                reason = f"its training needs what is not installed ({reason})"
+            raise InputError(f"shadow model {self.batch.indices[0]}: {reason}") from failure
+        return self.batch
 
-
-def main(folder: Path) -> None:
-    """Trains until the other process ends."""
-    tasks, replies = _channels()
-    received: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_receive_all, args=(tasks, received, folder), daemon=True).start()
-
-    def send(reply: Reply) -> None:
-        pickle.dump(reply, replies, protocol=pickle.HIGHEST_PROTOCOL)
-        replies.flush()
-
-    try:
-        setup: Setup = _unpickle(received.get())
-        trainer: Trainer = setup.recipe.load(folder)
-    except Exception as failure:
-        send(_failed(failure))
-        return
-    with reused_memory():
-        send(_answer(trainer.for_trial(), setup.trial))
-        while True:
-            send(_answer(trainer, received.get()))
-
-
-# Processes that train models beside this one.
-
-
-START = """\
-import sys
-sys.path[:] = {path}
-import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that has started this one
-from pathlib import Path
-from bmpaudit.shadow.engines.processes import main
-main(Path({folder}))
-"""
-
-
-class TrainingTraceback(Exception):  # noqa: N818 - a cause, never raised by itself
-    """Where the user's code has raised something in another process."""
-
-
-@dataclass(frozen=True, eq=False)
-class Finished:
-    """A task and its batch as another process has filled it."""
-
-    task: Task
-    filled: ShadowBatch
-
-    def keep(self) -> None:
-        """Copies the answers into the task's own batch."""
-        for ours, theirs in zip(vars(self.task.batch).values(), vars(self.filled).values(), strict=True):
-            if ours is not None:
+    def keep(self, filled: ShadowBatch) -> None:
+        """Copies the answers of another process."""
+        for ours, theirs in zip(vars(self.batch).values(), vars(filled).values(), strict=True):
+            if ours is not None and ours is not theirs:
                 ours[...] = theirs
 
 
-class TeamError(Exception):
-    """Why no other process can train these models."""
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What another process needs to train models, sent to it once.
 
+    A process takes part when it has trained the trial model to the same bytes as the first one has. So whatever
+    processes might not have in common (a module edited since it was imported, a setting changed at run time, a
+    generator that is not seeded) can change no result.
 
-class Team:
-    """Processes of one thread each, started once, which take jobs from a common queue.
-
-    A process joins in when it has trained the trial model to the same bytes as this one has; until then, and if it
-    cannot, the jobs are left to the others. So whatever the processes might not have in common (a module edited since
-    it was imported, a setting changed at run time, a generator that is not seeded) can change no result.
-
-    Args:
-        trainer: What trains models in this process.
-        recipe: How another process makes it.
-        trial: A model to try.
-
-    Raises:
-        TeamError: if the plan cannot be sent to another process.
+    Attributes:
+        trainer: What trains them.
+        prepare: Gives the process the settings of the first one; it trains and nothing else.
+        trial: A model to try with `Trainer.for_trial`.
+        expected: What it is in the first process.
     """
 
-    def __init__(self, trainer: AnyTrainer, recipe: Recipe[AnyTrainer], trial: Task) -> None:
-        self.tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
-        self.ready: list[int] = []  # process ids
-        self._answers: queue.SimpleQueue[Finished | Exception] = queue.SimpleQueue()
-        self._members: list[tuple[subprocess.Popen[bytes], threading.Thread]] = []
-        self._expected: Future[list[bytes]] = Future()
+    trainer: Trainer
+    prepare: Callable[[], None]
+    trial: OneModel
+    expected: list[bytes]
+
+    @cached_property
+    def objection(self) -> str:
+        """Why this process cannot train models; empty if it can."""
+        warnings.simplefilter("ignore")  # the first process has trained models already
+        self.prepare()
         try:
-            self._setup = dumps(Setup(recipe, trial))
-        except Exception as failure:
-            raise TeamError(f"{trainer.plan.model} cannot be pickled ({one_line(failure)})") from failure
-        try:
-            self._folder = tempfile.TemporaryDirectory(prefix="bmpaudit-")
-            recipe.save(trainer, Path(self._folder.name))
-        except OSError as failure:
-            raise TeamError(f"the graph cannot be shared ({failure})") from failure
-
-    def grow(self, size: int) -> None:
-        """Starts processes until there are `size` of them; this takes seconds, for which nobody waits.
-
-        Raises:
-            TeamError: if one cannot be started.
-        """
-        start = START.format(path=sys.path, folder=repr(self._folder.name))
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        while len(self._members) < size:
-            try:
-                member = subprocess.Popen(  # noqa: S603
-                    [sys.executable, "-u", "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-                )
-            except OSError as failure:
-                raise TeamError(f"no process can be started ({failure})") from failure
-            thread = threading.Thread(target=self._serve, args=(member,), daemon=True)
-            thread.start()
-            self._members.append((member, thread))
-
-    def expect(self, trial: ShadowBatch) -> None:
-        """Says what the trial model is in this process."""
-        self._expected.set_result(_contents(trial))
-
-    def next_task(self) -> Task | None:
-        """A task that no process has taken; None if there is none."""
-        try:
-            return self.tasks.get_nowait()
-        except queue.Empty:
-            return None
-
-    def answers(self, *, wait: bool) -> Iterator[Finished | Exception]:
-        """What has come in: models, and what was raised.
-
-        Args:
-            wait: Whether to wait for the first one.
-        """
-        try:
-            yield self._answers.get(block=wait)
-            while True:
-                yield self._answers.get_nowait()
-        except queue.Empty:
-            return
-
-    def close(self) -> None:
-        """Ends all processes at once, whatever they are doing."""
-        self._expected.cancel()
-        for member, _ in self._members:
-            member.kill()
-            self.tasks.put(None)
-        for member, thread in self._members:
-            thread.join()
-            with suppress(BrokenPipeError):  # what it has not read
-                member.communicate()
-        self._folder.cleanup()
-
-    def _serve(self, member: subprocess.Popen[bytes]) -> None:
-        """Sends tasks to one process and passes on the answers."""
-        try:
-            self._wait_until_ready(member)
-            self.ready.append(member.pid)
-            while (task := self.tasks.get()) is not None:
-                self._answers.put(_train(member, task))
-        except Exception as failure:
-            member.kill()
-            self._answers.put(failure)
-
-    def _wait_until_ready(self, member: subprocess.Popen[bytes]) -> None:
-        try:
-            trial = _ask(member, self._setup)
-        except (EOFError, OSError, pickle.UnpicklingError):
-            raise TeamError(f"another process {_ending(member)} before it was ready") from None
-        if trial.batch is None:
-            raise TeamError(f"another process cannot train them ({trial.error})")
-        if _contents(trial.batch) != self._expected.result():
-            raise TeamError(
-                "a model came out differently in another process (has its module changed since it was imported, "
-                "or does it draw from a generator of its own?)"
-            )
+            trial = self.trial.train(self.trainer.for_trial())
+        except InputError as failure:
+            return f"another process cannot train them ({failure})"
+        if contents(trial) == self.expected:
+            return ""
+        return (
+            "a model came out differently in another process (has its module changed since it was imported, "
+            "or does it draw from a generator of its own?)"
+        )
 
 
-def training_error(task: Task, error: str) -> InputError:
-    """What is raised if the user's code has raised something."""
-    return InputError(f"shadow model {task.batch.indices[0]}: {error}")
+def join_in(lesson: Lesson) -> tuple[int, str]:
+    """The number of a process, and why it cannot train models."""
+    return os.getpid(), lesson.objection
 
 
-def _train(member: subprocess.Popen[bytes], task: Task) -> Finished:
-    try:
-        reply = _ask(member, task)
-    except (EOFError, OSError, pickle.UnpicklingError):
-        raise ChildProcessError(
-            f"shadow model {task.batch.indices[0]}: the process that trained it {_ending(member)}; "
-            "finished models are kept, and the next run goes on from there"
-        ) from None
-    if reply.batch is None:
-        raise training_error(task, reply.error) from TrainingTraceback(f"\n{reply.trace}")
-    return Finished(task, reply.batch)
+def train_one(lesson: Lesson, model: OneModel) -> ShadowBatch | str:
+    """The model as another process has trained it, or why it cannot."""
+    return lesson.objection or model.train(lesson.trainer)
 
 
-def _ask(member: subprocess.Popen[bytes], message: Any) -> Reply:
-    assert member.stdin is not None  # noqa: S101 - for mypy
-    assert member.stdout is not None  # noqa: S101
-    pickle.dump(message, member.stdin, protocol=pickle.HIGHEST_PROTOCOL)
-    member.stdin.flush()
-    reply: Reply = pickle.load(member.stdout)  # noqa: S301 - from a process of our own
-    return reply
-
-
-def _contents(batch: ShadowBatch) -> list[bytes]:
+def contents(batch: ShadowBatch) -> list[bytes]:
+    """What is in a batch."""
     return [array.tobytes() for array in vars(batch).values() if array is not None]
 
 
-def _ending(member: subprocess.Popen[bytes]) -> str:
-    code = member.wait()
-    if code >= 0:
-        return f"has ended with exit code {code}"
-    name = signal.Signals(-code).name
-    return f"was ended by {name}" + (", perhaps for lack of memory" if name == "SIGKILL" else "")
+class Others(NamedTuple):
+    """Other processes, what they have in common, and by what each tells that it has joined in."""
 
-
-# An engine that trains models of the user's own in several processes.
-
-
-SECONDS_ALONE = 1.0
-"""How long to train before other processes are started: they take seconds to start, which a short run does not."""
+    processes: Processes
+    crew: Crew
+    lesson: Shared
+    joining: list[Future[Any]]
 
 
 class FewerProcessesWarning(UserWarning):
@@ -458,20 +212,19 @@ class ProcessEngine(ABC, Generic[AnyTrainer]):
         self.plan = plan
         self.trains_in_parallel = trains_in_parallel
         self._trainer = trainer
-        self._team: Team | None = None
-        self._has_warned = False
+        self._others: Others | None = None
         self._seconds = 0.0  # of training in this process
-
-    @abstractmethod
-    def _recipe(self) -> Recipe[AnyTrainer]:
-        """How another process makes the trainer."""
 
     @abstractmethod
     def _one_thread(self) -> AbstractContextManager[object]:
         """A block in which the library that trains uses one thread, as it does in other processes."""
 
-    def _task(self, batch: ShadowBatch, row: int) -> Task:
-        return Task(batch.part(slice(row, row + 1)), None)
+    def _preparation(self) -> Callable[[], None]:
+        """See `Lesson.prepare`."""
+        return _nothing
+
+    def _model(self, batch: ShadowBatch, row: int) -> OneModel:
+        return OneModel(batch.part(slice(row, row + 1)), None)
 
     def fill(self, batch: ShadowBatch, num_threads: int, progress: Progress) -> None:
         """See `interfaces.Engine`; `num_threads` is the number of processes, this one included.
@@ -485,105 +238,108 @@ class ProcessEngine(ABC, Generic[AnyTrainer]):
         Warns:
             FewerProcessesWarning: if no other process can train these models.
         """
-        tasks = [self._task(batch, row) for row in range(len(batch.indices))]
+        models = deque(self._model(batch, row) for row in range(len(batch.indices)))
+        num_done = 0
         try:
             with self._one_thread(), reused_memory():
-                for number, task in enumerate(tasks):
-                    team = self._team_for(tasks[number:], num_threads)
-                    if team is not None:
-                        self._train_with(team, tasks, progress)
-                        break
-                    self._train(self._trainer, task)
-                    progress(number + 1)
+                while models:
+                    for model, filled in self._train_some(models, num_threads):
+                        if isinstance(filled, str):
+                            self._warn(filled)
+                            filled = self._train(model)
+                        model.keep(filled)
+                        num_done += 1
+                        progress(num_done)
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         """Ends the other processes; the next `fill` starts new ones."""
-        team, self._team = self._team, None
-        if team is not None:
-            team.close()
+        others, self._others = self._others, None
+        if others is not None:
+            others.processes.shutdown()
 
     def __del__(self) -> None:
-        if hasattr(self, "_team"):  # else it was not made
+        if hasattr(self, "_others"):  # else it was not made
             self.close()
 
     @property
     def processes(self) -> list[int]:
-        """Ids of the other processes that have joined in."""
-        return [] if self._team is None else list(self._team.ready)
+        """Numbers of the other processes that have joined in."""
+        joining = [] if self._others is None else self._others.joining
+        joined = [future.result().read() for future in joining if future.done() and future.exception() is None]
+        return sorted({number for number, _ in joined})
 
-    def _team_for(self, tasks: list[Task], num_threads: int) -> Team | None:
-        """The processes that help with these tasks, started if they are not there yet; None if there are none.
+    def _train_some(self, models: deque[OneModel], num_threads: int) -> Iterator[tuple[OneModel, ShadowBatch | str]]:
+        """One model after the other as long as nobody helps, then all that are left."""
+        size = min(num_threads, len(models)) - 1
+        if self.trains_in_parallel and size > 0 and self._seconds >= SECONDS_ALONE:
+            tried = None if self._others is not None else self._start(models, num_threads - 1)
+            has_help = self._others is not None and self._has_help(self._others, size)
+            if tried is not None:
+                yield tried, tried.batch
+            if self._others is not None and has_help:
+                yield from self._others.crew.run(train_one, self._others.lesson, models, here=self._train)
+        if models:
+            model = models.popleft()
+            yield model, self._train(model)
 
-        The first task serves as the trial.
-        """
-        size = min(num_threads, len(tasks)) - 1
-        if not self.trains_in_parallel or size < 1 or self._seconds < SECONDS_ALONE:
-            return None
+    def _start(self, models: deque[OneModel], number: int) -> OneModel | None:
+        """Prepares other processes; the first of the models, if the trial was a whole one."""
+        trainer, trial = self._trainer.for_trial(), copy.deepcopy(models[0])
+        is_whole = trainer is self._trainer
+        tried = models.popleft() if is_whole else copy.deepcopy(trial)
+        tried.train(trainer)
+        processes = Processes(number)
+        crew = Crew(processes)
         try:
-            if self._team is None:
-                trainer = self._trainer.for_trial()
-                trial = tasks[0] if trainer is self._trainer else copy.deepcopy(tasks[0])
-                self._team = Team(self._trainer, self._recipe(), trial)
-                self._team.grow(size)
-                self._train(trainer, trial)
-                self._team.expect(trial.batch)
-            else:
-                self._team.grow(size)
-        except TeamError as reason:
-            self.close()
-            self.trains_in_parallel = False
-            self._warn(reason)
-        return self._team
+            lesson = Lesson(self._trainer, self._preparation(), trial, contents(tried.batch))
+            self._others = Others(processes, crew, crew.share(lesson), [])
+        except OSError as failure:
+            self._go_on_alone(f"the graph cannot be shared ({failure})")
+        except Exception as failure:
+            self._go_on_alone(
+                f"{self.plan.model} cannot be pickled ({one_line(failure)}): what cannot be sent, such as a lock or an "
+                "open file, has to be made within its own code"
+            )
+        return tried if is_whole else None
 
-    def _train(self, trainer: AnyTrainer, task: Task) -> None:
+    def _has_help(self, others: Others, size: int) -> bool:
+        """Whether one of so many processes has joined in; that takes seconds, for which nobody waits."""
+        joined: list[Future[Any]] = []
+        try:
+            while len(others.joining) < size:
+                others.joining.append(others.crew.send(join_in, others.lesson))
+            joined = [future for future in others.joining if future.done()]
+            objection = next(filter(None, (future.result().read()[1] for future in joined)), None)
+        except BrokenExecutor:
+            objection = f"another process {others.processes.restart()} before it was ready"
+        except Exception as failure:
+            objection = f"another process cannot train them ({one_line(failure)})"
+        if objection is not None:
+            self._go_on_alone(objection)
+            return False
+        return len(joined) > 0
+
+    def _go_on_alone(self, reason: str) -> None:
+        self.close()
+        self._warn(reason)
+
+    def _train(self, model: OneModel) -> ShadowBatch:
         """Trains a model in this process."""
         start = time.monotonic()
-        try:
-            trainer.fill(task.batch, task.initial)
-        except Exception as failure:
-            raise training_error(task, in_one_line(failure)) from failure
+        filled = model.train(self._trainer)
         self._seconds += time.monotonic() - start
+        return filled
 
-    def _train_with(self, team: Team, tasks: list[Task], progress: Progress) -> None:
-        todo = [task for task in tasks if not task.batch.is_done.all()]
-        for task in todo:
-            team.tasks.put(task)
-        left = len(todo)
-        try:
-            while left > 0:
-                own = team.next_task()
-                if own is not None:
-                    self._train(self._trainer, own)
-                    left -= 1
-                for answer in team.answers(wait=own is None):
-                    left -= self._take_in(answer)
-                progress(len(tasks) - left)
-        except BaseException:
-            for answer in team.answers(wait=False):
-                if isinstance(answer, Finished):
-                    answer.keep()
-            raise
-
-    def _take_in(self, answer: Finished | Exception) -> int:
-        """Keeps what another process has finished, and returns the number of models."""
-        if isinstance(answer, Finished):
-            answer.keep()
-            return 1
-        if isinstance(answer, TeamError):
-            self._warn(answer)
-            return 0
-        raise answer
-
-    def _warn(self, reason: TeamError) -> None:
-        if not self._has_warned:
-            self._has_warned = True
+    def _warn(self, reason: str) -> None:
+        if self.trains_in_parallel:
+            self.trains_in_parallel = False
             warnings.warn(
-                f"fewer processes than asked for train these models: {reason}; what is defined in a module can be "
-                "sent to other processes, and with cloudpickle (pip install cloudpickle) what is defined in a script "
-                "or notebook too",
-                FewerProcessesWarning,
-                stacklevel=2,
+                f"fewer processes than asked for train these models: {reason}", FewerProcessesWarning, stacklevel=2
             )
+
+
+def _nothing() -> None:
+    """There are no settings."""
