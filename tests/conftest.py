@@ -40,9 +40,9 @@ SLOW = (
     "reproduction",
     "shadow",
     "test_architecture.py::test_import_is_light",
-    "test_model_tables.py::test_a_temporary_file_is_shared_by_its_path",
     "test_tiers.py::test_a_quick_test_starts_no_process_and_imports_no_torch",
     "util/test_files.py",
+    "util/test_matrices.py::test_a_temporary_file_is_shared_by_its_path",
     "util/test_progress.py::test_importing_the_module_loads_neither_rich_nor_ipython",
     "workers",
 )

@@ -100,19 +100,6 @@ DEEPEST = 64
 MOST_DOTS = 256
 """Dots in a line of TOML: each may nest a key, which takes time quadratic in their number."""
 
-Schema = Mapping[str, Any]
-"""A JSON Schema (draft 2020-12)."""
-
-
-def record(**properties: Any) -> Schema:
-    """The schema of an object that has just these keys, by the schemas of their values."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
 
 def read_text(path: Path, *, encoding: str = "utf-8") -> str:
     """The text of a file.
@@ -124,45 +111,31 @@ def read_text(path: Path, *, encoding: str = "utf-8") -> str:
         return _text(path, LARGEST_TEXT, encoding)
 
 
-def read_json(path: Path | RemoteFolder, schema: Schema | None = None, *, remedy: str = "") -> Any:
+def read_json(path: Path | RemoteFolder, *, remedy: str = "") -> Any:
     """The value of a JSON file.
 
     Args:
         path: The file.
-        schema: What it has to satisfy.
         remedy: What to do if it is damaged, such as "; remove it to have it made again".
 
     Raises:
-        DataError: if the file is missing, too large, damaged, or does not satisfy the schema.
+        DataError: if the file is missing, too large or damaged.
     """
     with damage_in(path, "a JSON file", remedy):
-        return parse_json(_text(path, LARGEST_TEXT), schema)
+        return parse_json(_text(path, LARGEST_TEXT))
 
 
-def parse_json(text: str, schema: Schema | None = None) -> Any:
+def parse_json(text: str) -> Any:
     """The value of a JSON text.
 
     Raises:
-        ValueError: if it is not JSON, is nested too deep, or does not satisfy the schema.
+        ValueError: if it is not JSON, or is nested too deep.
     """
     value = json.loads(text)
     _check_depth(value)
     if "\\u" in text:
         json.dumps(value, ensure_ascii=False).encode()  # half a character cannot be written again
-    if schema is not None:
-        check_json(value, schema)
     return value
-
-
-def check_json(value: Any, schema: Schema) -> None:
-    """Raises `ValueError` naming the first part of a JSON value that does not satisfy a schema."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
-
-    wrong = best_match(Draft202012Validator(schema).iter_errors(value))
-    if wrong is not None:
-        place = wrong.json_path.removeprefix("$").removeprefix(".")
-        raise ValueError(f"{place}: {wrong.message}" if place else wrong.message)
 
 
 def read_toml(path: Path) -> dict[str, Any]:

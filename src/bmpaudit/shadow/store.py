@@ -598,7 +598,10 @@ def read_description(folder: Path | RemoteFolder) -> dict[str, Any]:
     Raises:
         DataError: if the folder does not say.
     """
-    return dict(read_json(folder / PLAN_FILE, {"type": "object"}))
+    content = read_json(folder / PLAN_FILE)
+    if not isinstance(content, dict):
+        raise DataError(f"{folder / PLAN_FILE}: damaged or not a JSON file: it must hold an object")
+    return content
 
 
 def write_description(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan) -> None:
