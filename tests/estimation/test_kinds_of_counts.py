@@ -5,7 +5,7 @@ import pytest
 import scipy.special
 
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.estimation import BMPLeft, BMPRight, estimate
+from bmpaudit.estimation import BMP, BMPLeft, BMPRight, estimate
 from bmpaudit.estimation.density import gauss_legendre
 from bmpaudit.estimation.estimate import PARTS, Steps
 from bmpaudit.estimation.influence import gauss_of_measure
@@ -98,6 +98,21 @@ def test_the_higher_of_two_peaks_decides(definition: str) -> None:
     below = np.cumsum(np.exp(logs - logs.max()))
     expected = np.interp([0.05, 0.5, 0.95], below / below[-1], x)
     assert posterior.quantile([0.05, 0.5, 0.95], "epsilon_right") == pytest.approx(expected, abs=0.02)
+
+
+def test_a_joint_posterior_of_many_nodes_is_not_cut_off() -> None:
+    """Nodes that are all alike, whose posterior is a narrow hill: the trapezoidal rule is right to many digits."""
+    counts = table("alike", 200, 20_000)
+    posterior, likelihood = estimate(counts, "bmp"), likelihood_of(counts, BMP())
+    axes = []
+    for name in posterior.parameter_names:
+        low, middle, high = posterior.quantile([0.001, 0.5, 0.999], name)
+        axes.append(np.linspace(middle - 1.3 * (high - low), middle + 1.3 * (high - low), 61))
+    logs = likelihood.on_grid(axes[0], axes[1], depth=np.inf) - axes[0][:, None] ** 2 / 20 - axes[1] ** 2 / 20
+    mass = np.exp(logs - logs.max())
+    for axis, name in enumerate(posterior.parameter_names):
+        expected = mass.sum(axis=1 - axis) @ axes[axis] / mass.sum()
+        assert posterior.mean(name) == pytest.approx(expected, abs=1e-8)
 
 
 def tail_by_series(num_out: int, num_in: int, false_positives: int, found: int, b: float) -> float:
