@@ -88,7 +88,7 @@ class AttackCounts:
         """
         arrays = read_archive(path, required=["about"])
         with damage_in(path, "an archive of counts; remove it to have it made again"):
-            about = parse_json(str(arrays.pop("about")), {"type": "object"})
+            about = dict(parse_json(str(arrays.pop("about"))))
             if about.pop("format", 1) != FORMAT:
                 raise DataError(f"{path} was written by another version of bmpaudit: use a new folder")
             parts: dict[str, dict[str, Any]] = {}
@@ -239,7 +239,9 @@ class ResultsFile(Mapping[str, dict[str, Any]]):
         self.path = path
         self._results: dict[str, dict[str, Any]] = {}
         if path.exists():
-            self._results = read_json(path, {"type": "object", "additionalProperties": {"type": "object"}})
+            content = read_json(path)
+            with damage_in(path, "results by name; remove it to have them computed again"):
+                self._results = {name: dict(result) for name, result in content.items()}
 
     def put(self, name: str, result: dict[str, Any]) -> None:
         """Stores a result."""

@@ -27,7 +27,6 @@ from bmpaudit.io.readers import (
     read_table,
     read_text,
     read_toml,
-    record,
 )
 from bmpaudit.util.errors import DataError
 
@@ -231,22 +230,6 @@ def test_what_is_not_json(content: bytes, tmp_path: Path) -> None:
 def test_what_is_not_toml(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_bytes(content)
     assert refusal(read_toml, tmp_path / "a.toml").startswith("damaged or not a TOML file: ")
-
-
-def test_a_schema_is_checked(tmp_path: Path) -> None:
-    schema = record(a={"type": "array", "items": {"type": "integer"}}, b={"type": "string"})
-    path = tmp_path / "a.json"
-    for content, message in (
-        ('{"a": [1], "b": ""}', ""),
-        ('{"a": [1, "x"], "b": ""}', "a[1]: 'x' is not of type 'integer'"),
-        ('{"a": []}', "'b' is a required property"),
-        ("[]", "[] is not of type 'object'"),
-    ):
-        path.write_text(content)
-        if message:
-            assert refusal(read_json, path, schema=schema, remedy="; mend it").endswith(f"{message}; mend it")
-        else:
-            assert read_json(path, schema) == json.loads(content)
 
 
 def test_text_that_is_none_is_noticed_when_a_parquet_table_is_read(tmp_path: Path) -> None:
