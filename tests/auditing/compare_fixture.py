@@ -15,10 +15,11 @@ from small_audit import leaky_graph, tiny_plan
 
 from bmpaudit.attack import AttackPerformance, Evidence, PermutationTest, RocCurve, Student
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.auditing.answer import _exposure, known_mean, release_accuracy
+from bmpaudit.auditing.answer import _exposure, _posterior, known_mean, release_accuracy
 from bmpaudit.auditing.context import Variant, attack_hash, plan_hash, proof_hash
 from bmpaudit.auditing.finished import Audit, audit_files, priors_files
 from bmpaudit.auditing.nodes import NODE_COLUMNS
+from bmpaudit.auditing.result import PriorsResult
 from bmpaudit.auditing.stages import Attacks, Estimates, ReleaseFindings, attack_files, proof_files
 from bmpaudit.auditing.workspace import Stamp, Workspace
 from bmpaudit.estimation import node_leakage
@@ -119,14 +120,15 @@ def made_audit(
     template = some_audit().result
     of_variant = template.variants[variants[0]]
     (of_posterior,) = of_variant.posteriors.values()
-    (of_parameter,) = (each for each in of_posterior.parameters.values() if each.floor is not None)
     rows = {
         definition: replace(
-            of_posterior,
-            parameters={each: replace(of_parameter, floor=posterior.lows[each]) for each in posterior.parameter_names},
+            _posterior(posterior, Priors.from_formula(plan.sampler, np.full(counts.num_nodes, 0.25))),
+            prior=of_posterior.prior,
         )
         for definition, posterior in posteriors.items()
     }
+    priors = Priors.from_formula(plan.sampler, prob)
+    floor = priors.floor
     made_from = f"{graph_hash} {plan_hash(plan)} {counts.false_positives.tolist()} {leakage} {noise_seed}"
     releases = {
         release: replace(
@@ -147,13 +149,14 @@ def made_audit(
         headline=[],
         graph=replace(template.graph, content_hash=graph_hash),
         plan=plan_table(plan, source),
+        priors=PriorsResult(0, floor.right, floor.left, None),
         variants={name: replace(of_variant, posteriors=rows) for name in variants},
         timings={},
     )
     return Audit(
         plan=plan,
         source=source,
-        priors=Priors.from_formula(plan.sampler, prob),
+        priors=priors,
         attacks=attacks,
         findings=findings,
         estimates=Estimates(dict.fromkeys(variants, posteriors), node_leakage(counts, plan.level), {}, {}),

@@ -110,12 +110,12 @@ def test_prior_domination_is_told_and_only_then(tmp_path: Path) -> None:
     folders = [write_folder(tmp_path / name, empty) for name in ("p", "q")]
     result = compare(folders).estimated
     assert result is not None
-    assert all(each.prior_share == pytest.approx(1, abs=1e-3) for each in result.epsilons)
+    assert all(each.prior_share == pytest.approx(1, abs=1e-3) for each in result.audits)
     assert any(caution.startswith("Both posteriors are prior-dominated") for caution in result.cautions)
     known = write_folder(tmp_path / "known", counts_of([100] * 40, [60] * 40))
     mixed = compare([folders[0], known]).estimated
     assert mixed is not None
-    assert mixed.epsilons[1].prior_share < 0.3
+    assert mixed.audits[1].prior_share < 0.3
     assert any(caution.startswith("The posterior of p is prior-dominated") for caution in mixed.cautions)
     sharp = compare([known, write_folder(tmp_path / "other", counts_of([99] * 40, [60] * 40))]).estimated
     assert sharp is not None
@@ -173,7 +173,7 @@ def test_definitions_with_one_and_two_parameters(tmp_path: Path) -> None:
     assert epsilon("bmp").parameter == "epsilon_right"
     assert epsilon("bmp", side="left").parameter == "epsilon_left"
     assert (epsilon().definition, epsilon(side="left").definition) == ("bmp-r", "bmp-l")
-    assert epsilon("mp").epsilons[0].floor == 0
+    assert epsilon("mp").audits[0].floor == 0
     assert epsilon("bmp-s").parameter == "epsilon"
     with pytest.raises(InputError, match="bmp-l is about the other side"):
         compare(folders, "bmp-l", side="right")

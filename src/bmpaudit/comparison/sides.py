@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.special
@@ -17,19 +17,13 @@ from bmpaudit.auditing.answer import release_accuracy
 from bmpaudit.auditing.context import Variant
 from bmpaudit.auditing.finished import Audit
 from bmpaudit.auditing.result import NamedResult, ReleaseResult
-from bmpaudit.auditing.stages import ReleaseFindings
 from bmpaudit.proof import NodeExposure
 from bmpaudit.proof.exposure import untransformed
 from bmpaudit.shadow import ShadowRuns
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.matrices import model_blocks, take_rows
 from bmpaudit.util.values import Floats, Ints
-
-if TYPE_CHECKING:
-    pass
-from typing import NamedTuple
-
-from bmpaudit.util.words import SYMBOLS, number, percent, signed
+from bmpaudit.util.words import interval, number, percent, signed
 
 NAMED = {"right": "training nodes", "left": "nodes outside the training graph"}
 
@@ -63,67 +57,35 @@ HELD_OUT_ACCURACY = Quantity("held_out_accuracy", "held-out accuracy", 1, is_sha
 QUANTITIES = (NAMED_90, NAMED_99, AUC, TRUE_POSITIVE_RATE, HELD_OUT_ACCURACY)
 
 
-class ShownChange(NamedTuple):
-    """A difference and its interval in words."""
-
-    mean: str
-    interval: str
+LEVEL = 0.95
 
 
-def show_mean(quantity: Quantity, mean: Mapping[str, float] | None) -> str:
+def show_mean(quantity: Quantity, mean: Mean | None) -> str:
     """A mean with its limits.
 
-    >>> show_mean(NAMED_99, {"mean": 12.34, "low": 11.5, "high": 13.2})
+    >>> show_mean(NAMED_99, Mean(12.34, 11.5, 13.2))
     '12.3 (11.5 to 13.2)'
-    >>> show_mean(HELD_OUT_ACCURACY, {"mean": 0.995, "low": 0.985, "high": 1.005})
+    >>> show_mean(HELD_OUT_ACCURACY, Mean(0.995, 0.985, 1.005))
     '99.5 % (98.5 to 100.0)'
     """
     if mean is None:
         return "not known"
     factor = 100 if quantity.is_share else 1
     # Limits of Student's t know no bounds.
-    ends = [max(mean["low"], 0.0), min(mean["high"], 1.0) if quantity.is_share else mean["high"]]
-    low, high = (number(factor * end, quantity.digits) for end in ends)
-    middle = (percent if quantity.is_share else number)(mean["mean"], quantity.digits)
-    return f"{middle} ({low} to {high})"
+    low, high = max(mean.low, 0.0), min(mean.high, 1.0) if quantity.is_share else mean.high
+    middle = (percent if quantity.is_share else number)(mean.mean, quantity.digits)
+    return f"{middle} ({interval(factor * low, factor * high, quantity.digits)})"
 
 
-def show_change(quantity: Quantity, change: Mapping[str, float]) -> ShownChange:
-    """A difference with its limits, of shares in points.
+def show_change(quantity: Quantity, change: Mean) -> tuple[str, str]:
+    """A difference and its limits, of shares in points.
 
-    >>> show_change(HELD_OUT_ACCURACY, {"mean": -0.004, "low": -0.006, "high": -0.002})
-    ShownChange(mean='−0.4 points', interval='−0.6 to −0.2')
+    >>> show_change(HELD_OUT_ACCURACY, Mean(-0.004, -0.006, -0.002))
+    ('−0.4 points', '−0.6 to −0.2')
     """
-    factor = 100 if quantity.is_share else 1
-    mean, low, high = (signed(factor * change[end], quantity.digits) for end in ("mean", "low", "high"))
-    return ShownChange(f"{mean}{' points' if quantity.is_share else ''}", f"{low} to {high}")
-
-
-def side_by_side(audits: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
-    """Rows of a table with a column for each audit, from what `Comparison.to_dict` has of them."""
-    table = [("shadow models", [f"{audit['num_models']:,}" for audit in audits])]
-    table += [
-        (quantity.label, [show_mean(quantity, audit["figures"][quantity.name]) for audit in audits])
-        for quantity in QUANTITIES
-    ]
-    for name, symbol in SYMBOLS.items():
-        bounds = [audit["proven"][name] for audit in audits]
-        table.append((f"proven {symbol}", ["nothing" if bound is None else f"≥ {number(bound)}" for bound in bounds]))
-    for name in ("epsilon_right", "epsilon_left"):
-        floors = [audit["floor"] for audit in audits]
-        table.append(
-            (f"floor of {SYMBOLS[name]}", [("" if each["is_exact"] else "≥ ") + number(each[name]) for each in floors])
-        )
-    return table
-
-
-def changes(figures: Sequence[Mapping[str, Any]]) -> list[tuple[str, ShownChange]]:
-    """Rows of a table of differences, from what `Comparison.to_dict` has of them."""
-    quantities = {quantity.name: quantity for quantity in QUANTITIES}
-    return [(quantities[each["quantity"]].label, show_change(quantities[each["quantity"]], each)) for each in figures]
-
-
-LEVEL = 0.95
+    factor, unit = (100, " points") if quantity.is_share else (1, "")
+    mean, low, high = (signed(factor * end, quantity.digits) for end in (change.mean, change.low, change.high))
+    return f"{mean}{unit}", f"{low} to {high}"
 
 
 @dataclass(frozen=True)
@@ -206,15 +168,6 @@ class ModelDifference:
     change: Mean
     is_paired: bool
     num_models: tuple[int, int]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        return {
-            "quantity": self.quantity.name,
-            **vars(self.change),
-            "is_paired": self.is_paired,
-            "num_models": list(self.num_models),
-        }
 
 
 def paired_difference(
@@ -308,9 +261,6 @@ def _limits(mean: float, spread: Spread, freedom: float) -> Mean:
     return Mean(mean, low, high)
 
 
-# One of several audits that are compared, or one of its releases.
-
-
 AnyAudit = Audit | str | Path | tuple[Audit, str]
 """An audit or its folder; a release of it is `FOLDER:RELEASE`, or an audit and the release's label."""
 
@@ -346,11 +296,6 @@ class ComparedAudit:
         return self.audit.result.graph.content_hash
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The plan by dotted keys, such as `sampler.name`."""
-        return _flat(self.audit.result.plan)
-
-    @property
     def result(self) -> ReleaseResult:
         """What the audit says of the release."""
         return self.audit.result.releases[self.release]
@@ -379,14 +324,9 @@ class ComparedAudit:
         return self.models.mean(quantity)
 
     @property
-    def findings(self) -> ReleaseFindings:
-        """What the release proves and exposes."""
-        return self.audit.findings[self.release]
-
-    @property
     def exposed_nodes(self) -> NodeExposure:
         """How often each node is named."""
-        exposure = self.findings.exposure.exposure
+        exposure = self.audit.findings[self.release].exposure.exposure
         return exposure.member_nodes if self.side == "right" else exposure.non_member_nodes
 
     @property
@@ -407,7 +347,7 @@ class ComparedAudit:
     @cached_property
     def models(self) -> ModelFigures:
         """Figures of each shadow model."""
-        table = self.findings.exposure.models
+        table = self.audit.findings[self.release].exposure.models
         is_right = self.side == "right"
         correct = table.members_correct if is_right else table.non_members_correct
         effect = table.members_effect if is_right else table.non_members_effect
@@ -514,21 +454,8 @@ def _distinct(names: list[str]) -> list[str]:
     ]
 
 
-def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            flat |= {f"{key}.{name}": part for name, part in value.items()}
-        else:
-            flat[key] = value
-    return flat
-
-
-# In which settings of their plans audits differ.
-
-
 # Settings that leave what is compared as it is, or change nothing but chance.
-BESIDE = frozenset(("seed", "permutations", "estimation.definitions", "estimation.level"))
+INCIDENTAL = frozenset(("seed", "permutations", "estimation.definitions", "estimation.level"))
 
 
 @dataclass(frozen=True)
@@ -544,9 +471,6 @@ class DifferingSetting:
     key: str
     values: tuple[Any, ...]
     is_beside: bool
-
-    def __str__(self) -> str:
-        return f"{self.key} ({', '.join(map(show_value, self.values))})"
 
 
 def show_value(value: Any) -> str:
@@ -570,19 +494,24 @@ def differing_settings(audits: Sequence[ComparedAudit]) -> tuple[DifferingSettin
     The graph is compared by its content. What only one sampler or model has (`sampler.fan_out`) goes with its name and
     is no difference of its own.
     """
-    tables = [{**audit.settings, "graph": audit.graph_hash} for audit in audits]
+    tables: list[dict[str, Any]] = []
+    for audit in audits:
+        table: dict[str, Any] = {}
+        for key, value in audit.audit.result.plan.items():
+            section = value if isinstance(value, dict) else {}
+            table |= {f"{key}.{name}": part for name, part in section.items()} if section else {key: value}
+        tables.append({**table, "graph": audit.graph_hash})
     differing = []
     for key in dict.fromkeys(key for table in tables for key in table):
         values = tuple(table.get(key) for table in tables)
-        if all(value == values[0] for value in values):
-            continue
-        section = key.split(".")[0]
-        have_it = {json.dumps(table.get(f"{section}.name")) for table in tables if key in table}
-        lack_it = {json.dumps(table.get(f"{section}.name")) for table in tables if key not in table}
         present = [value for value in values if value is not None]
-        if lack_it and not have_it & lack_it and all(value == present[0] for value in present):
+        names = [json.dumps(table.get(f"{key.split('.')[0]}.name")) for table in tables]
+        have_it = {name for name, table in zip(names, tables, strict=True) if key in table}
+        lack_it = {name for name, table in zip(names, tables, strict=True) if key not in table}
+        goes_with_name = lack_it and not have_it & lack_it and all(value == present[0] for value in present)
+        if goes_with_name or all(value == values[0] for value in values):
             continue
         if key == "graph":
-            values = tuple(audit.settings.get("graph") or audit.graph_hash[:8] for audit in audits)
-        differing.append(DifferingSetting(key, values, key in BESIDE))
+            values = tuple(audit.audit.result.plan.get("graph") or audit.graph_hash[:8] for audit in audits)
+        differing.append(DifferingSetting(key, values, key in INCIDENTAL))
     return tuple(differing)
