@@ -77,7 +77,7 @@ def test_reading_runs_nothing(theirs: tuple[Path, Audit], payload: Payload, fiel
     shutil.copytree(folder, tmp_path / "copy")
     definition = next(iter(loaded.estimates.posteriors[loaded.attacks.main]))
     comparison = compare([folder, tmp_path / "copy"], definition)
-    assert comparison.estimated is None or comparison.estimated.epsilons[0].floor == result.headline[0].floor
+    assert comparison.estimated is None or comparison.estimated.audits[0].floor == result.headline[0].floor
     assert comparison.to_dict()
     before = times(folder)
     run_step(folder, "report", pictures=True)
