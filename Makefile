@@ -62,6 +62,7 @@ test-native: $(VENV)/test-tools $(VENV)/installed
 
 # The paper's experiments and published figures of others: make reproduce ARGS="--out DIR --quick"
 reproduce: $(VENV)/installed
+	$(PIP_INSTALL) --no-build-isolation '.[reproduction]'
 	$(BIN)/python -m reproduction $(or $(ARGS),--help)
 
 bench: $(VENV)/test-tools $(VENV)/installed

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from itertools import product
 from typing import Any
 
+import jinja2
 import pandas as pd
 
 from bmpaudit.auditing.context import Variant, variants
@@ -193,3 +195,11 @@ def marginal_effects(cells: pd.DataFrame, value: str) -> pd.Series[float]:
         if factor in cells
     }
     return pd.Series(effects, dtype=float)
+
+
+def render_page(template: str, parts: Mapping[str, str]) -> str:
+    """A page of the docs from its template; parts that are empty leave no gap."""
+    loader = jinja2.PackageLoader("reproduction")
+    environment = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined)  # noqa: S701 - Markdown, not HTML
+    page = environment.get_template(template).render(parts)
+    return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import time
 from collections.abc import Mapping
@@ -27,6 +26,7 @@ from bmpaudit.util.errors import InputError
 from bmpaudit.util.files import folder_lock, remove_leftovers, write_text
 from bmpaudit.util.values import Flags, Floats32, Ints, plain
 from reproduction.experiments import TITLES as DATASET_TITLES
+from reproduction.experiments import render_page
 from reproduction.proof_pages import markdown_grid, write_csv
 from reproduction.run import ResultsFile
 
@@ -217,9 +217,7 @@ def make_page(figures: pd.DataFrame) -> str:
         "figures": _figures(figures),
         "disagreements": _disagreements(figures),
     }
-    template = (files("reproduction") / "external_template.md").read_text(encoding="utf-8")
-    page = re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], template)
-    return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
+    return render_page("external.md", parts)
 
 
 def _brief(figures: pd.DataFrame) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 from itertools import combinations
 from statistics import fmean
 from typing import cast
@@ -25,6 +23,7 @@ from reproduction.experiments import (
     TITLES,
     cell_label,
     is_swapped,
+    render_page,
 )
 from reproduction.findings import BUT_DEFINITION
 from reproduction.proof_pages import (
@@ -440,9 +439,7 @@ def make_page(tables: Tables, figures: Sequence[str]) -> str:
         "study": study_part(present, figures),
         "times": times_part(present),
     }
-    template = (files("reproduction") / "page_template.md").read_text(encoding="utf-8")
-    page = re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], template)
-    return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
+    return render_page("reproduction.md", parts)
 
 
 def _brief(tables: Tables) -> str:
