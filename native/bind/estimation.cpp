@@ -88,32 +88,6 @@ NewArray<double, 2> grid(nb::handle counts_object, nb::handle log_prior_odds, nb
     return result;
 }
 
-Vector<double> finite_values_of(nb::handle object, const char *name) {
-    const auto values = vector_of<double>(object, name);
-    check_each(name, values.data(), values.size(), "be finite", [](double value) { return std::isfinite(value); });
-    return values;
-}
-
-NewArray<double, 2> ray(nb::handle counts_object, nb::handle log_prior_odds, nb::handle times, double low_left,
-                        double low_right, nb::handle distances_object, nb::handle left_object, nb::handle right_object,
-                        int num_threads, nb::handle progress) {
-    const WeightedRows counts(counts_object, log_prior_odds, times);
-    check_interval("low_left", low_left, -kLargestFinite, kLargestFinite, true);
-    check_interval("low_right", low_right, -kLargestFinite, kLargestFinite, true);
-    const auto distances = finite_values_of(distances_object, "distances");
-    const auto left = finite_values_of(left_object, "left"), right = finite_values_of(right_object, "right");
-    check_shape(right, "right", {left.size()});
-    check_num_threads(num_threads);
-    const RayGrid grid{low_left, low_right, distances.data(), static_cast<int64_t>(distances.size()),
-                       left.data(), right.data(), static_cast<int64_t>(left.size())};
-    checked_size("the rays", {grid.num_distances, grid.num_directions}, likelihood_bytes_each_point(counts.num_nodes()));
-    auto result = new_array<double>("the rays", {distances.size(), left.size()});
-    interruptible(progress, [&](const Poll &poll) {
-        ray_log_likelihood(counts.weighted(), grid, num_threads, poll, result.data());
-    });
-    return result;
-}
-
 // ε_L and ε_R of some points.
 struct Points {
     Vector<double> left, right;
@@ -227,10 +201,6 @@ void bind_estimation(nb::module_ &module) {
     module.def("grid_log_likelihood", &grid, "counts"_a, "log_prior_odds"_a, "times"_a, "epsilon_left"_a, "epsilon_right"_a,
                "depth"_a, "strength"_a, "num_threads"_a, "progress"_a.none(),
                "Log-likelihood on a grid, shape (num_left, num_right); progress is called with the number of rows done.");
-    module.def("ray_log_likelihood", &ray, "counts"_a, "log_prior_odds"_a, "times"_a, "low_left"_a, "low_right"_a,
-               "distances"_a, "left"_a, "right"_a, "num_threads"_a, "progress"_a.none(),
-               "Log-likelihood of ε_L = low_left + distance · left and ε_R = low_right + distance · right, shape "
-               "(num_distances, num_directions); progress is called with the number of rows done.");
     module.def("log_likelihood", &likelihood, "counts"_a, "log_prior_odds"_a, "times"_a, "epsilon_left"_a,
                "epsilon_right"_a, "cutoff"_a, "strength"_a, "num_threads"_a, "progress"_a.none(),
                "Log-likelihood of each pair (ε_L, ε_R), shape (num_points,); counts are rows (n0, n1, A, B), each of which "

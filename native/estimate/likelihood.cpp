@@ -269,17 +269,4 @@ void grid_log_likelihood(const WeightedCounts &counts, const double *epsilon_lef
                    [&](int64_t point, Worker &worker) { result[point] = value(point, cutoff, worker); });
 }
 
-void ray_log_likelihood(const WeightedCounts &counts, const RayGrid &grid, int num_threads, const Poll &poll,
-                        double *result) {
-    std::vector<double> left, right;
-    for (int64_t i = 0; i < grid.num_distances; ++i)
-        for (int64_t j = 0; j < grid.num_directions; ++j) {
-            left.push_back(grid.low_left + grid.distances[i] * grid.left[j]);
-            right.push_back(grid.low_right + grid.distances[i] * grid.right[j]);
-        }
-    const std::vector<double> cutoff(left.size(), -kInfinity);
-    log_likelihood(counts, left.data(), right.data(), static_cast<int64_t>(left.size()), cutoff.data(), 0, num_threads, poll,
-                   result);
-}
-
 }  // namespace bmpaudit

@@ -31,20 +31,6 @@ void grid_log_likelihood(const WeightedCounts &counts, const double *epsilon_lef
                          const double *epsilon_right, int64_t num_right, double depth, double strength, int num_threads,
                          const Poll &poll, double *result);
 
-// Pairs on rays from (low_left, low_right): ε_L = low_left + distance · left and ε_R = low_right + distance · right for every
-// distance and every direction (left, right).
-struct RayGrid {
-    double low_left, low_right;
-    const double *distances;
-    int64_t num_distances;
-    const double *left, *right;
-    int64_t num_directions;
-};
-
-// The log-likelihood on all rays, num_distances x num_directions.
-void ray_log_likelihood(const WeightedCounts &counts, const RayGrid &grid, int num_threads, const Poll &poll,
-                        double *result);
-
 // Memory that either sum takes for each point, at least.
 int64_t likelihood_bytes_each_point(int64_t num_nodes);
 

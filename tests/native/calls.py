@@ -228,22 +228,6 @@ def grid_log_likelihood(**changed: Any) -> Any:
     return _native.grid_log_likelihood(**arguments | changed)
 
 
-def ray_log_likelihood(**changed: Any) -> Any:
-    arguments: dict[str, Any] = {
-        "counts": COUNTS,
-        "log_prior_odds": np.zeros(3),
-        "times": np.ones(3),
-        "low_left": 0.0,
-        "low_right": 0.0,
-        "distances": floats(1e-6, 0.1, 0.2),
-        "left": floats(1, 2),
-        "right": floats(2, 1),
-        "num_threads": 2,
-        "progress": None,
-    }
-    return _native.ray_log_likelihood(**arguments | changed)
-
-
 def leakage_quantiles(**changed: Any) -> Any:
     arguments: dict[str, Any] = {"counts": COUNTS, "probabilities": floats(0.1, 0.9), "num_threads": 2}
     return _native.leakage_quantiles(**arguments | changed)
@@ -298,7 +282,6 @@ RIGHT: tuple[Callable[..., Any], ...] = (
     log_likelihood,
     node_log_likelihood,
     grid_log_likelihood,
-    ray_log_likelihood,
     leakage_quantiles,
     run_mhaar,
     *score_calls.RIGHT,

@@ -58,7 +58,6 @@ LONG_CALLS = {
     "log-likelihood": "_native.log_likelihood(counts, odds, times, epsilon, epsilon, epsilon - 1e9, 0.3, 2, None)",
     "of rows": "_native.node_log_likelihood(counts, odds, epsilon, epsilon, 0.3, 2)",
     "grid": "_native.grid_log_likelihood(counts, odds, times, epsilon, epsilon, np.inf, 0.3, 2, None)",
-    "rays": "_native.ray_log_likelihood(counts, odds, times, 0.0, 0.0, epsilon[:8], epsilon, epsilon, 2, None)",
     "quantiles": "_native.leakage_quantiles(np.repeat(counts, 50, axis=0), np.linspace(0.001, 0.999, 400), 2)",
     "chains": "chains(correlated=False)",
     "correlated chains": "chains(correlated=True)",

@@ -272,18 +272,6 @@ def grid_log_likelihood(
     num_threads: int,
     progress: Callable[[int], None] | None,
 ) -> npt.NDArray[np.float64]: ...
-def ray_log_likelihood(
-    counts: npt.NDArray[np.float64],
-    log_prior_odds: npt.NDArray[np.float64],
-    times: npt.NDArray[np.float64],
-    low_left: float,
-    low_right: float,
-    distances: npt.NDArray[np.float64],
-    left: npt.NDArray[np.float64],
-    right: npt.NDArray[np.float64],
-    num_threads: int,
-    progress: Callable[[int], None] | None,
-) -> npt.NDArray[np.float64]: ...
 def leakage_quantiles(
     counts: npt.NDArray[np.float64], probabilities: npt.NDArray[np.float64], num_threads: int
 ) -> npt.NDArray[np.float64]: ...
