@@ -6,10 +6,11 @@ import os
 import pickle
 import signal
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -290,12 +291,12 @@ def test_what_is_finished_is_taken_in_before_a_failure_is_told() -> None:
 @pytest.mark.parametrize(
     ("executor", "ending"),
     [
-        (ProcessPoolExecutor(1, mp_context=get_context("spawn")), "has ended, perhaps for lack of memory"),
-        (Processes(1), "has ended with exit code 1"),
+        (partial(ProcessPoolExecutor, mp_context=get_context("spawn")), "has ended, perhaps for lack of memory"),
+        (Processes, "has ended with exit code 1"),
     ],
 )
-def test_a_process_that_dies_is_told_in_one_line(executor: Executor, ending: str) -> None:
-    with executor as pool:
+def test_a_process_that_dies_is_told_in_one_line(executor: Callable[[int], Executor], ending: str) -> None:
+    with executor(1) as pool:
         answers = crew_of(pool).run(deadly, None, deque(range(10)))
         assert [next(answers) for _ in range(3)] == [(0, 0), (1, 1), (2, 2)]
         with pytest.raises(ChildProcessError, match=f"a worker process {ending}; what is finished is kept"):
