@@ -14,9 +14,9 @@ from bmpaudit.attack import RMIA, Base, Evidence, Gaussian, Student, challenge, 
 from bmpaudit.attack.rules import Strong, Weak
 from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Attack
+from bmpaudit.io.codec import to_arrays
 from bmpaudit.models import GCN, Training
 from bmpaudit.proof import expose, prove
-from bmpaudit.proof.flat_arrays import to_arrays
 from bmpaudit.samplers import Uniform
 from bmpaudit.samplers.priors import prior_probabilities
 from bmpaudit.shadow import ShadowPlan, ShadowRuns, ShadowStore, train_shadows

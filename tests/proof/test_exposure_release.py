@@ -16,9 +16,9 @@ from bmpaudit.attack import (
     attack_performance,
     challenge,
 )
+from bmpaudit.io.codec import from_arrays, to_arrays
 from bmpaudit.proof import ReleaseExposure, expose, exposure, recalibrate, reliability
 from bmpaudit.proof.exposure import band
-from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
 from bmpaudit.util.errors import InputError
 
 PRIOR = np.full(40, 0.25)

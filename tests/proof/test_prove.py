@@ -8,8 +8,8 @@ import scipy.stats
 from finite_models import Memorising, leaky_models, noise_models
 
 from bmpaudit.attack import Evidence, Gaussian, Scores
+from bmpaudit.io.codec import from_arrays, to_arrays
 from bmpaudit.proof import Proof, ProvenBound, ScoredModels, default_num_fitting, prove, prove_scores
-from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
 from bmpaudit.proof.prove import FIRST_FIT, Method, refits
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Flags, Floats, to_json

@@ -17,8 +17,8 @@ import pytest
 
 from bmpaudit.attack import Evidence, Gaussian, challenge
 from bmpaudit.attack.rules import Strong
+from bmpaudit.io.codec import to_arrays
 from bmpaudit.proof import expose
-from bmpaudit.proof.flat_arrays import to_arrays
 from bmpaudit.util import matrices
 from bmpaudit.workers import SMALLEST_PART, Answer, Inbox, crew_of, executor_at, run_task
 

@@ -36,10 +36,10 @@ from bmpaudit.auditing.stages import (
 )
 from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import Attack, Progress
+from bmpaudit.io.codec import to_arrays
 from bmpaudit.models import GCN, Training
 from bmpaudit.plan import AuditPlan
 from bmpaudit.proof import expose, prove
-from bmpaudit.proof.flat_arrays import to_arrays
 from bmpaudit.releases import Clean
 from bmpaudit.samplers import Uniform
 from bmpaudit.samplers.priors import prior_probabilities

@@ -34,12 +34,11 @@ from bmpaudit.estimation.estimate import PARTS
 from bmpaudit.estimation.likelihood import likelihood_of
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Attack, Progress
-from bmpaudit.io.codec import Record, read_record
+from bmpaudit.io.codec import Record, from_arrays, read_record, to_arrays
 from bmpaudit.io.readers import read_archive
 from bmpaudit.plan import AuditPlan
 from bmpaudit.privacy import Guarantee
 from bmpaudit.proof import Proof, ProvenBound, ReleaseExposure, expose, prove
-from bmpaudit.proof.flat_arrays import from_arrays, to_arrays
 from bmpaudit.registry import ATTACK, UntrustedPart
 from bmpaudit.releases import models_of
 from bmpaudit.samplers import Priors

@@ -1,25 +1,30 @@
-"""Results as JSON and back: a tree of dataclasses is written as it is, and checked against its own types when read."""
+"""Results in files and back: trees of dataclasses as JSON, checked against their own types, or as flat arrays."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import typing
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import cache
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
 
 from bmpaudit.io.readers import damage_in, read_json
 from bmpaudit.registry import field_help
+from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import plain
 
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
 
 Tree = TypeVar("Tree")
+SCALARS = (bool, int, float, str)
 
 
 def _number(value: Any) -> Any:
@@ -114,3 +119,51 @@ def _records(kind: type[Any]) -> list[type[Any]]:
         else:
             left += typing.get_args(each)
     return found
+
+
+# Results that are mostly arrays, as one flat mapping that `numpy.savez` can hold
+
+
+def to_arrays(result: Any, prefix: str = "") -> dict[str, npt.NDArray[Any]]:
+    """Fields of a dataclass, and of those inside it, by their dotted names.
+
+    Numbers and texts become arrays without axes; what is None has no array.
+    """
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for field in dataclasses.fields(result):
+        value, name = getattr(result, field.name), prefix + field.name
+        if dataclasses.is_dataclass(value):
+            arrays.update(to_arrays(value, f"{name}."))
+        elif value is not None:
+            arrays[name] = np.asarray(value)
+    return arrays
+
+
+def from_arrays(kind: type[Tree], arrays: Mapping[str, npt.NDArray[Any]], prefix: str = "") -> Tree:
+    """The dataclass that `to_arrays` has taken apart; names that it does not have are ignored.
+
+    Raises:
+        InputError: if an array is missing, or is not a number or text where there should be one.
+    """
+    values = {name: _value(hint, arrays, prefix + name) for name, hint in typing.get_type_hints(kind).items()}
+    return kind(**values)
+
+
+def _value(hint: Any, arrays: Mapping[str, npt.NDArray[Any]], key: str) -> Any:
+    if NoneType in typing.get_args(hint):
+        (hint,) = (each for each in typing.get_args(hint) if each is not NoneType)
+        if key not in arrays and not any(name.startswith(f"{key}.") for name in arrays):
+            return None
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return from_arrays(hint, arrays, f"{key}.")
+    if key not in arrays:
+        raise InputError(f"array {key} is missing")
+    array = np.asarray(arrays[key])
+    if typing.get_origin(hint) is tuple:
+        return tuple(array.tolist())
+    kind = str if typing.get_origin(hint) is typing.Literal else hint
+    if kind not in SCALARS:
+        return array
+    if array.ndim:
+        raise InputError(f"array {key} must be a single value, got shape {array.shape}")
+    return kind(array.item())
