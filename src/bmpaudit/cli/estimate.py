@@ -206,6 +206,7 @@ def _table(posterior: Posterior, level: float) -> list[str]:
         lines.append(f"  left out       {count(len(posterior.left_out), 'node')} whose membership is certain: {named}")
     names = [parameter.name for parameter in posterior.definition.parameters]
     for name in names:
+        lines.append(f"  proven*        {name} {posterior.proven(name)}")
         of = f" of {name}" if len(names) > 1 else ""
         share = posterior.tail_prior_share(name)
         lines.append(f"  upper tail     {share:.0%} of the top 5 %{of} has the shape of the prior")
@@ -215,7 +216,7 @@ def _table(posterior: Posterior, level: float) -> list[str]:
         ]
         nodes = "node" if len(drivers) == 1 else "nodes"
         lines.append(f"  driven by      {nodes} {', '.join(drivers)}: shift of the mean")
-    return lines
+    return [*lines, "  * with 95 % confidence, if these counts come from Algorithm 4"]
 
 
 def _as_json(posterior: Posterior, level: float) -> dict[str, Any]:

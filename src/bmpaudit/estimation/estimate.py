@@ -96,9 +96,8 @@ def estimate(
     ...                                  prior_prob=0.5)
     >>> print(estimate(counts, "mp"))
     mp, exact, 1 node
-                          5 %     50 %     95 %   proven*
-      epsilon           1.253    2.664    6.436  ≥  0.653
-      * with 95 % confidence, if these counts come from Algorithm 4
+                          5 %     50 %     95 %
+      epsilon           1.253    2.664    6.436
     """
     chosen = registry.build(registry.DEFINITION, definition)
     if isinstance(chosen, type) or not isinstance(chosen, Definition):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +23,7 @@ from bmpaudit.interfaces import Definition
 from bmpaudit.privacy import EpsilonPair, prior_floor
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.streams import Purpose, stream
+from bmpaudit.util.text import html_table, paragraphs
 from bmpaudit.util.values import Flags, Floats
 
 if TYPE_CHECKING:
@@ -432,31 +432,22 @@ class Posterior:
         return load_posterior(Path(path), trust_code)
 
     def __str__(self) -> str:
-        lines = [self._title, f"  {'':<14} {'5 %':>8} {'50 %':>8} {'95 %':>8}   proven*"]
-        for name, (low, middle, high), proven in self._table():
-            lines.append(f"  {name:<14} {low:8.3f} {middle:8.3f} {high:8.3f}  {proven}".rstrip())
-        lines.append("  * with 95 % confidence, if these counts come from Algorithm 4")
+        lines = [self._title, f"  {'':<14} {'5 %':>8} {'50 %':>8} {'95 %':>8}"]
+        for name, marginal in self.marginals.items():
+            low, middle, high = marginal.quantile(PERCENTILES)
+            lines.append(f"  {name:<14} {low:8.3f} {middle:8.3f} {high:8.3f}")
         if self.status not in ("exact", "converged"):
             lines.append(f"  status: {self.status}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        rows = []
-        for name, percentiles, proven in self._table():
-            cells = "".join(f"<td>{cell}</td>" for cell in (*(f"{value:.3f}" for value in percentiles), proven))
-            rows.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
-        caption = escape(f"{self._title}; status: {self.status}")
-        head = "<tr><th></th><th>5 %</th><th>50 %</th><th>95 %</th><th>proven, if from Algorithm 4</th></tr>"
-        return f"<table><caption>{caption}</caption>{head}{''.join(rows)}</table>"
+        rows = [
+            [name, *(f"{value:.3f}" for value in marginal.quantile(PERCENTILES))]
+            for name, marginal in self.marginals.items()
+        ]
+        return paragraphs([f"{self._title}; status: {self.status}"]) + html_table(["", "5 %", "50 %", "95 %"], rows)
 
     @property
     def _title(self) -> str:
         return f"{self.name}, {self.method}, {self.num_nodes:,} node{'' if self.num_nodes == 1 else 's'}"
-
-    def _table(self) -> list[tuple[str, list[float], str]]:
-        """Name and percentiles of each parameter, and what is proven about it."""
-        return [
-            (name, marginal.quantile(PERCENTILES).tolist(), str(self.proven(name)) if name in self.lows else "")
-            for name, marginal in self.marginals.items()
-        ]

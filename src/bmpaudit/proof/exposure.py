@@ -245,10 +245,10 @@ class ExposureCurve:
         return int(found[0])
 
     def cells(self, k: int) -> tuple[str, str]:
-        """How many are named at the k-th precision, with limits, and the share that is right."""
-        share = self.share_correct.mean[k]
-        limits = f"({self.interval.low[k]:.1f} to {self.interval.high[k]:.1f})"
-        return f"{self.named.mean[k]:8.1f} {limits}", "–" if math.isnan(share) else f"{share:.3f}"
+        """How many are named correctly at the k-th precision, with the limits of `reach`, and the share of right names."""
+        share, reach = self.share_correct.mean[k], self.reach
+        limits = f"({reach.low[k]:.1f} to {reach.high[k]:.1f})"
+        return f"{reach.mean[k]:8.1f} {limits}", "–" if math.isnan(share) else f"{share:.3f}"
 
 
 @dataclass(frozen=True, eq=False)
