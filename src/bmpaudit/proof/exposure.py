@@ -245,7 +245,7 @@ class ExposureCurve:
         return int(found[0])
 
     def cells(self, k: int) -> tuple[str, str]:
-        """How many are named correctly at the k-th precision, with the limits of `reach`, and the share of right names."""
+        """How many are named correctly at the k-th precision, with the limits of `reach`, and the share that is so."""
         share, reach = self.share_correct.mean[k], self.reach
         limits = f"({reach.low[k]:.1f} to {reach.high[k]:.1f})"
         return f"{reach.mean[k]:8.1f} {limits}", "–" if math.isnan(share) else f"{share:.3f}"
