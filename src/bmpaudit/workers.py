@@ -321,12 +321,12 @@ class Processes(Executor):
 @contextmanager
 def _starting_processes() -> Iterator[None]:
     """Processes that are started in the block ignore Ctrl-C, do not run this one's script, and have `ENVIRONMENT`."""
-    in_main_thread = threading.current_thread() is threading.main_thread()
     # If this process is killed, that of `multiprocessing` which then removes its semaphores need not say so.
     filters = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), "ignore:resource_tracker"]))
     settings = {**ENVIRONMENT, "PYTHONWARNINGS": filters}
     script, before = sys.modules["__main__"], {name: os.environ.get(name) for name in settings}
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if in_main_thread else None
+    # Held back, not ignored: this process hears of Ctrl-C after the block, and the others inherit that they do not.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     sys.modules["__main__"] = ModuleType("__main__")
     os.environ.update(settings)
     try:
@@ -337,13 +337,13 @@ def _starting_processes() -> Iterator[None]:
             if value is not None:
                 os.environ[name] = value
         sys.modules["__main__"] = script
-        if in_main_thread:
-            signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _begin(current: str, folder: str) -> None:
     """The first thing that a process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     with suppress(OSError):
         os.dup2(2, 1)  # results are on stdout
     os.chdir(current)
