@@ -219,7 +219,7 @@ def test_another_graph_is_refused(copied: Path) -> None:
     before = times(copied)
     other = Pipeline(Subject(leaky_graph(47), "", small_plan()), Workspace(copied), QUIET)
     with (
-        pytest.raises(InputError, match=r"holds shadow models of a graph with 48 nodes, .*; this one has 47 nodes"),
+        pytest.raises(InputError, match=r"holds shadow models of a graph with 48 nodes and .*; this one has 47 nodes"),
         other.prepared(),
     ):
         other.report()

@@ -38,7 +38,7 @@ def test_audits_leaves_a_finished_audit_alone_and_extends_it(graph_path: Path, t
     out = tmp_path / "audit"
     printed = run_well("audit", graph_path, *FAST, "--shadows", 40, "--pictures=none", "--out", out)
     summary = summary_of(out)
-    assert " ".join(printed.split()).startswith(f"{summary['title']} {summary['verdict']}")
+    assert " ".join(printed.split()).startswith(f"{summary['title']} {summary['answer']['verdict']}")
     assert f"page: {out / 'report.html'}" in printed.splitlines()
     for part in ("ε_R", "MP ε", "proven ", "exposure ", "floor ", "noisy", "permutation test: leakage found"):
         assert part in printed

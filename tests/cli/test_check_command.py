@@ -46,10 +46,10 @@ def folder(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     summary = json.loads((path / "summary.json").read_text())
     summary["is_leakage_found"] = True
     clean = summary["releases"]["clean"]
-    for bound in clean["proof"].values():
-        bound |= {"proven": 3.5, "num_challenged": 667, "floor": 0.0}
+    for parameter in ("epsilon_right", "epsilon_left", "mp"):
+        clean["proof"][parameter] |= {"proven": 3.5, "num_challenged": 667, "floor": 0.0}
     for row in clean["exposure"]["members"] + clean["exposure"]["non_members"]:
-        row |= {"correct": 8.0, "correct_low": 6.0, "interval_high": 10.0, "is_settled": True, "models_needed": 32}
+        row |= {"correct": 8.0, "correct_low": 6.0, "correct_high": 10.0, "is_settled": True, "models_needed": 32}
     for row in summary["headline"]:
         row |= {"p5": 2.0, "p50": 3.0, "p95": 4.0, "warnings": []}
     workspace = Workspace(path)

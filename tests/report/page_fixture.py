@@ -237,7 +237,7 @@ def _release(name: str, strength: float) -> dict[str, Any]:
                     80,
                     72,
                     70,
-                    f"student {SCRIPT_NAME}",
+                    "student, full",
                 )
                 for parameter, (proven, floor) in bounds.items()
             },

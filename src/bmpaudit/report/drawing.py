@@ -10,7 +10,6 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from bmpaudit.util.errors import InputError
-from bmpaudit.workers import Processes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,6 +82,8 @@ class Drawing:
     def __init__(self, formats: Collection[str], num_helpers: int) -> None:
         self.formats = tuple(formats)
         self._num_helpers = min(num_helpers, MOST_HELPERS) if self.formats else 0
+        from bmpaudit.workers import Processes  # a help text, which needs the formats only, does without NumPy
+
         self._helpers = Processes(self._num_helpers) if self._num_helpers else None
         self._pictures: dict[str, Picture] = {}
         self._sent: dict[Future[dict[str, bytes]], str] = {}
