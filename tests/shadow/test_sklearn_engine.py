@@ -205,7 +205,7 @@ def test_a_forest_that_memorises_leaks_and_a_constant_does_not() -> None:
     assert not constant.is_leakage_found
     assert constant.main_findings.proof is None or not constant.main_findings.proof.is_leakage_proven
     texts = [*vars(constant.answer).values(), *leaking.summary["next"], *leaking.summary["cautions"]]
-    words = " ".join(" ".join(text) if isinstance(text, tuple) else text for text in texts)
+    words = " ".join(" ".join(text) if isinstance(text, list) else text for text in texts)
     assert "graph" not in words
     assert "node" not in words.replace("bmpaudit nodes", "").replace("say node, they mean a row", "")
     assert "epochs" not in words
