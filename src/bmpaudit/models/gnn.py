@@ -35,7 +35,7 @@ class LayerSpec:
     """The arguments of `_native.LayerSettings`.
 
     Attributes:
-        kind: Name of the layer, as in `native/layer_kinds.cpp`.
+        kind: Name of the layer, as in `native/gnn/layer_kinds.cpp`.
         channels: Units of a head.
         heads: Attention heads.
         initialisation: Law of the initial values: glorot (Glorot and Bengio 2010, with biases of 0), or fan_in
