@@ -1,15 +1,18 @@
 """The attack on statistics of Cora's size: the native kernel against a NumPy loop that fits every hypothesis anew.
 
-python benchmarks/attack.py [--models 1000] [--nodes 2708] [--graph cora]
+python benchmarks/attack.py [--models 1000] [--nodes 2708] [--graph cora amazon_photo]
 
-The loop is measured on a few nodes and scaled up. With a graph (which must have been downloaded), the time to train the
-shadow models is also estimated, by training a few, and the steps of an audit by the Student attack are measured.
+The loop is measured on a few nodes and scaled up. With graphs (which must have been downloaded), GCNs are trained on
+them, and what is found out about one release by the Student attack is measured against that: with their memberships,
+and with memberships shuffled between models, so that nothing leaks.
 """
 
 import argparse
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,26 +22,26 @@ from bmpaudit.attack import (
     Evidence,
     Gaussian,
     Strong,
+    Student,
     Weak,
     attack_performance,
     challenge,
     permutation_test,
 )
-from bmpaudit.auditing import Runtime
-from bmpaudit.auditing.stages import run_attacks, run_permutation_test, run_proofs
-from bmpaudit.graph.graph import Graph
 from bmpaudit.interfaces import DecisionRule
 from bmpaudit.models import GCN, Training
-from bmpaudit.plan import AuditPlan
-from bmpaudit.samplers import Uniform, draw_memberships
+from bmpaudit.proof import certify, expose, prove
+from bmpaudit.releases import Clean
+from bmpaudit.samplers import Uniform
 from bmpaudit.samplers.priors import prior_probabilities
-from bmpaudit.shadow import ShadowPlan, ShadowRuns, estimate_cost
+from bmpaudit.shadow import ShadowPlan, train_shadows
 
 RELEASES, QUERIES = ("clean", "noisy"), ("full", "none")
 VIEWS = tuple((release, query) for release in RELEASES for query in QUERIES)
 RULES: dict[str, DecisionRule] = {"weak": Weak(), "strong": Strong()}
 REPEATS = 7
 NAIVE_NODES = 4
+Result = TypeVar("Result")
 
 
 class ScoreWeak(Weak):
@@ -85,7 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, default=1_000)
     parser.add_argument("--nodes", type=int, default=2_708)
-    parser.add_argument("--graph", help="estimate the time to train its shadow models too")
+    parser.add_argument("--graph", nargs="*", default=[], help="train models on these, and measure what follows")
     arguments = parser.parse_args()
     views, prior_prob = random_models(arguments.models, arguments.nodes), np.full(arguments.nodes, 0.25)
     all_variants(views, prior_prob)
@@ -112,8 +115,8 @@ def main() -> None:
     challenge(Gaussian(), views[0], prior_prob, {"weak": ScoreWeak()})
     print(f"errors counted from scores, one view, one rule: {(time.perf_counter() - start) * 1e3:.0f} ms")
     start = time.perf_counter()
-    permutation_test(Gaussian(), views[0], prior_prob)
-    print(f"permutation test, one view, 19 permutations: {(time.perf_counter() - start) * 1e3:.0f} ms")
+    test = permutation_test(views[0])
+    print(f"permutation test, one view, {test.num_shuffles} shuffles: {(time.perf_counter() - start) * 1e3:.0f} ms")
     start = time.perf_counter()
     scores = challenge(Gaussian(), views[0], prior_prob, RULES, with_scores=True).scores
     print(f"scores of all challenges, one view: {(time.perf_counter() - start) * 1e3:.0f} ms")
@@ -121,33 +124,41 @@ def main() -> None:
         start = time.perf_counter()
         attack_performance(scores)
         print(f"accuracy, AUC, TPR at FPR and ROC, one view: {(time.perf_counter() - start) * 1e3:.0f} ms")
-    if arguments.graph:
-        graph = datasets.load(arguments.graph)
-        cost = estimate_cost(graph, ShadowPlan(Uniform(0.25), GCN(), Training()), arguments.models)
-        print(f"training on {arguments.graph}, GCN: {cost}; the attack takes 1/{cost.seconds / native:,.0f} of it")
-        measure_steps(graph, arguments.models, cost.seconds)
+    for data in arguments.graph:
+        measure_steps(data, arguments.models)
 
 
-def measure_steps(graph: Graph, num_models: int, training: float) -> None:
-    """The steps of an audit by the Student attack, two releases and two queries, on made-up statistics."""
-    plan, rng = AuditPlan(sampler=Uniform(0.25), shadows=num_models), np.random.default_rng(1)
-    members = draw_memberships(graph, plan.sampler, num_models, seed=0)
-    views = {view.name: rng.normal(size=members.shape) + 0.7 * members for view in plan.views}
-    runs, priors = ShadowRuns.from_arrays(members, views, graph), prior_probabilities(graph, plan.sampler)
-    runtime = Runtime(quiet=True)
-    test = run_permutation_test(plan, graph, runs, priors, runtime)
-    attacks = run_attacks(plan, graph, runs, priors, test, runtime)
-    steps: dict[str, Callable[[], object]] = {
-        "permutation test": lambda: run_permutation_test(plan, graph, runs, priors, runtime),
-        "attack": lambda: run_attacks(plan, graph, runs, priors, test, runtime),
-        "proof and exposure": lambda: run_proofs(plan, graph, runs, priors, attacks, runtime),
-    }
-    for name, step in steps.items():
-        start, processor_start = time.perf_counter(), time.process_time()
-        step()
-        seconds, processor = time.perf_counter() - start, time.process_time() - processor_start
-        share = f"{seconds / training:.2f} of training"
-        print(f"step of an audit, {name}: {seconds:.1f} s ({processor:.1f} s of processor time), {share}")
+def measure_steps(data: str, num_models: int) -> None:
+    """What is found out about one release, asked in two ways, against training its models."""
+    graph, attack = datasets.load(data), Student()
+    plan = ShadowPlan(Uniform(0.25), GCN(), Training(), releases=(Clean(),))
+    prior_prob = prior_probabilities(graph, plan.sampler).prob
+    with tempfile.TemporaryDirectory() as folder:
+        training, runs = spent(lambda: train_shadows(graph, plan, num_models, folder))
+        trained = Evidence.of_runs(runs, "clean", QUERIES, graph)
+        memberships = np.asarray(trained.memberships)
+        order = np.random.default_rng(1).permutation(num_models)
+        shuffled = Evidence(trained.statistics, memberships[order], trained.indices, graph)
+        print(f"{data}, {graph.num_nodes:,} nodes: training {num_models:,} GCNs takes {training:.1f} s")
+        print(f"  {'step':<18} {'leaking':>22}  {'memberships shuffled':>22}")
+        steps: dict[str, Callable[[Evidence], object]] = {
+            "permutation test": permutation_test,
+            "attack": lambda models: challenge(attack, models, prior_prob, RULES, with_scores=True),
+            "proof": lambda models: prove(attack, models, prior_prob),
+            "certified exposure": lambda models: certify(attack, models, prior_prob),
+            "exposure": lambda models: expose(attack, models, prior_prob),
+        }
+        for name, step in steps.items():
+            times = [spent(lambda step=step, models=models: step(models))[0] for models in (trained, shuffled)]  # type: ignore[misc]
+            cells = [f"{seconds:7.2f} s, {seconds / training:5.3f} of it" for seconds in times]
+            print(f"  {name:<18} {'  '.join(f'{cell:>22}' for cell in cells)}", flush=True)
+
+
+def spent(step: Callable[[], Result]) -> tuple[float, Result]:
+    """Processor time of a step, and what it returns."""
+    start = time.process_time()
+    result = step()
+    return time.process_time() - start, result
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +74,7 @@ def compare(
             best = None
             for models in views(attack, runs, graph):
                 if order is not None:
-                    models = models.permuted(order)
+                    models = replace(models, memberships=np.asarray(models.memberships)[order])
                 fitting, challenged = models.take(slice(0, num_fitting)), models.take(slice(half, None))
                 made = performance(attack, challenged, fitting, prior_prob)
                 if best is None or made.auc > best[0].auc:

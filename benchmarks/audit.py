@@ -137,7 +137,7 @@ def print_plain(audit: Audit, whole: float) -> None:
     cores = os.cpu_count() or 1
     pieces = {
         "training": a_model * plan.shadows,
-        "attack": a_node * counts.num_nodes * len(plan.views) * (1 + plan.permutations),
+        "attack": a_node * counts.num_nodes * len(plan.views),
         "estimation": an_iteration * iterations,
     }
     plain = sum(pieces.values()) / cores

@@ -43,7 +43,7 @@ from bmpaudit.samplers import Uniform
 from bmpaudit.samplers.priors import prior_probabilities
 from bmpaudit.shadow import ShadowStore, train_shadows
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.engines.making import make_engine
+from bmpaudit.shadow.engines import make_engine
 from bmpaudit.shadow.train import PIECES_PER_WORKER
 from bmpaudit.util import matrices
 from bmpaudit.util.matrices import MODELS_PER_CHUNK, NODES_PER_CHUNK
@@ -95,7 +95,7 @@ def take_steps(folder: Path, graph: Graph, plan: AuditPlan, runtime: Runtime) ->
     """What the steps after training take, on models that are there."""
     priors = prior_probabilities(graph, plan.sampler)
     runs = ShadowStore(folder, graph, plan.shadow_plan, read_only=True).read()
-    test = run_permutation_test(plan, graph, runs, priors, runtime)
+    test = run_permutation_test(plan, graph, runs, runtime)
     marks = [(processors(), time.perf_counter())]
     attacks = run_attacks(plan, graph, runs, priors, test, runtime)
     marks.append((processors(), time.perf_counter()))
@@ -204,9 +204,7 @@ def seconds_per_challenge() -> tuple[float, float]:
         scale.write_models(Path(folder), graph, plan)
         runs = ShadowStore(folder, graph, plan.shadow_plan, read_only=True).read()
         start = time.process_time()
-        attacks = run_attacks(
-            plan, graph, runs, priors, run_permutation_test(plan, graph, runs, priors, runtime), runtime
-        )
+        attacks = run_attacks(plan, graph, runs, priors, run_permutation_test(plan, graph, runs, runtime), runtime)
         attacked = time.process_time()
         run_proofs(plan, graph, runs, priors, attacks, runtime)
         proven = time.process_time()

@@ -145,8 +145,8 @@ def compare_chains(table: Floats, num_auxiliary: int, what: str) -> float:
 
     def run_native() -> None:
         likelihood = Likelihood(table, np.zeros(len(table)), num_threads=1)
-        burn_in = NATIVE_ITERATIONS // 2
-        run_mhaar(likelihood, MhaarSettings(MP(), NormalPrior(), NATIVE_ITERATIONS, burn_in, num_auxiliary, 1))
+        settings = MhaarSettings(NATIVE_ITERATIONS, NATIVE_ITERATIONS // 2, num_auxiliary, num_chains=1)
+        run_mhaar(likelihood, MP(), NormalPrior(), 0.0, settings)
 
     pairs = [(seconds(run_plain) / PLAIN_ITERATIONS, seconds(run_native) / NATIVE_ITERATIONS) for _ in range(REPEATS)]
     plain_time, native_time = (1e3 * statistics.median(times) for times in zip(*pairs, strict=True))

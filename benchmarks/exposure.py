@@ -5,12 +5,12 @@ python benchmarks/exposure.py [--data demo cora citeseer pubmed] [--sampler unif
 
 GCNs are trained on a quarter of the nodes and attacked with the Student attack, all queries. Three tables:
 
-1. Calibration: `expose` on the largest of the numbers of models (of which PubMed gets at most 256) and on 64, then 200
-   (PubMed: 100) other models are scored with a fit on all of the former and mapped with its recalibration, as one
-   released model is. Expected calibration error before and after the map, and of the nodes stated at 90, 95 and 99 % or
-   more, how many there are per model and which share is right.
-2. Intervals, of demo and Cora: members named at 90, 95 and 99 % with each number of models, how many models would do,
-   and whether the intervals of all numbers overlap.
+1. Calibration: a recalibration is learnt from the largest of the numbers of models (of which PubMed gets at most 256)
+   and from the smallest, then 200 (PubMed: 100) other models are scored with a fit on all of the former and mapped with
+   it, as one released model is. Expected calibration error before and after the map, and of the nodes stated at 90, 95
+   and 99 % or more, how many there are per model and which share is right.
+2. Names, of demo and Cora: members named correctly at 90, 95 and 99 % with each number of models, whether they settle
+   it, how many names are certified, and whether the intervals of all numbers overlap.
 3. Nodes, with the largest number: how often the 20 nodes that rank first are named in fresh models that they are in,
    and the mean over all nodes; how many of them the attack gets wrong more often than not.
 """
@@ -25,9 +25,10 @@ import scipy.special
 from bmpaudit import datasets, registry
 from bmpaudit.attack import Evidence, Strong, challenge
 from bmpaudit.graph.graph import Graph
+from bmpaudit.inference.released import calibrate
 from bmpaudit.interfaces import Attack, Sampler
 from bmpaudit.models import GCN, Training
-from bmpaudit.proof import ReleaseExposure, expose, reliability
+from bmpaudit.proof import ReleaseExposure, certify, expose, reliability
 from bmpaudit.samplers import Snowball, Uniform
 from bmpaudit.samplers.priors import prior_probabilities
 from bmpaudit.shadow import ShadowPlan, train_shadows
@@ -74,7 +75,8 @@ class Case:
         if made.scores is None:
             raise RuntimeError("scores were asked for")
         raw = made.scores.of("strong")[:, made.scores.is_scored]
-        return raw, self.exposed[number].recalibration(raw), made.scores.memberships[:, made.scores.is_scored]
+        learnt = calibrate(self.attack, fitting, self.prior_prob, None).recalibration
+        return raw, learnt(raw), made.scores.memberships[:, made.scores.is_scored]
 
 
 def calibration(case: Case) -> None:
@@ -92,16 +94,26 @@ def calibration(case: Case) -> None:
 
 def intervals(case: Case) -> None:
     """Prints the second table's rows of one case."""
+    certified = {
+        number: {
+            each.certainty: each.names
+            for each in certify(case.attack, case.models.take(slice(number)), case.prior_prob).members
+        }
+        for number in case.exposed
+    }
     for level in LEVELS:
         lows, highs = [], []
         for number, exposed in case.exposed.items():
             curve = exposed.exposure.members
-            k = curve.at(level)
-            lows.append(curve.interval.low[k])
-            highs.append(curve.interval.high[k])
-            limits = f"{lows[-1]:.1f} to {highs[-1]:.1f}"
-            needed = "enough" if curve.is_settled[k] else f"{curve.models_needed[k]:,} would do"
-            print(f"{case.name:18} {level:6} {number:7,} {curve.named.mean[k]:8.1f}  {limits:18} {needed}", flush=True)
+            k, correct = curve.at(level), curve.correct
+            lows.append(correct.low[k])
+            highs.append(correct.high[k])
+            limits, is_enough = f"{lows[-1]:.1f} to {highs[-1]:.1f}", "enough" if curve.is_settled[k] else "too few"
+            print(
+                f"{case.name:18} {level:6} {number:7,} {correct.mean[k]:8.1f}  {limits:18} {is_enough:8} "
+                f"{certified[number][level]:9.1f}",
+                flush=True,
+            )
         print(f"{'':18} {level:6} {'all overlap' if max(lows) <= min(highs) else 'DO NOT OVERLAP'}")
 
 
@@ -140,7 +152,7 @@ def main() -> None:
                 calibration(case)
                 if data in WITH_INTERVALS:
                     cases.append(case)
-        print(f"\n{'':18} {'level':6} {'models':>7} {'named':>8}  interval")
+        print(f"\n{'':18} {'level':6} {'models':>7} {'correct':>8}  {'interval':18} {'models':8} certified")
         for case in cases:
             intervals(case)
         print(f"\n{'':18} top {NUM_TOP}  fresh    all  wrong    all")

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import dropout_edge
 
 from bmpaudit.models import Training
+from bmpaudit.samplers.draw import compressed_rows
 from bmpaudit.shadow.engines.torch import Neighborhoods, batches
 from bmpaudit.util.streams import stream
 
@@ -70,8 +71,7 @@ class MiniBatches:
 
     def prepare(self, sample: Data) -> None:
         """Draws the batches of one epoch, which serve all of them."""
-        sources, targets = sample.edge_index.numpy()
-        graph = Neighborhoods.of_edges(sources, targets, sample.num_nodes)
+        graph = Neighborhoods(*compressed_rows(sample.edge_index.numpy().T, sample.num_nodes))
         self._batches = [
             (torch.from_numpy(b.nodes), torch.from_numpy(np.stack([b.sources, b.targets])), b.num_seeds)
             for b in batches(graph, np.arange(sample.num_nodes), BATCH_SIZE, NEIGHBORS, stream(0, 0))

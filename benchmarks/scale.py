@@ -96,7 +96,7 @@ def run(folder: Path, num_nodes: int, num_models: int, steps: tuple[str, ...]) -
     with measured("read", results):
         runs = ShadowStore(folder, graph, plan.shadow_plan, read_only=True).read()
     with measured("attack", results):
-        test = run_permutation_test(plan, graph, runs, priors, runtime)
+        test = run_permutation_test(plan, graph, runs, runtime)
         attacks = run_attacks(plan, graph, runs, priors, test, runtime)
     if "proof" in steps:
         with measured("proof", results):

@@ -191,7 +191,7 @@ def model_time(name: str, epochs: int, around: Callable[[], AbstractContextManag
     graph = datasets.load(name)
     plan = ShadowPlan(Uniform(0.25), TorchModel(Sage), Training(epochs=epochs), engine="torch")
     trainer = TorchTrainer.from_graph(graph, plan, torch.device("cpu"))
-    return min(processor_time(lambda: trainer.fill(new_batch(graph, plan, 0, 1), None), around) for _ in range(3))
+    return min(processor_time(lambda: trainer.fill(new_batch(graph, plan, 0, 1)), around) for _ in range(3))
 
 
 def compare_memory(epochs: int) -> None:

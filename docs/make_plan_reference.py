@@ -112,7 +112,7 @@ def top_rows(section: str) -> Iterator[tuple[str, ...]]:
         info = AuditPlan.model_fields[name]
         if key.section == section and name not in ("training", "gate"):
             takes = part_choices(key.kind, key.is_list) if key.kind else allowed(info.annotation, info.metadata)
-            yield f"`{name}`", takes, shown(info.default), info.description or ""
+            yield f"`{name}`", takes, shown(info.default), key.about
 
 
 def setting_rows(part: type) -> Iterator[tuple[str, ...]]:
@@ -158,7 +158,7 @@ def plan_reference() -> str:
             gate = [
                 (
                     f"`{name}`",
-                    "`N@P`, or a list" if "exposure" in name else allowed(info.annotation, info.metadata),
+                    "`N@P`, or a list" if name.startswith("max_exposure") else allowed(info.annotation, info.metadata),
                     "",
                     about[name],
                 )

@@ -106,7 +106,6 @@ def audit_broken(model: BrokenMLP | BrokenGCN, num_nodes: int, num_models: int) 
         queries="none",
         definitions="bmp-r",
         attack="gaussian",
-        permutations=19,
     )
     return audit(pairs_of_nodes(num_nodes), plan, runtime=QUIET)
 

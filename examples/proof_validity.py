@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.stats
 
+from bmpaudit.attack import Evidence, Raw
 from bmpaudit.privacy import FiniteMechanism, PrivacyLevels, privacy_levels
 from bmpaudit.privacy.membership_law import membership_table
-from bmpaudit.proof import Proof, ScoredModels, epsilon_bound, prove_scores
+from bmpaudit.proof import Proof, epsilon_bound, prove
 from bmpaudit.proof.bounds import LOG_WEIGHTS, STAKES
 from bmpaudit.proof.guesses import most_confident
 
@@ -34,6 +35,7 @@ HORIZON = 1_000
 MANY_MODELS = 100_000
 NOT_RARE = 0.02
 TOLERANCE = 1e-9
+SURE = 1e30  # in place of an infinite score
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -82,12 +84,10 @@ def best_scores(mechanism: FiniteMechanism) -> Floats:
 
 def audit(mechanism: FiniteMechanism, num_models: int, rng: np.random.Generator) -> Proof:
     """One guess per model by the best adversary, with abstention learnt on the first third of the models."""
-    models, scores, num_fitting = draw(mechanism, num_models, rng), best_scores(mechanism), num_models // 3
-    parts = [
-        ScoredModels(scores[models.output[rows]], models.memberships[rows], np.arange(num_models)[rows])
-        for rows in (slice(num_fitting), slice(num_fitting, None))
-    ]
-    return prove_scores(parts[0], parts[1], mechanism.prior_prob, level=LEVEL)
+    models, scores = draw(mechanism, num_models, rng), best_scores(mechanism)
+    seen = {"best": scores[models.output].clip(-SURE, SURE).astype(np.float32)}
+    evidence = Evidence(seen, models.memberships, np.arange(num_models))
+    return prove(Raw(), evidence, mechanism.prior_prob, level=LEVEL, num_fitting=num_models // 3)
 
 
 def surest_hits(mechanism: FiniteMechanism, num_models: int, rng: np.random.Generator) -> Flags:

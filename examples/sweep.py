@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     found = search(options.data, options.models, options.out)
-    table = found.table[found.table["on_exposure_front"]].sort_values("named_90")
+    table = found.table[found.table["on_front"]].sort_values("named_90")
     for row in table.to_dict("records"):
         print(
             f"{row['label']}: accuracy {row['accuracy']:.3f}, {row['named_90']:.1f} named with 90 % certainty; with "

@@ -17,7 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [
-    str(ROOT / folder) for folder in ("reliability", "examples", "tests", "tests/estimation", "tests/faults")
+    str(ROOT / folder)
+    for folder in ("reliability", "examples", "tests", "tests/estimation", "tests/faults", "tests/proof")
 ]
 
 CHECKS = {
@@ -25,6 +26,8 @@ CHECKS = {
     "false_alarms": "Permutation test: false alarms",
     "bounds": "Proven bounds: validity",
     "named_nodes": "Exposure: calibration",
+    "exposure_coverage": "Exposure: coverage",
+    "gates": "Gates: recipes that exceed them",
     "kills": "Stops at random moments",
     "fuzzing": "Damaged and hostile input",
     "memory": "Memory of a long run",

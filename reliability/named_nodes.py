@@ -23,7 +23,7 @@ def run(scale: float, seed: int) -> Section:
         found = audit(graph, plan, runtime=Runtime(), pictures="none")
         for release, result in found.summary["releases"].items():
             exposure = result["exposure"]
-            error = exposure["expected_calibration_error"]
+            error = exposure["reliability"]["expected_calibration_error"]
             passed &= error <= LARGEST_ERROR
             shares = {each["precision"]: each["share_correct"] for each in exposure["members"]}
             right = [_percent(shares.get(certainty)) for certainty in CERTAINTIES]

@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from bmpaudit.cli.options import dask_option, json_option, make_runtime, quiet_option, threads_option
-from bmpaudit.cli.root import echo, main
+from bmpaudit.cli.options import answer, make_runtime, shared
+from bmpaudit.cli.root import main
 from bmpaudit.util.errors import InputError
-from bmpaudit.util.values import to_json
 
 
 @click.command()
@@ -29,10 +28,7 @@ from bmpaudit.util.values import to_json
 @click.option("--external", is_flag=True, help="Run published experiments of others instead of the paper's.")
 @click.option("--page-only", is_flag=True, help="Run nothing; write tables, figures and page from existing results.")
 @click.option("--keep-shadows", is_flag=True, help="Keep the shadow models, as audit folders (43 MB per set).")
-@threads_option
-@dask_option
-@json_option
-@quiet_option
+@shared("threads", "dask", "quiet", "json")
 def reproduce(
     out: Path,
     seeds: int,
@@ -41,10 +37,6 @@ def reproduce(
     model: str | None,
     sampler: str | None,
     external: bool,
-    threads: int | None,
-    dask: str | None,
-    as_json: bool,
-    quiet: bool,
     **options: Any,
 ) -> None:
     """Repeat the paper's experiments, or resume.
@@ -52,13 +44,13 @@ def reproduce(
     Trains 16 sets of 1,000 shadow models per seed, attacks each in 8 ways, estimates BMP-R and MP (256 cells), and
     writes tables, figures, verdicts, findings, proofs and a page with our values beside the published ones.
     """
-    runtime = make_runtime(threads, quiet, dask)
+    runtime = make_runtime()
     if external:
         from reproduction.external import run_external
 
         kept = {name: options[name] for name in ("quick", "page_only", "keep_shadows")}
         agreement = run_external(out, runtime, **kept)
-        echo(to_json({**vars(agreement), "page": str(agreement.page)}) if as_json else agreement)
+        answer({**vars(agreement), "page": str(agreement.page)}, agreement)
         return
     from reproduction.experiments import CONFIGURATIONS
     from reproduction.workflow import run_everything
@@ -72,11 +64,8 @@ def reproduce(
     if not chosen:
         raise InputError(f"fraction must be 0.25 or 0.5, got fraction={fraction}")
     summary = run_everything(out, chosen, num_seeds=seeds, runtime=runtime, **options)
-    if as_json:
-        findings = [vars(finding) for finding in summary.findings]
-        echo(to_json({**vars(summary), "findings": findings, "page": str(summary.page)}))
-    else:
-        echo(summary)
+    findings = [vars(finding) for finding in summary.findings]
+    answer({**vars(summary), "findings": findings, "page": str(summary.page)}, summary)
 
 
 if __name__ == "__main__":

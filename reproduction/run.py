@@ -212,7 +212,7 @@ def prove_and_expose(
             "exposure": {
                 "precision": members.precision,
                 **{f"correct_{limit}": getattr(members.correct, limit) for limit in LIMITS},
-                "named": members.named.mean,
+                "named": members.named,
                 "by_prior": members.by_prior,
                 "total": members.total,
             },

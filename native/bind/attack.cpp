@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "attack/gaussian.hpp"
+#include "attack/node_test.hpp"
+#include "attack/rows.hpp"
 #include "attack/scores.hpp"
 #include "attack/student.hpp"
 #include "bind/bindings.hpp"
@@ -431,6 +433,101 @@ void surest(nb::handle scores_object, nb::handle log_prior_odds_object, nb::hand
     });
 }
 
+void row_members(nb::handle indptr_object, nb::handle indices_object, nb::handle values_object, nb::handle rows_object,
+                 nb::handle state_object, nb::handle noise_object, nb::handle mean_object, nb::handle variance_object,
+                 nb::handle log_odds_object, nb::handle temperatures_object, bool with_spread, int num_threads,
+                 nb::handle statistic_object, nb::handle coefficient_object, nb::handle residual_object) {
+    const auto rows = array_of<const float, 3>(rows_object, "rows");
+    const auto state = array_of<const uint8_t, 2>(state_object, "state");
+    const size_t num_models = rows.shape(0), num_features = rows.shape(1), num_classes = rows.shape(2);
+    const size_t num_nodes = state.shape(1);
+    const auto indptr = vector_of<int64_t>(indptr_object, "indptr");
+    const auto indices = vector_of<int32_t>(indices_object, "indices");
+    check_rows("indptr", indptr, "indices", indices, static_cast<int64_t>(num_nodes), static_cast<int64_t>(num_features));
+    const auto values = vector_of<float>(values_object, "values");
+    const auto noise = vector_of<float>(noise_object, "noise");
+    const auto mean = array_of<const float, 2>(mean_object, "mean");
+    const auto variance = vector_of<float>(variance_object, "variance");
+    const auto log_odds = vector_of<float>(log_odds_object, "log_odds");
+    const auto temperatures = vector_of<float>(temperatures_object, "temperatures");
+    check_at_least("the number of classes", static_cast<int64_t>(num_classes), 1);
+    check_shape(state, "state", {num_models, num_nodes});
+    check_shape(values, "values", {indices.size()});
+    check_shape(noise, "noise", {num_features});
+    check_shape(mean, "mean", {num_nodes, num_classes});
+    check_shape(variance, "variance", {num_nodes});
+    check_shape(log_odds, "log_odds", {num_nodes});
+    const auto is_finite = [](float value) { return std::isfinite(value); };
+    const auto is_positive = [](float value) { return std::isfinite(value) && value > 0; };
+    check_each("rows", rows.data(), rows.size(), "be finite", is_finite);
+    check_each("state", state.data(), state.size(), "be 0, 1 or 2", [](uint8_t value) { return value <= kUnknown; });
+    check_each("values", values.data(), values.size(), "be finite", is_finite);
+    check_each("noise", noise.data(), noise.size(), "be positive and finite", is_positive);
+    check_each("mean", mean.data(), mean.size(), "be finite", is_finite);
+    check_each("variance", variance.data(), variance.size(), "be positive and finite", is_positive);
+    check_each("log_odds", log_odds.data(), log_odds.size(), "be finite", is_finite);
+    check_each("temperatures", temperatures.data(), temperatures.size(), "be finite", is_finite);
+    check_num_threads(num_threads);
+    Array<float, 2> statistic, residual;
+    Array<float, 3> coefficient;
+    RowAnswers answers{nullptr, nullptr, nullptr};
+    if (!statistic_object.is_none()) {
+        statistic = array_of<float, 2>(statistic_object, "statistic");
+        check_shape(statistic, "statistic", {num_models, num_nodes});
+        answers.statistic = statistic.data();
+    }
+    if (!coefficient_object.is_none()) {
+        coefficient = array_of<float, 3>(coefficient_object, "coefficient");
+        check_shape(coefficient, "coefficient", {num_models, num_nodes, num_classes});
+        check_each("coefficient", coefficient.data(), coefficient.size(), "be finite", is_finite);
+        answers.coefficient = coefficient.data();
+    }
+    if (!residual_object.is_none()) {
+        residual = array_of<float, 2>(residual_object, "residual");
+        check_shape(residual, "residual", {num_models, num_features});
+        answers.residual = residual.data();
+    }
+    const RowModel model{static_cast<int64_t>(num_nodes), static_cast<int64_t>(num_features), static_cast<int64_t>(num_classes),
+                         indptr.data(), indices.data(), values.data(), noise.data(), mean.data(), variance.data(),
+                         log_odds.data()};
+    const RowTable table{static_cast<int64_t>(num_models), rows.data(), state.data()};
+    interruptible([&](const Poll &poll) {
+        infer_members(model, table, temperatures.data(), static_cast<int64_t>(temperatures.size()), with_spread,
+                      num_threads, poll, answers);
+    });
+}
+
+void node_test(nb::handle statistics_object, nb::handle member_object, nb::handle order_object, int num_threads,
+               nb::handle z_object, nb::handle num_reached_object, nb::handle totals_object) {
+    const auto statistics = array_of<const float, 3>(statistics_object, "statistics");
+    const auto member = array_of<const uint8_t, 2>(member_object, "member");
+    const auto order = array_of<const int64_t, 2>(order_object, "order");
+    const size_t num_queries = statistics.shape(0), num_models = statistics.shape(1), num_nodes = statistics.shape(2);
+    check_range<int64_t>("the number of models", static_cast<int64_t>(num_models), 2, kMostRankedModels);
+    check_shape(member, "member", {num_models, num_nodes});
+    check_flags("member", member);
+    check_no_nan("statistics", statistics.data(), statistics.size());
+    check_shape(order, "order", {order.shape(0), num_models});
+    check_each("order", order.data(), order.size(), "be the number of a model",
+               [&](int64_t model) { return model >= 0 && model < static_cast<int64_t>(num_models); });
+    check_num_threads(num_threads);
+    const auto z = array_of<double, 2>(z_object, "z");
+    check_shape(z, "z", {num_queries, num_nodes});
+    const auto num_reached = array_of<int64_t, 1>(num_reached_object, "num_reached");
+    check_shape(num_reached, "num_reached", {num_nodes});
+    const auto totals = array_of<double, 2>(totals_object, "totals");
+    const size_t num_arrangements = order.shape(0);
+    check_shape(totals, "totals", {3, num_arrangements});
+    const Arrangements models{statistics.data(), member.data(), order.data(), static_cast<int64_t>(num_queries),
+                              static_cast<int64_t>(num_models), static_cast<int64_t>(num_nodes),
+                              static_cast<int64_t>(num_arrangements)};
+    double *rows = totals.data();
+    interruptible([&](const Poll &poll) {
+        test_nodes(models, num_threads, poll, z.data(), num_reached.data(),
+                   {rows, rows + num_arrangements, rows + 2 * num_arrangements});
+    });
+}
+
 }  // namespace
 
 void bind_scores(nb::module_ &module) {
@@ -453,6 +550,14 @@ void bind_scores(nb::module_ &module) {
                "Replaces the numbers of each row by a piecewise linear function of them.");
     module.def("find_surest", &surest, "scores"_a, "log_prior_odds"_a, "is_asked"_a, "num_threads"_a, "node"_a, "value"_a,
                "Fills `node` and `value` (4, model): highest and lowest log-odds, highest and lowest score.");
+    module.def("infer_members", &row_members, "indptr"_a, "indices"_a, "values"_a, "rows"_a, "state"_a, "noise"_a, "mean"_a,
+               "variance"_a, "log_odds"_a, "temperatures"_a, "with_spread"_a, "num_threads"_a, "statistic"_a.none(),
+               "coefficient"_a.none(), "residual"_a.none(),
+               "Mean-field inference of members from class rows; fills `statistic` (model, node), `coefficient` (model, node, "
+               "class) and `residual` (model, feature), each unless None.");
+    module.def("test_nodes", &node_test, "statistics"_a, "member"_a, "order"_a, "num_threads"_a, "z"_a,
+               "num_reached"_a, "totals"_a,
+               "Fills `z` (query, node), adds to `num_reached` (node), and to `totals` (largest, sum, squares; arrangement).");
 }
 
 }  // namespace bmpaudit

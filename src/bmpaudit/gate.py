@@ -5,30 +5,26 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
-from bmpaudit.auditing.context import plan_hash
-from bmpaudit.auditing.finished import Audit, stored_plan, stored_result
-from bmpaudit.auditing.result import (
-    AuditResult,
-    BoundResult,
-    EpsilonResult,
-    ExposureResult,
-    NamedResult,
-    Parameter,
-    ReleaseResult,
-)
-from bmpaudit.auditing.workspace import Workspace
-from bmpaudit.plan import ExposureLimit, Gate
-from bmpaudit.proof.guesses import SHARE_FOR_PRIORS
-from bmpaudit.proof.prove import models_to_prove_more, provable
+import numpy as np
+import scipy.special
+
+from bmpaudit.attack.permutation import LEAKING, largest_z
+from bmpaudit.auditing import Audit, AuditResult, Workspace, context, finished
+from bmpaudit.auditing.result import BoundResult, Parameter
+from bmpaudit.plan import FEWEST_SHADOWS, ExposureLimit, Gate
+from bmpaudit.proof.exposure import LEVEL_OF_GATES
+from bmpaudit.proof.guesses import ENOUGH_MODELS, SHARE_FOR_PRIORS, fewest_to_be_named
+from bmpaudit.proof.prove import FIRST_FIT, default_num_fitting, guesses_to_prove_more
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import plain
-from bmpaudit.util.words import SYMBOLS, confidence, count, number
+from bmpaudit.util.words import SYMBOLS, confidence, count, interval, number, percent
 
 __all__ = ["GateResult", "check"]
 
@@ -39,28 +35,17 @@ EXIT_CODES: dict[Outcome, int] = {"passed": 0, "exceeded": 1, "undecided": 3}
 
 @dataclass(frozen=True)
 class CheckedThreshold:
-    """One threshold of a gate.
+    """One threshold of a gate."""
 
-    Attributes:
-        name: Its key in a gate, such as max_exposure.
-        limit: The threshold.
-        precision: For exposure, the precision it is about.
-        outcome: passed, exceeded, or undecided.
-        what: What is limited, in words.
-        low: What it is at least, as far as the audit tells; None if it does not.
-        high: What it is at most, as far as the audit tells; None if it does not.
-        reason: Why the outcome is what it is, in words.
-        models_needed: If undecided, the number of shadow models that would do; None if no number is known to.
-    """
-
-    name: str
-    limit: float
-    precision: float | None
-    outcome: Outcome
-    what: str
-    low: float | None
-    high: float | None
-    reason: str
+    name: str  # its key in a gate, such as max_exposure
+    limit: float  # the threshold
+    precision: float | None  # for exposure, the precision it is about
+    outcome: Outcome  # passed, exceeded, or undecided
+    what: str  # what is limited, in words
+    low: float | None  # what it is at least, as far as the audit tells; None if it does not
+    high: float | None  # what it is at most, as far as the audit tells; None if it does not
+    reason: str  # why the outcome is what it is, in words
+    # If undecided, the number of shadow models that it takes; None if no number is known.
     models_needed: int | None = None
 
     @property
@@ -70,42 +55,30 @@ class CheckedThreshold:
 
     @property
     def explanation(self) -> str:
-        """The reason and, if undecided, how many models would do."""
+        """The reason and, if undecided, how many models it takes."""
         if self.outcome != "undecided":
             return self.reason
         needed = self.models_needed
         if needed is None:
             return f"{self.reason}; no number of shadow models is known to decide it"
-        return f"{self.reason}; about {needed:,} shadow models would do"
+        return f"{self.reason}; about {needed:,} shadow models are enough"
 
 
 @dataclass(frozen=True)
 class GateResult:
-    """The outcome of a gate.
+    """The outcome of a gate."""
 
-    Attributes:
-        title: What was audited.
-        fingerprint: Tells audits apart whose answers may differ.
-        bmpaudit: Version of the program that made the audit.
-        release: The release that was checked.
-        num_models: Number of shadow models behind the audit.
-        thresholds: Each threshold with its outcome.
-    """
-
-    title: str
-    fingerprint: str
-    bmpaudit: str
-    release: str
-    num_models: int
+    title: str  # what was audited
+    fingerprint: str  # tells audits apart whose answers may differ
+    bmpaudit: str  # version of the program that made the audit
+    release: str  # that was checked
+    num_models: int  # number of shadow models behind the audit
     thresholds: tuple[CheckedThreshold, ...]
 
     @property
     def outcome(self) -> Outcome:
         """Of all thresholds: exceeded if any is, else undecided if any is, else passed."""
-        there = {each.outcome for each in self.thresholds}
-        if "exceeded" in there:
-            return "exceeded"
-        return "undecided" if "undecided" in there else "passed"
+        return max((each.outcome for each in self.thresholds), key=("passed", "undecided", "exceeded").index)
 
     @property
     def exit_code(self) -> int:
@@ -126,10 +99,8 @@ class GateResult:
 
     def to_plain(self) -> dict[str, Any]:
         """Values as JSON can hold them."""
-        values: dict[str, Any] = plain(
-            {"outcome": self.outcome, "exit_code": self.exit_code, "models_needed": self.models_needed} | asdict(self)
-        )
-        return values
+        overall = {"outcome": self.outcome, "exit_code": self.exit_code, "models_needed": self.models_needed}
+        return dict(plain(overall | asdict(self)))
 
     def __str__(self) -> str:
         width = max(len(each.label) for each in self.thresholds)
@@ -139,17 +110,16 @@ class GateResult:
 
 # From a result and a gate to outcomes: nothing but the result is looked at, so nobody's code is run.
 
-
 PARAMETERS: dict[str, Parameter] = {"right": "epsilon_right", "left": "epsilon_left", "mp": "mp"}
 MOST_MODELS = 10**6  # hardly anybody trains more
 DIGITS = 3  # of an ε, so that one just above a threshold does not look the same
+UNLIKELY = 0.01  # probability with which as many models as are said to be needed turn out to be too few
 
 
 def decide(result: AuditResult, gate: Gate) -> GateResult:
-    """Holds an audit against a gate.
+    """Holds an audit against a gate; `InputError` if that has no threshold, or one about what the audit does not have.
 
-    Raises:
-        InputError: if the gate has no threshold, or one about something that the audit does not have.
+    A threshold is passed only if the shadow models would have shown that one node alone exceeds it, whichever node.
     """
     if not gate.has_thresholds:
         raise InputError(
@@ -172,140 +142,254 @@ def _checked(result: AuditResult, gate: Gate, release: str) -> Iterator[CheckedT
     for side in PARAMETERS:
         limit = getattr(gate, f"max_proven_{side}")
         if limit is not None:
-            yield _check_proven(result, result.releases[release], side, limit)
-    for curve, limits in (("members", gate.max_exposure), ("non_members", gate.max_exposure_non_members)):
+            yield _check_proven(result, release, side, limit)
+    for side, limits in (("members", gate.max_exposure), ("non_members", gate.max_exposure_non_members)):
         for each in limits:
-            yield _check_exposure(result.releases[release].exposure, curve, each)
+            yield _check_exposure(result, release, side, each)
+    if gate.max_node_exposure is not None:
+        yield _check_node_exposure(result, release, gate.max_node_exposure)
+    if gate.max_leaking_nodes is not None:
+        yield _check_leaking_nodes(result, release, gate.max_leaking_nodes)
     for side in PARAMETERS:
         limit = getattr(gate, f"max_estimated_{side}")
         if limit is not None:
             yield _check_estimated(result, release, side, limit)
 
 
-def _check_proven(result: AuditResult, release: ReleaseResult, side: str, limit: float) -> CheckedThreshold:
-    symbol, bound = SYMBOLS[PARAMETERS[side]], _bound(release, side)
-    outcome: Outcome = "exceeded"
-    needed, reason = None, _certainly_above(release, side, limit)
-    if not reason:
-        outcome, reason, needed = _unless_exceeded(result, release, side, limit)
+# What is proven.
+
+
+def _check_proven(result: AuditResult, release: str, side: str, limit: float) -> CheckedThreshold:
+    bound, what = _bound(result, release, side), f"proven {SYMBOLS[PARAMETERS[side]]}"
+    above = _certainly_above(result, release, side, limit)
+    decided = ("exceeded", above, None) if above else _unless_exceeded(result, release, side, limit)
+    outcome, reason, needed = decided
     proven = None if bound is None else bound.proven
-    return CheckedThreshold(
-        f"max_proven_{side}", limit, None, outcome, f"proven {symbol}", proven, None, reason, needed
-    )
+    return CheckedThreshold(f"max_proven_{side}", limit, None, outcome, what, proven, None, reason, needed)
 
 
-def _unless_exceeded(
-    result: AuditResult, release: ReleaseResult, side: str, limit: float
-) -> tuple[Outcome, str, int | None]:
-    """Outcome, reason and models needed where nothing above the limit is proven: could these models have proven it?"""
-    level, method, shift = result.proof_level, result.proof_method, 0.0
-    if side == "mp":
-        # A guess of prior log-odds o proves -o more. Whoever sees everything finds a member (or, where most nodes are
-        # members, a non-member) of no more than average prior in every model. Sampled priors cost some confidence.
-        if result.priors.num_draws:
-            level = 1 - (1 - SHARE_FOR_PRIORS) * (1 - level)
-        members, others = release.exposure.total_members, release.exposure.total_non_members
-        shift = abs(math.log(members / others)) if members > 0 and others > 0 else 0.0
-    number_needed = models_to_prove_more(limit - shift, level, method)
-    needed = number_needed if number_needed <= MOST_MODELS else None
-    bound = _bound(release, side)
+def _unless_exceeded(result: AuditResult, release: str, side: str, limit: float) -> tuple[Outcome, str, int | None]:
+    """Outcome, reason and models needed where nothing above the limit is proven: would these models have proven it?"""
+    symbol, bound, power = SYMBOLS[PARAMETERS[side]], _bound(result, release, side), result.power[release]
     if bound is None:
-        return "undecided", release.not_proven, needed
-    most = provable(bound.num_challenged, level, method) + shift
+        return "undecided", result.releases[release].not_proven, _models_to_prove(result, release, side, limit)
     found = "nothing is proven"
     if bound.proven is not None:
-        found = f"{SYMBOLS[PARAMETERS[side]]} ≥ {number(bound.proven, DIGITS)} is proven"
-    could = f"{bound.num_challenged:,} challenged models could have proven {number(most, DIGITS)}"
-    if most > limit:
-        return "passed", f"{found}; {could}", None
-    return "undecided", f"{found}, and {could} at most", needed
+        found = f"{symbol} ≥ {number(bound.proven, DIGITS)} is proven"
+    provable, possible = power.provable[PARAMETERS[side]], power.possible[PARAMETERS[side]]
+    if provable is None or provable <= limit:
+        most = "nothing" if provable is None else f"{number(provable, DIGITS)} at most"
+        reason = f"{found}; a single node that every model gives away would prove {most}"
+        return "undecided", reason, _models_to_prove(result, release, side, limit)
+    hits = f"{bound.num_hits:,} of {count(bound.num_guesses, 'guess', 'guesses')} right"
+    if possible is None or possible > limit:
+        return "undecided", f"{found}; with {hits}, {symbol} > {limit:g} is not ruled out", None
+    would = f"a single node that every model gives away would prove {number(provable, DIGITS)}"
+    return "passed", f"{found}, with {hits}; {would}", None
 
 
-def _bound(release: ReleaseResult, side: str) -> BoundResult | None:
-    return None if release.proof is None else release.proof.bounds[PARAMETERS[side]]
+def _models_to_prove(result: AuditResult, release: str, side: str, limit: float) -> int | None:
+    """The number of models with which any node by itself, given away in every model, very likely exceeds the limit."""
+    nodes, method = result.nodes, result.proof_method
+    bound = _bound(result, release, side)
+    level = result.proof_level if bound is None else bound.level
+    # For the priors that are hardest: shares of the models, and the log-odds that guesses about so many have to show.
+    if side == "mp":
+        if result.priors.num_draws:  # which cost some confidence
+            level = 1 - (1 - SHARE_FOR_PRIORS) * (1 - level)
+        priors = {nodes.rarest_prior, min(max(0.5, nodes.rarest_prior), nodes.commonest_prior), nodes.commonest_prior}
+        shares = [[(each, limit + math.log(each / (1 - each))) for each in (prior, 1 - prior)] for prior in priors]
+    else:
+        shares = [[(nodes.rarest_prior if side == "right" else 1 - nodes.commonest_prior, limit)]]
+    ways = [[(share, guesses_to_prove_more(shown, level, method)) for share, shown in each] for each in shares]
+    rarest = min(nodes.rarest_prior, 1 - nodes.commonest_prior)
 
-
-def _certainly_above(release: ReleaseResult, side: str, limit: float) -> str:
-    """Why ε is above a limit whatever else was found; empty if nothing says so."""
-    symbol, bound = SYMBOLS[PARAMETERS[side]], _bound(release, side)
-    if bound is not None and bound.floor > limit:
-        return (
-            f"the sampling alone gives {symbol} ≥ {number(bound.floor, DIGITS)}: no model trained this way stays below"
+    def is_enough(num_models: int) -> bool:
+        num_fitting = FIRST_FIT if method == "prequential" else default_num_fitting(num_models)
+        num_challenged = num_models - num_fitting
+        return _hold(result, fewest_to_be_named(num_fitting), num_fitting, rarest) and all(
+            any(_hold(result, needed, num_challenged, share) for share, needed in each) for each in ways
         )
+
+    return _fewest_models(is_enough)
+
+
+def _hold(result: AuditResult, needed: int, num_models: int, prior: float) -> bool:
+    """Whether very likely at least so many models hold each node, if no prior is smaller."""
+    allowed = UNLIKELY / result.permutation_test.num_nodes
+    return num_models >= needed and bool(scipy.special.bdtr(needed - 1, num_models, prior) <= allowed)
+
+
+def _fewest_models(is_enough: Callable[[int], bool]) -> int | None:
+    """The smallest number of models that is enough; None if hardly anybody trains so many."""
+    number = bisect_left(range(MOST_MODELS + 1), True, lo=FEWEST_SHADOWS, key=is_enough)
+    return number if number <= MOST_MODELS else None
+
+
+def _bound(result: AuditResult, release: str, side: str) -> BoundResult | None:
+    proof = result.releases[release].proof
+    return None if proof is None else proof.bounds[PARAMETERS[side]]
+
+
+def _certainly_above(result: AuditResult, release: str, side: str, limit: float) -> str:
+    """Why ε is above a limit whatever else was found; empty if nothing says so."""
+    symbol, bound = SYMBOLS[PARAMETERS[side]], _bound(result, release, side)
+    if bound is not None and bound.floor > limit:
+        floor = number(bound.floor, DIGITS)
+        return f"the sampling alone gives {symbol} ≥ {floor}: no model trained this way stays below"
     if bound is not None and bound.proven is not None and bound.proven > limit:
         return f"{symbol} ≥ {number(bound.proven, DIGITS)} is proven with {confidence(bound.level)} confidence"
     return ""
 
 
-def _check_exposure(exposure: ExposureResult, curve: str, limit: ExposureLimit) -> CheckedThreshold:
-    row = exposure.named(limit.precision, curve)
-    side = "" if curve == "members" else "_non_members"
-    people = curve.replace("_", "-")
-    # An adversary may have more shadow models than the audit, which the upper end allows for.
-    limits = f"{number(row.correct_low)} to {number(row.correct_high)}"
-    found = f"{number(row.correct)} ({limits}) {people} are named correctly per model"
-    needed = None
-    if row.correct_low > limit.nodes:
-        outcome: Outcome = "exceeded"
-    elif row.correct_high <= limit.nodes and row.is_settled:
+# How many nodes are named, and how often each is.
+
+
+def _check_exposure(result: AuditResult, release: str, side: str, limit: ExposureLimit) -> CheckedThreshold:
+    about = result.releases[release]
+    row, certified = about.exposure.named(limit.precision, side), about.certified
+    suffix, people = "" if side == "members" else "_non_members", side.replace("_", "-")
+    nodes, needed = result.nodes, None
+    fewest = nodes.fewest_in if side == "members" else nodes.fewest_out
+    enough = _models_to_name(limit.precision)
+    certificate = None if certified is None else certified.named(limit.precision, side)
+    proven = 0.0 if certificate is None else certificate.certainty * certificate.names
+    reason = (
+        f"{number(row.correct)} ({number(row.correct_low)} to {number(row.at_most)}) {people} are named correctly per "
+        "model"
+    )
+    outcome: Outcome = "undecided"
+    if proven > limit.nodes and certified is not None:
+        outcome = "exceeded"
+        reason = (
+            f"{number(proven)} {people} or more are named correctly per model, with {confidence(certified.level)} "
+            "confidence"
+        )
+    elif row.correct_low > limit.nodes:
+        outcome = "exceeded"
+    elif fewest < enough:
+        place = "in" if side == "members" else "missing from"
+        reason += f"; some node is {place} only {count(fewest, 'model')}, and it takes {enough} to name it"
+        needed = _models_that_hold(result, enough, side)
+    elif row.at_most <= limit.nodes:
         outcome = "passed"
-    else:
-        outcome = "undecided"
-        needed = _models_to_settle(row, exposure.num_models, limit.nodes)
-        found += "" if row.is_settled else f", which {exposure.num_models:,} models do not settle"
     what = f"{people} named with {100 * limit.precision:g} % certainty"
-    ends = row.correct_low, row.correct_high
-    return CheckedThreshold(f"max_exposure{side}", limit.nodes, limit.precision, outcome, what, *ends, found, needed)
+    ends = max(row.correct_low, proven), row.at_most
+    return CheckedThreshold(f"max_exposure{suffix}", limit.nodes, limit.precision, outcome, what, *ends, reason, needed)
 
 
-def _models_to_settle(row: NamedResult, num_models: int, limit: float) -> int | None:
-    """About how many models settle the curve and narrow its limits until they leave out the threshold."""
-    needed = row.models_needed
-    if row.correct_low <= limit < row.correct_high:
-        distance = abs(row.correct - limit)
-        half_width = max(row.correct_high - row.correct, row.correct - row.correct_low)
-        # Limits narrow with the square root of the number of models.
-        if distance == 0 or num_models * (half_width / distance) ** 2 > MOST_MODELS:
-            return None
-        needed = max(needed, math.ceil(num_models * (half_width / distance) ** 2), num_models + 1)
-    return needed
+def _models_to_name(precision: float) -> int:
+    """Number of models of one side about a node without which no naming of it can be seen to be that certain.
+
+    If it is right in all n of them, it is right in (n + 1/2)/(n + 1) of all: 49 for 99 %. With very few, no attack
+    learns how the node answers.
+    """
+    return max(ENOUGH_MODELS, math.ceil((precision - 0.5) / (1 - precision) - 1e-9))
+
+
+def _models_that_hold(result: AuditResult, needed: int, side: str = "members") -> int | None:
+    """The number of models of which very likely at least so many hold each node, or do not."""
+    prior = result.nodes.rarest_prior if side == "members" else 1 - result.nodes.commonest_prior
+    return _fewest_models(lambda num_models: _hold(result, needed, num_models, prior))
+
+
+def _check_node_exposure(result: AuditResult, release: str, limit: float) -> CheckedThreshold:
+    power, fewest, precision = result.power[release], result.nodes.fewest_in, result.releases[release].exposure.at_risk
+    low, high = power.node_share_low, power.node_share_high
+    named = f"with {100 * precision:g} % certainty by"
+    enough, needed = _models_to_name(precision), None
+    outcome: Outcome = "undecided"
+    reason = f"the most exposed node is named {named} {percent(low)} to {percent(high)} of the models that hold it"
+    if low > limit:
+        outcome = "exceeded"
+    elif high <= limit and fewest >= enough:
+        outcome = "passed"
+    elif limit > 0:
+        # Of a node that none of n models names, it is known that no more than 1 - (level / nodes)^(1/n) of them do.
+        failure = (1 - LEVEL_OF_GATES) / 2 / result.permutation_test.num_nodes
+        enough = max(enough, math.ceil(math.log(failure) / math.log1p(-limit)))
+        if fewest < enough:
+            reason += f"; some node is in only {count(fewest, 'model')}, and it takes {enough}"
+            needed = _models_that_hold(result, enough)
+    what = f"largest share of a node's models that name it with {100 * precision:g} % certainty"
+    return CheckedThreshold("max_node_exposure", limit, None, outcome, what, low, high, reason, needed)
+
+
+def _check_leaking_nodes(result: AuditResult, release: str, limit: int) -> CheckedThreshold:
+    name, test = "max_leaking_nodes", result.permutation_test
+    _check_is_main(result, release, name)
+    reason = f"{count(test.num_leaking, 'node')} {'is' if test.num_leaking == 1 else 'are'} proven to leak"
+    outcome: Outcome = "passed"
+    needed, num_leaking = None, test.num_leaking
+    if not num_leaking and result.releases[release].is_leakage_proven:  # in a way that ranks do not show
+        reason, num_leaking = "models are proven to give away more than the sampling, so some node leaks", 1
+    if num_leaking > limit:
+        outcome = "exceeded"
+    elif test.num_hidden:
+        outcome, needed = "undecided", _models_to_test(result)
+        reason += f"; a leak of {count(test.num_hidden, 'node')} could not have been found"
+    elif test.missed_auc is not None:
+        reason += f"; a leak of one node with an AUC of {number(test.missed_auc, 2)} would have been found"
+    return CheckedThreshold(name, limit, None, outcome, "nodes proven to leak", num_leaking, None, reason, needed)
+
+
+def _models_to_test(result: AuditResult) -> int | None:
+    """The number of models with which a node that every model gives away very likely stands out from all others."""
+    test, nodes = result.permutation_test, result.nodes
+    # What no node reaches by chance grows with the number of models, up to that of normal statistics.
+    critical = max(-scipy.special.ndtri(LEAKING / 2 / test.num_nodes), *test.null_statistics)
+    rarest = min(nodes.rarest_prior, 1 - nodes.commonest_prior)
+
+    def is_enough(num_models: int) -> bool:
+        numbers = np.arange(num_models // 2 + 1)
+        hidden = int(np.searchsorted(largest_z(numbers, num_models), critical, side="right"))
+        return hidden < len(numbers) and _hold(result, hidden, num_models, rarest)
+
+    return _fewest_models(is_enough)
+
+
+# What is estimated.
 
 
 def _check_estimated(result: AuditResult, release: str, side: str, limit: float) -> CheckedThreshold:
     name, symbol = f"max_estimated_{side}", SYMBOLS[PARAMETERS[side]]
-    if release != result.main_release:
-        raise InputError(f"{name} is about the plan's first release, {result.main_release}, got release {release!r}")
-    row = next((row for row in result.headline if _is_about(row, side)), None)
+    _check_is_main(result, release, name)
+    of_side = [row for row in result.headline if row.parameter == PARAMETERS[side] and not row.multiplies_odds]
+    of_mp = (row for row in result.headline if row.definition == "mp")
+    row = next(of_mp if side == "mp" else iter(of_side), None)
     if row is None:
         raise InputError(f"{name}: the audit did not estimate {symbol}; name a definition that has it in the plan")
-    interval = f"estimated {number(row.p5, DIGITS)} to {number(row.p95, DIGITS)}"
+    estimate = interval(row.p5, row.p95, DIGITS)
     doubts = list(row.warnings)
     if not result.is_leakage_found:
-        doubts.insert(0, "no leakage was found, so the estimate means nothing")
-    certain = _certainly_above(result.releases[release], side, limit)
-    outcome: Outcome = "undecided"
-    reason = certain or interval
-    if certain:
-        outcome = "exceeded"
-    elif row.p95 <= limit:
-        outcome = "passed"
-    elif doubts:
-        reason = f"{interval}, which decides nothing: {'; '.join(doubts)}"
-    elif row.p5 > limit:
-        outcome = "exceeded"
-    return CheckedThreshold(name, limit, None, outcome, f"estimated {symbol}", row.p5, row.p95, reason)
+        doubts.insert(0, "no leakage was found, so the estimate is uninformative")
+    outcome: Outcome = "exceeded"
+    needed, reason, bound = None, _certainly_above(result, release, side, limit), _bound(result, release, side)
+    if not reason and bound is not None and bound.proven is not None and bound.proven > row.p95:
+        reason = f"the estimate, {estimate}, is refuted: {symbol} ≥ {number(bound.proven, DIGITS)} is proven"
+    if not reason:
+        outcome, reason = "undecided", f"estimated {estimate}"
+        if row.p95 <= limit:
+            outcome, why, needed = _unless_exceeded(result, release, side, limit)
+            reason += f"; {why}"
+        elif doubts:
+            reason += f", which decides nothing: {'; '.join(doubts)}"
+        elif row.p5 > limit:
+            outcome = "exceeded"
+    return CheckedThreshold(name, limit, None, outcome, f"estimated {symbol}", row.p5, row.p95, reason, needed)
 
 
-def _is_about(row: EpsilonResult, side: str) -> bool:
-    if side == "mp":
-        return row.definition == "mp"
-    return row.parameter == PARAMETERS[side] and not row.multiplies_odds
+def _check_is_main(result: AuditResult, release: str, name: str) -> None:
+    if release != result.main_release:
+        raise InputError(f"{name} is about the plan's first release, {result.main_release}, got release {release!r}")
 
 
 # The outcome of a gate for a model card (Markdown) and for CI servers (JUnit XML).
 
-
-NOT_A_GUARANTEE = "Passing means that this attack found no more. It is no guarantee: a better attack may find more."
+NOT_A_GUARANTEE = (
+    "Passing means that a single node that every model gives away would have been found, and that nothing like it was. "
+    "It is no guarantee: a better attack may find more."
+)
 
 # What is not a character of XML 1.0.
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -316,17 +400,8 @@ def to_markdown(result: GateResult) -> str:
     """A few lines for a model card."""
     rows = [f"| {_shown(each.label)} | {each.outcome} | {_shown(each.explanation)} |" for each in result.thresholds]
     subject = _shown(f"{result.subject}; bmpaudit {result.bmpaudit}")
-    return "\n".join(
-        [
-            f"**Membership inference: {result.outcome}** ({subject})",
-            "",
-            "| threshold | outcome | why |",
-            "| --- | --- | --- |",
-            *rows,
-            "",
-            NOT_A_GUARANTEE,
-        ]
-    )
+    table = "\n".join(["| threshold | outcome | why |", "| --- | --- | --- |", *rows])
+    return f"**Membership inference: {result.outcome}** ({subject})\n\n{table}\n\n{NOT_A_GUARANTEE}"
 
 
 def _shown(text: str) -> str:
@@ -349,19 +424,13 @@ def to_junit(result: GateResult) -> str:
     for name in ("outcome", "fingerprint", "bmpaudit"):
         ET.SubElement(properties, "property", {"name": name, "value": _characters(getattr(result, name))})
     for each in result.thresholds:
-        _add_case(suite, result, each)
+        explanation = _characters(each.explanation)
+        case = ET.SubElement(suite, "testcase", {"classname": _characters(result.title), "name": each.label})
+        tag = {"passed": "system-out", "exceeded": "failure", "undecided": "error"}[each.outcome]
+        about = {} if each.outcome == "passed" else {"type": each.outcome, "message": explanation}
+        ET.SubElement(case, tag, about).text = explanation
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=False)
-
-
-def _add_case(suite: ET.Element, result: GateResult, each: CheckedThreshold) -> None:
-    explanation = _characters(each.explanation)
-    case = ET.SubElement(suite, "testcase", {"classname": _characters(result.title), "name": each.label})
-    if each.outcome == "passed":
-        ET.SubElement(case, "system-out").text = explanation
-    else:
-        tag = "failure" if each.outcome == "exceeded" else "error"
-        ET.SubElement(case, tag, {"type": each.outcome, "message": explanation}).text = explanation
 
 
 def _characters(text: str) -> str:
@@ -372,14 +441,11 @@ def _characters(text: str) -> str:
 
 
 def check(audit: Audit | str | Path, gate: Gate | None = None, **thresholds: Any) -> GateResult:
-    """Holds a finished audit against thresholds.
+    """Holds a finished audit, or its folder, against thresholds.
 
-    Everything is decided from the result: no code that the plan names is run, and no shadow model is read.
-
-    Args:
-        audit: The audit, or its folder.
-        gate: The thresholds; those of the plan's section `[gate]` if not given.
-        **thresholds: Fields of the gate, such as `max_proven_right=3` or `max_exposure="10@0.99"`, which override it.
+    Everything is decided from the result: no code that the plan names is run, and no shadow model is read. The gate is
+    that of the plan's section `[gate]` if none is given; `thresholds` are fields of it, such as `max_proven_right=3` or
+    `max_exposure="10@0.99"`, which override it.
 
     Raises:
         InputError: if there is no threshold, or one about something that the audit does not have.
@@ -397,7 +463,7 @@ def check(audit: Audit | str | Path, gate: Gate | None = None, **thresholds: Any
     else:
         workspace = Workspace(audit)
         with workspace.unchanged():
-            plan = stored_plan(workspace).plan
-            workspace.stamp("estimate", plan_hash(plan))
-            result, its_gate = stored_result(workspace), plan.gate
+            plan = finished.stored_plan(workspace).plan
+            workspace.stamp("estimate", context.plan_hash(plan))
+            result, its_gate = finished.stored_result(workspace), plan.gate
     return decide(result, (its_gate if gate is None else gate).replace(**thresholds))

@@ -5,6 +5,9 @@
             a sample    models     out, how it        a model      ratio     at a
                                    is asked           and node               threshold
 
+Beside that line, `proof/` counts and proves what the Attack's log ratios let an adversary name, and
+`attack/permutation.py` tests every node's statistic; both lead the report.
+
 Anything with these methods is a part: no base class is needed. Built-in parts are listed in `registry.py`, your own are
 named `module:Name` on the command line and in plan files (docs/extending.md).
 

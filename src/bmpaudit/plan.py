@@ -1,44 +1,22 @@
 """What an audit is to do: one plan, its TOML file, its gate and its keys."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-import pydantic
 import tomli_w
-from pydantic import BeforeValidator, Field, ValidationInfo
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, ValidationInfo
 
-from bmpaudit import registry
+from bmpaudit import estimation, models, registry, shadow
 from bmpaudit.attack import DecisionSettings
-from bmpaudit.estimation import NormalPrior
 from bmpaudit.io.readers import read_toml
-from bmpaudit.models import Training
 from bmpaudit.proof.exposure import PRECISIONS
-from bmpaudit.registry import (
-    ATTACK,
-    DEFINITION,
-    ENGINE,
-    ENTRIES,
-    MODEL,
-    QUERY,
-    RELEASE,
-    RULE,
-    SAMPLER,
-    STATISTIC,
-    STRICT,
-    UntrustedPart,
-    explain,
-    make,
-    unknown_key,
-)
-from bmpaudit.shadow import ShadowPlan, View
+from bmpaudit.registry import ENTRIES, STRICT, UntrustedPart
 from bmpaudit.shadow.plan import engine_of
 from bmpaudit.util.errors import DataError, InputError, UntrustedCodeError
 
@@ -49,28 +27,20 @@ LARGEST = 100.0  # e^100 : 1 is beyond anything that can be proven or estimated
 
 @dataclass(frozen=True)
 class ExposureLimit:
-    """At most so many nodes may be named correctly from one released model, at a precision.
-
-    Attributes:
-        nodes: Number of nodes, on average over models.
-        precision: How sure the adversary wants to be, one of the exposure curve's precisions.
-    """
+    """At most so many nodes may be named correctly from one released model, on average, at one of the precisions."""
 
     nodes: float
     precision: float
 
     @classmethod
-    def parse(cls, text: str) -> ExposureLimit:
-        """From `N@P`.
+    def parse(cls, text: Any) -> Self:
+        """From `N@P`; anything else is an InputError.
 
         >>> ExposureLimit.parse("10@0.99")
         ExposureLimit(nodes=10.0, precision=0.99)
-
-        Raises:
-            InputError: if it is not of that form.
         """
         try:
-            nodes, precision = map(float, text.split("@"))
+            nodes, precision = map(float, str(text).split("@"))
         except ValueError:
             raise InputError(f"must be N@P, such as 10@0.99, got {text!r}") from None
         return cls(nodes, precision)
@@ -87,8 +57,9 @@ class ExposureLimit:
 
 
 def _limits(value: Any, info: ValidationInfo) -> tuple[ExposureLimit, ...]:
+    given = value if isinstance(value, (list, tuple)) else (value,)
     try:
-        limits = tuple(map(_limit, value if isinstance(value, (list, tuple)) else (value,)))
+        limits = tuple(each if isinstance(each, ExposureLimit) else ExposureLimit.parse(each) for each in given)
     except InputError as wrong:
         raise InputError(f"gate.{info.field_name} {wrong}") from None
     precisions = [limit.precision for limit in limits]
@@ -98,21 +69,13 @@ def _limits(value: Any, info: ValidationInfo) -> tuple[ExposureLimit, ...]:
     return limits
 
 
-def _limit(value: Any) -> ExposureLimit:
-    if isinstance(value, ExposureLimit):
-        return value
-    if not isinstance(value, str):
-        raise InputError(f"must be N@P, such as 10@0.99, got {value!r}")
-    return ExposureLimit.parse(value)
-
-
 # Odds may be limited to less than 1 : 1; by how much they change, to a factor of at least 1.
 Epsilon = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
 MpEpsilon = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)]
 Limits = Annotated[tuple[ExposureLimit, ...], BeforeValidator(_limits)]
 
 
-class Gate(pydantic.BaseModel):
+class Gate(BaseModel):
     """Thresholds that `check` holds an audit against; docs/gate.md says which to choose.
 
     Attributes:
@@ -122,6 +85,8 @@ class Gate(pydantic.BaseModel):
         max_proven_mp: Largest ε of MP that may be proven.
         max_exposure: Most members named correctly per released model at a precision, N@P; or a list of these.
         max_exposure_non_members: Most non-members named correctly per released model at a precision, N@P; or a list.
+        max_node_exposure: Largest share of the models with a node that may name it with 99 % certainty, for any node.
+        max_leaking_nodes: Most nodes that may be proven to leak.
         max_estimated_right: Largest ε_R that may be estimated.
         max_estimated_left: Largest ε_L that may be estimated.
         max_estimated_mp: Largest ε of MP that may be estimated.
@@ -138,6 +103,8 @@ class Gate(pydantic.BaseModel):
     max_proven_mp: MpEpsilon | None = None
     max_exposure: Limits = ()
     max_exposure_non_members: Limits = ()
+    max_node_exposure: Annotated[float, Field(ge=0, lt=1)] | None = None
+    max_leaking_nodes: Annotated[int, Field(ge=0)] | None = None
     max_estimated_right: Epsilon | None = None
     max_estimated_left: Epsilon | None = None
     max_estimated_mp: MpEpsilon | None = None
@@ -145,10 +112,10 @@ class Gate(pydantic.BaseModel):
     def __init__(self, **values: Any) -> None:
         try:
             super().__init__(**values)
-        except pydantic.ValidationError as wrong:
-            raise InputError(explain("gate", wrong, list(type(self).model_fields))) from None
+        except ValidationError as wrong:
+            raise InputError(registry.explain("gate", wrong, list(type(self).model_fields))) from None
 
-    def replace(self, **changes: Any) -> Gate:
+    def replace(self, **changes: Any) -> "Gate":
         """The gate with other values, checked again."""
         return Gate(**{**dict(self), **changes})
 
@@ -170,8 +137,29 @@ class Gate(pydantic.BaseModel):
 
 
 FEWEST_SHADOWS = 8
-FEWEST_PERMUTATIONS = 19  # with fewer, no p-value is as small as 0.05
-METHODS = {ATTACK: "score", RULE: "decision_score", DEFINITION: "epsilons"}  # that later steps call
+ACCESSES = ("scores", "queries", "weights")
+"""What an adversary may see of a model, the least first: each can be computed from the next."""
+
+FEWEST_PERMUTATIONS = 199  # with fewer, no node can be proven to leak
+METHODS = {"attack": "score", "rules": "decision_score", "definitions": "epsilons"}  # that later steps call
+PARTS = {
+    **{kind: kind for kind in (registry.ENGINE, registry.SAMPLER, registry.MODEL, registry.STATISTIC, registry.ATTACK)},
+    "releases": registry.RELEASE,
+    "queries": registry.QUERY,
+    "rules": registry.RULE,
+    "definitions": registry.DEFINITION,
+}
+"""The fields of a plan that take parts, with their kind; those in the plural take several."""
+SECTIONS = {
+    **{name: (name,) for name in ("sampler", "model", "training")},
+    "views": ("releases", "release_as", "queries", "statistic"),
+    "attack": ("attack",),
+    "decision": ("rules", "cost_false_positive", "cost_false_negative", "unfittable", "prior_source", "prior_draws"),
+    "estimation": ("definitions", "prior_mean", "prior_variance", "strength", "level"),
+    "proof": ("proof_level", "proof_method"),
+    "gate": ("gate",),
+}
+"""The tables of a plan file, with the fields of the plan that stand in each; the others stand outside of tables."""
 
 # Whether code that a plan names may be imported: always, except while a file is read that nobody vouched for.
 _may_run_code: ContextVar[bool] = ContextVar("may_run_code", default=True)
@@ -189,55 +177,42 @@ def trusting_code(trust_code: bool) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class PlanKey:
-    """Where a field of the plan stands in a plan file, and which parts it takes.
+    """What a field of the plan is in one line, its table in a file, the kind of the parts it takes; "" for neither."""
 
-    Attributes:
-        section: Its table in the file; empty for keys outside of tables.
-        kind: The kind of the parts it takes, if it takes parts.
-        is_list: Whether it takes several of them.
-    """
-
-    section: str = ""
-    kind: str = ""
-    is_list: bool = False
+    about: str
+    section: str
+    kind: str
+    is_list: bool
 
 
-def _build(kind: str) -> BeforeValidator:
-    def build(value: Any) -> Any:
-        return registry.build(kind, value, trust_code=_may_run_code.get())
-
-    return BeforeValidator(build)
-
-
-def _build_all(kind: str) -> BeforeValidator:
-    def build(value: Any, info: ValidationInfo) -> tuple[Any, ...]:
-        values = value if isinstance(value, (list, tuple)) else (value,)
-        parts = tuple(registry.build(kind, each, trust_code=_may_run_code.get()) for each in values)
-        labels = [registry.label(kind, part) for part in parts]
-        if not parts or len(set(labels)) < len(labels):
-            raise InputError(f"{info.field_name} must name at least one, each once, got {', '.join(labels) or 'none'}")
-        return parts
-
-    return BeforeValidator(build)
+def _built(value: Any, info: ValidationInfo) -> Any:
+    """A part, or several as a tuple, from what a plan file or a caller has in their place."""
+    name = str(info.field_name)
+    key, may_run_code = plan_keys()[name], _may_run_code.get()
+    if not key.is_list:
+        return registry.build(key.kind, value, trust_code=may_run_code)
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    parts = tuple(registry.build(key.kind, each, trust_code=may_run_code) for each in values)
+    labels = [registry.label(key.kind, part) for part in parts]
+    if not parts or len(set(labels)) < len(labels):
+        raise InputError(f"{name} must name at least one, each once, got {', '.join(labels) or 'none'}")
+    return parts
 
 
 def _engine(value: Any) -> Any:
     """A plan holds the name of its engine, which is built when it is first needed."""
-    if isinstance(value, str) and value not in ENTRIES[ENGINE] and registry.is_code(value) and not _may_run_code.get():
-        return UntrustedPart(ENGINE, value)
-    return value
+    is_code = isinstance(value, str) and value not in ENTRIES[registry.ENGINE] and registry.is_code(value)
+    return UntrustedPart(registry.ENGINE, value) if is_code and not _may_run_code.get() else value
 
 
-def _training(value: Any) -> Any:
-    return make(Training, value, "training", also=()) if isinstance(value, dict) else value
-
-
-def _gate(value: Any) -> Any:
-    return Gate(**value) if isinstance(value, dict) else value
+def _from_table(make: Callable[[dict[str, Any]], Any]) -> BeforeValidator:
+    return BeforeValidator(lambda value: make(value) if isinstance(value, dict) else value)
 
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Part = Annotated[Any, BeforeValidator(_built), Field(validate_default=True)]
+Parts = Annotated[tuple[Any, ...], BeforeValidator(_built), Field(validate_default=True)]
 
 
 def _defaults_for(model: Any) -> dict[str, Any]:
@@ -247,12 +222,41 @@ def _defaults_for(model: Any) -> dict[str, Any]:
     return {} if engine == "native" else {"engine": engine, **of_tables}
 
 
-class AuditPlan(pydantic.BaseModel):
+class AuditPlan(BaseModel):
     """Everything that changes the answer of an audit, and the gate that the answer has to pass.
 
     Parts are given as objects, by name (`sampler="snowball"`), as tables (`{"name": "snowball", "fan_out": 3}`), or as
-    `module:Name` for your own. The descriptions of the fields are the help texts of the command line and the comments
-    of a plan file.
+    `module:Name` for your own. What is said of the fields here is what help texts and the comments of a plan file say.
+
+    Attributes:
+        shadows: Number of shadow models; can be raised later.
+        seed: Random seed.
+        engine: What trains the models.
+        keep_weights: Keep the models' weights, so that releases and queries can be added later.
+        permutations: Shuffles of memberships in the permutation test.
+        sampler: How the training sample is drawn.
+        model: Model that is trained.
+        training: How it is trained.
+        releases: What is given out, main one first.
+        release_as: What the adversary sees of a model: its scores of the graph's nodes, its answers to queries of any
+            input, or its weights; lesser access is audited too.
+        queries: How the adversary asks; the first is the main one.
+        statistic: Number per node that attacks look at.
+        attack: Attack on the shadow models.
+        rules: How scores become decisions; the first is the main one.
+        cost_false_positive: Cost c0 of a false positive (Theorem 7).
+        cost_false_negative: Cost c1 of a false negative (Theorem 7).
+        unfittable: Nodes that cannot be attacked are left out, or count as non-members as in the paper.
+        prior_source: Priors from a formula or many draws, or from the shadow samples as in the paper.
+        prior_draws: Samples drawn for priors that have no formula.
+        definitions: Privacy definitions to estimate; bmp for the main variant only.
+        prior_mean: Mean of the normal prior of ε.
+        prior_variance: Variance of the normal prior of ε.
+        strength: Assumed attack strength s, in [0, 1).
+        level: Probability of credible intervals.
+        proof_level: Confidence of what is proven.
+        proof_method: Fixed split of the models, or the form that holds whenever you stop adding models.
+        gate: What `bmpaudit check` holds the answer against.
 
     >>> plan = AuditPlan(sampler="snowball", shadows=64, definitions="bmp-r")
     >>> plan.sampler, plan.title
@@ -261,103 +265,35 @@ class AuditPlan(pydantic.BaseModel):
 
     model_config = STRICT
 
-    shadows: Annotated[
-        int, PlanKey(), Field(ge=FEWEST_SHADOWS, description="Number of shadow models; can be raised later")
-    ] = 1_000
-    seed: Annotated[int, PlanKey(), Field(ge=0, lt=2**63, description="Random seed")] = 0
-    engine: Annotated[
-        str | UntrustedPart, PlanKey(kind=ENGINE), Field(description="What trains the models"), BeforeValidator(_engine)
-    ] = "native"
-    keep_weights: Annotated[
-        bool, PlanKey(), Field(description="Keep the models' weights, so that releases and queries can be added later")
-    ] = False
-    permutations: Annotated[
-        int,
-        PlanKey(),
-        Field(ge=FEWEST_PERMUTATIONS, description="Shuffles of memberships in the permutation test"),
-    ] = 19
-    sampler: Annotated[
-        Any,
-        PlanKey("sampler", SAMPLER),
-        Field(description="How the training sample is drawn", validate_default=True),
-        _build(SAMPLER),
-    ] = "uniform"
-    model: Annotated[
-        Any, PlanKey("model", MODEL), Field(description="Model that is trained", validate_default=True), _build(MODEL)
-    ] = "gcn"
-    training: Annotated[Training, PlanKey("training"), BeforeValidator(_training)] = Training()
-    releases: Annotated[
-        tuple[Any, ...],
-        PlanKey("views", RELEASE, is_list=True),
-        Field(description="What is given out, main one first", validate_default=True),
-        _build_all(RELEASE),
-    ] = ("clean", "noisy")
-    queries: Annotated[
-        tuple[Any, ...],
-        PlanKey("views", QUERY, is_list=True),
-        Field(description="How the adversary asks; the first is the main one", validate_default=True),
-        _build_all(QUERY),
-    ] = ("full", "none")
-    statistic: Annotated[
-        Any,
-        PlanKey("views", STATISTIC),
-        Field(description="Number per node that attacks look at", validate_default=True),
-        _build(STATISTIC),
-    ] = "margin"
-    attack: Annotated[
-        Any,
-        PlanKey("attack", ATTACK),
-        Field(description="Attack on the shadow models", validate_default=True),
-        _build(ATTACK),
-    ] = "student"
-    rules: Annotated[
-        tuple[Any, ...],
-        PlanKey("decision", RULE, is_list=True),
-        Field(description="How scores become decisions; the first is the main one", validate_default=True),
-        _build_all(RULE),
-    ] = ("strong", "weak")
-    cost_false_positive: Annotated[
-        Positive, PlanKey("decision"), Field(description="Cost c0 of a false positive (Theorem 7)")
-    ] = 1.0
-    cost_false_negative: Annotated[
-        Positive, PlanKey("decision"), Field(description="Cost c1 of a false negative (Theorem 7)")
-    ] = 1.0
-    unfittable: Annotated[
-        Literal["leave-out", "non-member"],
-        PlanKey("decision"),
-        Field(description="Nodes that cannot be attacked are left out, or count as non-members as in the paper"),
-    ] = "leave-out"
-    prior_source: Annotated[
-        Literal["exact", "shadow-frequency"],
-        PlanKey("decision"),
-        Field(description="Priors from a formula or many draws, or from the shadow samples as in the paper"),
-    ] = "exact"
-    prior_draws: Annotated[
-        int, PlanKey("decision"), Field(ge=1, description="Samples drawn for priors that have no formula")
-    ] = 100_000
-    definitions: Annotated[
-        tuple[Any, ...],
-        PlanKey("estimation", DEFINITION, is_list=True),
-        Field(description="Privacy definitions to estimate; bmp for the main variant only", validate_default=True),
-        _build_all(DEFINITION),
-    ] = ("bmp-r", "bmp-l", "mp")
-    prior_mean: Annotated[
-        float, PlanKey("estimation"), Field(allow_inf_nan=False, description="Mean of the normal prior of ε")
-    ] = 0.0
-    prior_variance: Annotated[
-        Positive, PlanKey("estimation"), Field(description="Variance of the normal prior of ε")
-    ] = 10.0
-    strength: Annotated[
-        float, PlanKey("estimation"), Field(ge=0, lt=1, description="Assumed attack strength s, in [0, 1)")
-    ] = 0.0
-    level: Annotated[Share, PlanKey("estimation"), Field(description="Probability of credible intervals")] = 0.9
-    proof_level: Annotated[Share, PlanKey("proof"), Field(description="Confidence of what is proven")] = 0.95
-    proof_method: Annotated[
-        Literal["one-guess", "prequential"],
-        PlanKey("proof"),
-        Field(description="Fixed split of the models, or the form that holds whenever you stop adding models"),
-    ] = "one-guess"
-    gate: Annotated[Gate, PlanKey("gate"), BeforeValidator(_gate)] = Gate()
+    shadows: Annotated[int, Field(ge=FEWEST_SHADOWS)] = 1_000
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    engine: Annotated[str | UntrustedPart, BeforeValidator(_engine)] = "native"
+    keep_weights: bool = False
+    permutations: Annotated[int, Field(ge=FEWEST_PERMUTATIONS)] = 199
+    sampler: Part = "uniform"
+    model: Part = "gcn"
+    training: Annotated[
+        models.Training, _from_table(lambda table: registry.make(models.Training, table, "training", ()))
+    ] = models.Training()
+    releases: Parts = ("clean", "noisy")
+    release_as: Literal["scores", "queries", "weights"] = "scores"
+    queries: Parts = ("full", "none")
+    statistic: Part = "margin"
+    attack: Part = "student"
+    rules: Parts = ("strong", "weak")
+    cost_false_positive: Positive = 1.0
+    cost_false_negative: Positive = 1.0
+    unfittable: Literal["leave-out", "non-member"] = "leave-out"
+    prior_source: Literal["exact", "shadow-frequency"] = "exact"
+    prior_draws: Annotated[int, Field(ge=1)] = 100_000
+    definitions: Parts = ("bmp-r", "bmp-l", "mp")
+    prior_mean: Annotated[float, Field(allow_inf_nan=False)] = 0.0
+    prior_variance: Positive = 10.0
+    strength: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    level: Share = 0.9
+    proof_level: Share = 0.95
+    proof_method: Literal["one-guess", "prequential"] = "one-guess"
+    gate: Annotated[Gate, _from_table(lambda table: Gate(**table))] = Gate()
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -366,40 +302,41 @@ class AuditPlan(pydantic.BaseModel):
             if follow:
                 super().__init__(**values, **follow)
                 object.__setattr__(self, "__pydantic_fields_set__", set(values))
-        except pydantic.ValidationError as wrong:
-            raise InputError(explain("", wrong, list(type(self).model_fields))) from None
+        except ValidationError as wrong:
+            raise InputError(registry.explain("", wrong, list(type(self).model_fields))) from None
         with suppress(UntrustedCodeError):
             self.shadow_plan  # noqa: B018 - checks what its parts have to agree on
-        for kind, parts in ((ATTACK, (self.attack,)), (RULE, self.rules), (DEFINITION, self.definitions)):
-            for part in parts:
-                if not isinstance(part, UntrustedPart) and not callable(getattr(part, METHODS[kind], None)):
-                    raise InputError(f"the {kind} must have a method {METHODS[kind]}, got {part!r}")
+        if registry.name_of(registry.ATTACK, self.attack) == "rows":
+            raise InputError("attack rows needs more than scores: with release_as queries or weights it runs by itself")
+        for name, method in METHODS.items():
+            value = getattr(self, name)
+            for part in value if isinstance(value, tuple) else (value,):
+                if not isinstance(part, UntrustedPart) and not callable(getattr(part, method, None)):
+                    raise InputError(f"the {PARTS[name]} must have a method {method}, got {part!r}")
 
-    def replace(self, **changes: Any) -> AuditPlan:
+    def replace(self, **changes: Any) -> "AuditPlan":
         """The plan with other values, checked again."""
         values = {name: getattr(self, name) for name in self.model_fields_set}  # others may follow the model
-        if "model" in changes and self.engine in ENTRIES[ENGINE]:
+        if "model" in changes and self.engine in ENTRIES[registry.ENGINE]:
             values.pop("engine", None)  # the one that fits the new model
         return AuditPlan(**{**values, **changes})
 
     @property
-    def without_gate(self) -> AuditPlan:
+    def without_gate(self) -> Self:
         """All that the answer depends on."""
         return self.model_copy(update={"gate": Gate()})
 
     @property
-    def shadow_plan(self) -> ShadowPlan:
+    def shadow_plan(self) -> shadow.ShadowPlan:
         """The part that determines the shadow models."""
-        return ShadowPlan(
-            sampler=self.sampler,
-            model=self.model,
-            training=self.training,
-            releases=self.releases,
-            queries=self.queries,
-            statistic=self.statistic,
-            seed=self.seed,
-            engine=self.engine,
-        )
+        names = [field.name for field in fields(shadow.ShadowPlan) if field.name != "rows"]
+        rows = ACCESSES[1 : ACCESSES.index(self.release_as) + 1]
+        return shadow.ShadowPlan(**{name: getattr(self, name) for name in names}, rows=rows)
+
+    def accesses(self, release: Any) -> tuple[str, ...]:
+        """What of a release is attacked by itself, the least first: as far as class rows of its models are kept."""
+        kept = {each.access for each in self.shadow_plan.row_sets if each.release == release}
+        return tuple(access for access in ACCESSES if access == ACCESSES[0] or access in kept)
 
     @property
     def decision_settings(self) -> DecisionSettings:
@@ -407,49 +344,50 @@ class AuditPlan(pydantic.BaseModel):
         return DecisionSettings(self.cost_false_positive, self.cost_false_negative, self.unfittable)
 
     @property
-    def epsilon_prior(self) -> NormalPrior:
+    def epsilon_prior(self) -> estimation.NormalPrior:
         """The prior of each ε."""
-        return NormalPrior(self.prior_mean, self.prior_variance)
+        return estimation.NormalPrior(self.prior_mean, self.prior_variance)
 
     @property
-    def views(self) -> tuple[View, ...]:
+    def views(self) -> tuple[shadow.View, ...]:
         """Every query of every release."""
         return self.shadow_plan.views
 
     @cached_property
     def rules_by_name(self) -> dict[str, Any]:
         """The decision rules by their labels."""
-        return {registry.label(RULE, rule): rule for rule in self.rules}
+        return {registry.label(registry.RULE, rule): rule for rule in self.rules}
 
     @cached_property
     def definitions_by_name(self) -> dict[str, Any]:
         """The definitions by their labels."""
-        return {registry.label(DEFINITION, definition): definition for definition in self.definitions}
+        return {registry.label(registry.DEFINITION, definition): definition for definition in self.definitions}
 
     @property
     def title(self) -> str:
         """Sampler and model in a few words."""
-        fraction = registry.table_of(SAMPLER, self.sampler).get("train_fraction")
+        fraction = registry.table_of(registry.SAMPLER, self.sampler).get("train_fraction")
         share = f" {100 * fraction:g} %" if isinstance(fraction, float) else ""
         return f"{registry.title(self.sampler)}{share}, {registry.title(self.model)}"
 
 
+@cache
 def plan_keys() -> dict[str, PlanKey]:
     """Every field of the plan, and where it stands in a file."""
+    about = registry.field_help(AuditPlan)
+    section_of = {name: section for section, names in SECTIONS.items() for name in names}
     return {
-        name: next(item for item in info.metadata if isinstance(item, PlanKey))
-        for name, info in AuditPlan.model_fields.items()
+        name: PlanKey(about[name], section_of.get(name, ""), PARTS.get(name, ""), PARTS.get(name, name) != name)
+        for name in AuditPlan.model_fields
     }
 
 
 # The plan as a TOML file: unknown keys and impossible values are refused, naming the key and what is allowed.
 
 
-HEADING = (
-    "# The plan of an audit: everything that changes its answer.",
-    "# Run it with: bmpaudit audit --plan FILE --out DIR",
-    "",
-)
+HEADING = """# The plan of an audit: everything that changes its answer.
+# Run it with: bmpaudit audit --plan FILE --out DIR
+"""
 GRAPH_HELP = "Name of a data set, .npz archive, folder with nodes and edges tables, or module:function"
 COMMENT_COLUMN = 44
 GATE_HELP = "Thresholds for bmpaudit check (docs/gate.md); they change no answer"
@@ -458,28 +396,16 @@ EXAMPLE_GATE = Gate(max_proven_right=3.0, max_exposure="10@0.99")
 
 @dataclass(frozen=True)
 class PlanFile:
-    """What a plan file says.
-
-    Attributes:
-        graph: Name of a data set, path, or module:function; empty if the file does not say.
-        plan: Everything else.
-    """
+    """What a plan file says: the graph (a data set, path or module:function; may be empty), and everything else."""
 
     graph: str
     plan: AuditPlan
 
 
 def read_plan(path: str | Path, *, trust_code: bool = False) -> PlanFile:
-    """Reads a plan file.
+    """Reads a plan file; without `trust_code` a part that it names `module:Name` is an `UntrustedPart`.
 
-    Args:
-        path: The file.
-        trust_code: Whether to import the parts that it names `module:Name`. If not, such a part is an `UntrustedPart`,
-            which cannot be used.
-
-    Raises:
-        DataError: if there is no such file or it is not TOML.
-        InputError: naming the file, the key and what is allowed, if it says something impossible.
+    If it says something impossible, an `InputError` names the file, the key and what is allowed.
     """
     path = Path(path)
     if not path.exists():
@@ -494,50 +420,31 @@ def read_plan(path: str | Path, *, trust_code: bool = False) -> PlanFile:
 def parse_plan(table: Mapping[str, Any], *, trust_code: bool = True) -> PlanFile:
     """From nested values, as TOML has them, to a plan."""
     keys = plan_keys()
+    top_level = [name for name, key in keys.items() if not key.section]
     graph = table.get("graph", "")
     if not isinstance(graph, str):
         raise InputError(f"graph must be a string, got {graph!r}")
     values: dict[str, Any] = {}
     for name, value in table.items():
-        if name == "graph":
-            continue
         if name == "sweep":
             raise InputError("it has a table [sweep]: run it with bmpaudit sweep")
-        if name not in _sections(keys):
-            if name not in keys or keys[name].section:
-                raise InputError(unknown_key("", name, _top_level(keys)))
+        if name in top_level:
             values[name] = value
-        elif not isinstance(value, Mapping):
-            raise InputError(f"{name} must be a table, as in [{name}], got {value!r}")
-        elif name in keys:  # a section that is one part
-            values[name] = _with_name(keys[name], name, value)
-        else:
-            values |= _section_values(name, value, keys)
+        elif name in SECTIONS:
+            if not isinstance(value, Mapping):
+                raise InputError(f"{name} must be a table, as in [{name}], got {value!r}")
+            if name in keys:  # a section that is one part; without a name it is the default part with other settings
+                default = {"name": AuditPlan.model_fields[name].default} if keys[name].kind else {}
+                values[name] = {**default, **value}
+                continue
+            for field in value:
+                if field not in SECTIONS[name]:
+                    raise InputError(registry.unknown_key(name, field, SECTIONS[name]))
+            values |= value
+        elif name != "graph":
+            raise InputError(registry.unknown_key("", name, ["graph", *top_level, *SECTIONS]))
     with trusting_code(trust_code):
         return PlanFile(graph, AuditPlan(**values))
-
-
-def _with_name(key: PlanKey, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """A part's table; without a name it is the default part with other settings."""
-    if not key.kind or "name" in value:
-        return dict(value)
-    return {"name": AuditPlan.model_fields[name].default, **value}
-
-
-def _section_values(section: str, table: Mapping[str, Any], keys: Mapping[str, PlanKey]) -> dict[str, Any]:
-    allowed = [name for name, key in keys.items() if key.section == section]
-    for name in table:
-        if name not in allowed:
-            raise InputError(unknown_key(section, name, allowed))
-    return dict(table)
-
-
-def _sections(keys: Mapping[str, PlanKey]) -> list[str]:
-    return list(dict.fromkeys(key.section for key in keys.values() if key.section))
-
-
-def _top_level(keys: Mapping[str, PlanKey]) -> list[str]:
-    return ["graph", *(name for name, key in keys.items() if not key.section), *_sections(keys)]
 
 
 def plan_table(plan: AuditPlan, graph: str) -> dict[str, Any]:
@@ -558,7 +465,7 @@ def plan_table(plan: AuditPlan, graph: str) -> dict[str, Any]:
 
 def plain_value(key: PlanKey, value: Any) -> Any:
     """A field of a plan as a file holds it."""
-    if isinstance(value, Training):
+    if isinstance(value, models.Training):
         return registry.settings_of(value)
     if isinstance(value, Gate):
         return value.to_table()
@@ -581,7 +488,7 @@ def format_plan(plan: AuditPlan, graph: str) -> str:
 
 def plan_template(plan: AuditPlan, graph: str) -> str:
     """The plan as TOML with a comment on every key."""
-    lines = [*HEADING]
+    lines = [HEADING]
     for key, value in plan_table(plan, graph).items():
         if isinstance(value, dict):
             lines += ["", f"[{key}]"]
@@ -601,9 +508,8 @@ def _comment(plan: AuditPlan, section: str, name: str) -> str:
     if is_part and name != "name":
         part = getattr(plan, section)
         return "" if isinstance(part, UntrustedPart) else registry.field_help(type(part)).get(name, "")
-    about = AuditPlan.model_fields[section if is_part else name].description or ""
-    kind = keys[section if is_part else name].kind
-    return f"{about}: {', '.join(ENTRIES[kind])}, or module:Name" if kind else about
+    key = keys[section if is_part else name]
+    return f"{key.about}: {', '.join(ENTRIES[key.kind])}, or module:Name" if key.kind else key.about
 
 
 def _line(key: str, value: Any, comment: str) -> str:

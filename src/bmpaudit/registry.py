@@ -11,20 +11,18 @@ import importlib
 import inspect
 import re
 import sys
-import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from bmpaudit.util.errors import InputError, UntrustedCodeError, did_you_mean
 
 if TYPE_CHECKING:
     import pydantic
 
-SAMPLER, MODEL, ENGINE, RELEASE, QUERY, STATISTIC, ATTACK, RULE, DEFINITION = KINDS = (
-    *("sampler", "model", "engine", "release", "query", "statistic", "attack", "rule", "definition"),
-)
+KINDS = ("sampler", "model", "engine", "release", "query", "statistic", "attack", "rule", "definition")
+SAMPLER, MODEL, ENGINE, RELEASE, QUERY, STATISTIC, ATTACK, RULE, DEFINITION = KINDS
 
 
 @dataclass(frozen=True)
@@ -92,6 +90,7 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         "attack",
         ("gaussian", "gaussian:Gaussian", "a normal fit per node and hypothesis (Algorithm 2)"),
         ("student", "student:Student", "all queries and the neighbours, a Student t fit with a learnt prior"),
+        ("rows", "rows:RowAttack", "what the model says of every single feature, besides all that student takes"),
         ("rmia", "other_attacks:RMIA", "confidence ratio against those of other nodes (Zarifzadeh et al. 2024)"),
         ("right-or-wrong", "other_attacks:RightOrWrong", "how often other models are as right; for released labels"),
         ("base", "other_attacks:Base", "confidence against its mean over models (Lassila et al. 2025)"),
@@ -118,17 +117,11 @@ WRAPPERS = {MODEL: "bmpaudit.models.own:as_model"}
 
 @dataclass(frozen=True)
 class UntrustedPart:
-    """A part named by code that has not been run: it stands for itself in titles and files, and cannot be used.
+    """A part named by code that has not been run: it stands for itself in titles and files, and cannot be used."""
 
-    Attributes:
-        kind: One of `KINDS`.
-        target: `module:Name`.
-        settings: Its fields, as the file has them.
-    """
-
-    kind: str
-    target: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    kind: str  # one of `KINDS`
+    target: str  # `module:Name`
+    settings: Mapping[str, Any] = field(default_factory=dict)  # its fields, as the file has them
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):
@@ -158,15 +151,10 @@ def is_code(name: str) -> bool:
 
 
 def import_target(target: str, *, is_built_in: bool = False) -> Any:
-    """What `module:Name` names, looked for as Python does and in the current folder.
+    """What `module:Name` names, looked for as Python does and in the current folder; `InputError` says why not.
 
-    Args:
-        target: `module:Name`.
-        is_built_in: Whether it is a part of bmpaudit. Then the current folder is not searched: a file there that is
-            named like a library, such as `torch.py`, must not run in its place.
-
-    Raises:
-        InputError: if there is no such thing; whatever the module raises becomes part of the message.
+    For what is built in, the current folder is not searched: a file there that is named like a library, such as
+    `torch.py`, must not run in its place.
     """
     module_name, _, attribute = target.partition(":")
     here = str(Path.cwd())
@@ -186,11 +174,7 @@ def import_target(target: str, *, is_built_in: bool = False) -> Any:
 
 
 def load(kind: str, name: str) -> Any:
-    """The class, function or object of a built-in name or of `module:Name`, which is imported.
-
-    Raises:
-        InputError: if there is none; the message lists the choices.
-    """
+    """The class, function or object of a built-in name or of `module:Name`, which is imported."""
     entry = ENTRIES[kind].get(name)
     if entry is not None:
         return import_target(entry.target, is_built_in=True)
@@ -208,15 +192,9 @@ def unknown_name(kind: str, name: str) -> InputError:
 
 
 def build(kind: str, given: Any, *, trust_code: bool = True) -> Any:
-    """A part from a name, from a table with `name` and settings, or from itself.
+    """A part from `"snowball"`, `{"name": "snowball", "fan_out": 3}`, `"my_module:MySampler"`, or from itself.
 
-    Args:
-        kind: One of `KINDS`.
-        given: `"snowball"`, `{"name": "snowball", "fan_out": 3}`, `"my_module:MySampler"`, or a part.
-        trust_code: Whether `module:Name` may be imported; if not, an `UntrustedPart` takes its place.
-
-    Raises:
-        InputError: naming the setting that is unknown or impossible.
+    Without `trust_code` nothing is imported that is not built in: an `UntrustedPart` takes the place of `module:Name`.
     """
     if isinstance(given, str):
         given = {"name": given}
@@ -328,16 +306,9 @@ STRICT: pydantic.ConfigDict = {"extra": "forbid", "frozen": True, "strict": True
 
 
 def make(kind: type[Any], values: Mapping[str, Any], section: str, also: tuple[str, ...] = ("name",)) -> Any:
-    """An object of a dataclass, or of any class whose fields are annotated, from the values of a file.
+    """An object of a dataclass from the values of a file, in which lists stand for tuples.
 
-    Args:
-        kind: The class.
-        values: By field; lists stand for tuples.
-        section: What messages call it, such as `sampler`.
-        also: Further keys that are allowed there, for the list in messages.
-
-    Raises:
-        InputError: naming the key, what is allowed and the value.
+    `InputError` names the key of the section, what is allowed (`also` beside the fields) and the value.
     """
     if not dataclasses.is_dataclass(kind):
         if values:
@@ -346,7 +317,7 @@ def make(kind: type[Any], values: Mapping[str, Any], section: str, also: tuple[s
     import pydantic
 
     wanted: dict[str, Any] = {}
-    hints = typing.get_type_hints(kind)
+    hints = get_type_hints(kind)
     for each in (each for each in dataclasses.fields(kind) if each.init):
         default = each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
         wanted[each.name] = (hints[each.name], ... if default is dataclasses.MISSING else default)
@@ -363,13 +334,13 @@ def make(kind: type[Any], values: Mapping[str, Any], section: str, also: tuple[s
         raise InputError(f"[{section}] {wrong}") from None
 
 
-def unknown_key(section: str, name: str, allowed: typing.Sequence[str]) -> str:
+def unknown_key(section: str, name: str, allowed: Sequence[str]) -> str:
     """What to say of a key that a section does not have; without a section, of one at the top of a file."""
     key, where = (f"{section}.{name}", f"in [{section}]") if section else (name, "here")
     return f"unknown key {key}; allowed {where}: {', '.join(allowed)}{did_you_mean(name, allowed)}"
 
 
-def explain(section: str, wrong: pydantic.ValidationError, allowed: typing.Sequence[str]) -> str:
+def explain(section: str, wrong: pydantic.ValidationError, allowed: Sequence[str]) -> str:
     """The first thing that pydantic found wrong, in one line."""
     # An unknown key comes first: it may be a misspelt one, which is then missing.
     first = min(wrong.errors(), key=lambda error: error["type"] != "extra_forbidden")

@@ -1,7 +1,5 @@
 """What the owner gives out of a trained model, how the adversary asks, and the statistic that an attack looks at."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -15,31 +13,14 @@ from bmpaudit.registry import UntrustedPart
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.values import Floats, Floats32, Ints
 
-__all__ = [
-    "Clean",
-    "Embeddings",
-    "Ensemble",
-    "FullEdges",
-    "LabelOnly",
-    "NoEdges",
-    "NoisyLastLayer",
-    "NoisyOutputs",
-    "OutputRelease",
-    "Rounded",
-    "Temperature",
-    "TopClasses",
-    "label_margin",
-    "probe_scores",
-]
-
+__all__ = ["Clean", "Embeddings", "Ensemble", "LabelOnly", "NoisyLastLayer", "NoisyOutputs", "OutputRelease", "Rounded"]
+__all__ += ["FullEdges", "NoEdges", "Temperature", "TopClasses", "label_margin", "probe_scores"]
 
 MOST_DIGITS = 6  # of a rounded probability: float32 has no more
 MOST_IN_ENSEMBLE = 1_000
 LEAST_PROBABILITY = 1e-12  # whose logarithm is taken
 NOT_PREDICTED = -20.0
-
-PENALTY = 0.01
-"""Ridge penalty of `probe_scores`, for each node and in units of the embeddings' mean variance."""
+PENALTY = 0.01  # of the ridge of `probe_scores`, for each node and in units of the embeddings' mean variance
 
 
 def models_of(release: object) -> int:
@@ -55,6 +36,33 @@ def gives_embeddings(release: object) -> bool:
 def gives_labels_only(release: object) -> bool:
     """Whether a release gives out labels, and no scores."""
     return not isinstance(release, UntrustedPart) and bool(getattr(release, "gives_labels_only", False))
+
+
+def is_computed_from(release: object, base: object) -> bool:
+    """Whether whoever has what one release gives out can make what another gives out, in law (Prop. 2).
+
+    Then the first gives away no less than the second. Everything that is made from the trained model itself is computed
+    from `Clean`, which gives out the model.
+
+    >>> is_computed_from(LabelOnly(), Clean()), is_computed_from(Clean(), LabelOnly())
+    (True, False)
+    """
+    if release == base:
+        return True
+    if isinstance(release, UntrustedPart) or isinstance(base, UntrustedPart) or models_of(release) > models_of(base):
+        return False
+    match base:
+        case Clean():
+            return True
+        case Temperature():
+            return isinstance(release, (LabelOnly, NoisyOutputs, Rounded, Temperature, TopClasses))
+        case TopClasses():
+            return isinstance(release, LabelOnly) or (isinstance(release, TopClasses) and release.top < base.top)
+        case NoisyLastLayer():
+            return isinstance(release, NoisyLastLayer) and release.noise_std > base.noise_std
+        case NoisyOutputs():
+            return isinstance(release, NoisyOutputs) and release.output_noise > base.output_noise
+    return False
 
 
 class OutputRelease(ABC):
@@ -101,7 +109,7 @@ class _Answers:
 
 @dataclass(frozen=True)
 class Clean(_Answers):
-    """Gives out the logits of the trained model."""
+    """Gives out the trained model; attacks look at its logits."""
 
 
 @dataclass(frozen=True)
@@ -167,9 +175,7 @@ class Rounded(OutputRelease):
 
 @dataclass(frozen=True)
 class Temperature(OutputRelease):
-    """Divides the logits by a temperature.
-
-    An adversary who knows it multiplies again, so it hides nothing by itself: beside rounding or noise it may.
+    """Divides the logits by a temperature; this hides nothing by itself, as an adversary who knows it multiplies again.
 
     Attributes:
         temperature: Above 1 for outputs that are less sure.
@@ -200,11 +206,7 @@ class TopClasses(OutputRelease):
         check_at_least_one(top=self.top)
 
     def outputs(self, logits: Floats32, rng: np.random.Generator) -> Floats32:  # noqa: ARG002
-        """See `interfaces.Release`.
-
-        Raises:
-            InputError: if there are no other classes.
-        """
+        """See `interfaces.Release`; `InputError` if there are no other classes."""
         num_classes = logits.shape[-1]
         if self.top >= num_classes:
             raise InputError(f"top must be less than the number of classes, {num_classes}, got top={self.top}")
@@ -286,27 +288,20 @@ class NoEdges:
     def graph(self, graph: Graph) -> Graph:
         """See `interfaces.Query`."""
         indptr, indices = np.zeros_like(graph.indptr), np.empty(0, dtype=graph.indices.dtype)
-        return replace(graph, indptr=indptr, indices=indices, cleaning=replace(graph.cleaning, num_edges=0))
+        return replace(graph, indptr=indptr, indices=indices)
 
 
 def label_margin(logits: npt.ArrayLike, labels: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """Z = o_y - log Σ_{c≠y} e^{o_c}, without overflow.
+    """Z = o_y - log Σ_{c≠y} e^{o_c}, without overflow, of shape (…, num_nodes).
 
-    Args:
-        logits: Shape (…, num_nodes, num_classes), at least two classes.
-        labels: Shape (num_nodes,).
-
-    Returns:
-        Shape (…, num_nodes).
+    Logits have shape (…, num_nodes, num_classes), with at least two classes, and labels (num_nodes,).
 
     >>> label_margin([[2.0, 0.0, 0.0]], [0]).round(4)
     array([1.3069], dtype=float32)
     """
     scores, classes = np.asarray(logits, dtype=np.float64), np.asarray(labels)
     if scores.ndim < 2 or scores.shape[-2] != len(classes) or scores.shape[-1] < 2:
-        raise InputError(
-            f"logits must have shape (…, {len(classes)} nodes, at least 2 classes), got {np.shape(logits)}"
-        )
+        raise InputError(f"logits must have shape (…, {len(classes)} nodes, at least 2 classes), got {scores.shape}")
     if classes.min() < 0 or classes.max() >= scores.shape[-1]:
         raise InputError(f"labels must be in [0, {scores.shape[-1]}), got {classes.min()} to {classes.max()}")
     index = np.broadcast_to(classes[:, None], (*scores.shape[:-1], 1))
@@ -324,17 +319,10 @@ def probe_scores(embeddings: Floats32, labels: Ints, num_classes: int) -> Floats
     being their mean variance, and 0 on the constant. The score of a node comes from all *other* nodes: with its
     leverage l_i = x_iᵀ(XᵀX + Λ)⁻¹x_i, leaving it out gives (x_iᵀB - l_i·y_i)/(1 - l_i), exactly.
 
-    Models know their own coordinates only: two of them, trained alike, have embeddings that are rotated against each
-    other, and a probe of one says nothing about another. So the probe is fitted anew to each model, with labels, which
-    the adversary knows, and without memberships. A rotation or a common scale of the embeddings changes nothing.
+    Two models, trained alike, have embeddings that are rotated against each other, so the probe is fitted anew to each
+    of them, without memberships. A rotation or a common scale of the embeddings changes nothing.
 
-    Args:
-        embeddings: Shape (num_nodes, units).
-        labels: Class of each node, shape (num_nodes,).
-        num_classes: Number of classes.
-
-    Returns:
-        Scores of shape (num_nodes, num_classes), with NaN for embeddings that are not finite.
+    From shape (num_nodes, units) to (num_nodes, num_classes), with NaN for embeddings that are not finite.
     """
     if not np.isfinite(embeddings).all():
         return np.full((len(embeddings), num_classes), np.nan, dtype=np.float32)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bmpaudit import registry
-from bmpaudit.auditing.context import Runtime, Subject, plan_hash
-from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.auditing import Audit, Runtime, Subject, Workspace, context
+from bmpaudit.auditing.result import Level
 from bmpaudit.comparison.sides import HELD_OUT_ACCURACY, NAMED_90, NAMED_99, ComparedAudit, Mean, show_value
 from bmpaudit.graph import Graph
+from bmpaudit.io.codec import filled
 from bmpaudit.io.readers import read_toml
 from bmpaudit.pipeline.pipeline import Pipeline, given_graph
-from bmpaudit.plan import AuditPlan, PlanKey, parse_plan, plan_keys, trusting_code
-from bmpaudit.registry import RELEASE, UntrustedPart, make, unknown_key
-from bmpaudit.releases import gives_labels_only
+from bmpaudit.plan import AuditPlan, parse_plan, plan_keys, trusting_code
+from bmpaudit.releases import is_computed_from
 from bmpaudit.report.drawing import DEFAULT_PICTURES, NO_PICTURES, picture_formats
 from bmpaudit.util.errors import DataError, InputError
 from bmpaudit.util.files import atomic_write, folder_lock, write_text
@@ -34,28 +33,18 @@ from bmpaudit.util.words import count, duration
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
-
-    from bmpaudit.report.figures.style import Width
-
 __all__ = ["Sweep", "sweep"]
 
 
 MOST_POINTS = 10_000
-HASH_DIGITS = 8
-SLUG_LENGTH = 60
+HASH_DIGITS, SLUG_LENGTH = 8, 60  # of the name of a folder
 
 
 @dataclass(frozen=True, eq=False)
 class SweptAudit:
-    """One audit of a sweep: each of its releases is a point, and all of them share its shadow models.
+    """One audit of a sweep: each of its releases is a point, and all of them share its shadow models."""
 
-    Attributes:
-        settings: What sets it apart from the other audits: dotted keys of the plan and their values.
-        plan: Its plan.
-    """
-
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any]  # what sets it apart from the other audits: dotted keys of the plan and their values
     plan: AuditPlan
 
     @property
@@ -71,24 +60,11 @@ class SweptAudit:
         """
         words = re.sub(r"[^a-z0-9.]+", "-", self.label.lower())[:SLUG_LENGTH].strip("-.")
         addable = {"shadows", "releases"} if self.plan.keep_weights else {"shadows"}
-        return f"{words}-{plan_hash(self.plan, only=plan_keys().keys() - addable)[:HASH_DIGITS]}"
+        return f"{words}-{context.plan_hash(self.plan, only=plan_keys().keys() - addable)[:HASH_DIGITS]}"
 
 
 def read_sweep(path: str | Path, *, trust_code: bool = False) -> tuple[str, list[SweptAudit]]:
-    """Reads a plan file with a table `sweep`.
-
-    Args:
-        path: The file.
-        trust_code: Whether to import the parts that it names `module:Name`.
-
-    Returns:
-        The graph's source, and the audits.
-
-    Raises:
-        DataError: if there is no such file or it is not TOML.
-        InputError: naming the file, the key and what is allowed, if it says something impossible.
-        UntrustedCodeError: if it names code, and that is not trusted.
-    """
+    """The graph's source and the audits of a plan file with a table `sweep`."""
     path = Path(path)
     if not path.exists():
         raise DataError(f"{path}: no such file; `bmpaudit plan init` writes a plan, to which a table [sweep] is added")
@@ -98,35 +74,29 @@ def read_sweep(path: str | Path, *, trust_code: bool = False) -> tuple[str, list
         if not isinstance(sweep, Mapping):
             raise InputError("a table [sweep] is missing, with [sweep.grid], [[sweep.points]] or both")
         if unknown := sweep.keys() - {"grid", "points"}:
-            raise InputError(unknown_key("sweep", min(unknown), ("grid", "points")))
+            raise InputError(registry.unknown_key("sweep", min(unknown), ("grid", "points")))
         base = parse_plan(table, trust_code=trust_code)
         if not base.graph:
             raise InputError("graph is missing")
         grid, points = sweep.get("grid", {}), sweep.get("points", [])
         if not isinstance(grid, Mapping) or not isinstance(points, list):
             raise InputError("sweep.grid must be a table, as in [sweep.grid], and sweep.points a list of tables")
+        for point in points:
+            if not isinstance(point, Mapping):
+                raise InputError(f"sweep.points must be a list of tables, as in [[sweep.points]], got {point!r}")
         with trusting_code(trust_code):
-            audits = swept_audits(base.plan, dict(_flat(grid)), [_point_of_table(each) for each in points])
+            audits = swept_audits(base.plan, dict(_flat(grid)), [dict(_flat(point)) for point in points])
     except InputError as wrong:
         raise type(wrong)(f"{path}: {wrong}") from None
     for audit in audits:
-        _refuse_untrusted(audit.plan)
+        context.check_trusted(audit.plan, plan_keys())
     return base.graph, audits
 
 
 def swept_audits(
     base: AuditPlan, grid: Mapping[str, Sequence[Any]], points: Sequence[Mapping[str, Any]]
 ) -> list[SweptAudit]:
-    """The audits of a sweep. Plans that differ in nothing but their releases become one, with the releases of all.
-
-    Args:
-        base: What all audits share.
-        grid: Alternatives by dotted key, such as `{"training.epochs": [50, 200]}`; every combination is audited.
-        points: Further points, each the dotted keys in which it differs from the base.
-
-    Raises:
-        InputError: if a key is unknown, a value impossible, or there are too many points.
-    """
+    """The audits of a sweep. Plans that differ in nothing but their releases become one, with the releases of all."""
     for key, alternatives in grid.items():
         if not isinstance(alternatives, (list, tuple)) or not alternatives:
             raise InputError(f"{key} must be a list of alternatives, got {alternatives!r}")
@@ -138,12 +108,12 @@ def swept_audits(
     audits: dict[str, SweptAudit] = {}
     for each in settings:
         plan = changed_plan(base, each)
-        key = plan_hash(plan, only=plan_keys().keys() - {"releases"})
+        key = context.plan_hash(plan, only=plan_keys().keys() - {"releases"})
         apart = {name: value for name, value in each.items() if name.rpartition(".")[2] != "releases"}
         if key in audits:
             there = audits[key]
-            labels = {registry.label(RELEASE, part) for part in there.plan.releases}
-            added = [part for part in plan.releases if registry.label(RELEASE, part) not in labels]
+            labels = {registry.label(registry.RELEASE, part) for part in there.plan.releases}
+            added = [part for part in plan.releases if registry.label(registry.RELEASE, part) not in labels]
             apart, plan = dict(there.settings), there.plan.replace(releases=(*there.plan.releases, *added))
         audits[key] = SweptAudit(apart, plan)
     return list(audits.values())
@@ -154,16 +124,13 @@ def changed_plan(base: AuditPlan, values: Mapping[str, Any]) -> AuditPlan:
 
     >>> changed_plan(AuditPlan(), {"model.name": "gat", "training.epochs": 50, "shadows": 64}).title
     'Uniform 25 %, GAT'
-
-    Raises:
-        InputError: if a key is unknown or a value impossible.
     """
     keys = plan_keys()
     changes: dict[str, Any] = {}
     parts: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         section, _, name = key.rpartition(".")
-        if _is_part(keys, section):
+        if section in keys and keys[section].section == section != "gate":  # one part: sampler, model, training, attack
             parts.setdefault(section, {})[name] = value
         elif name in keys and section in (keys[name].section, ""):
             changes[name] = list(value) if isinstance(value, tuple) else value
@@ -175,18 +142,13 @@ def changed_plan(base: AuditPlan, values: Mapping[str, Any]) -> AuditPlan:
     return base.replace(**changes)
 
 
-def _is_part(keys: Mapping[str, PlanKey], section: str) -> bool:
-    """Whether a section of the plan file is one part: sampler, model, training, attack."""
-    return section in keys and keys[section].section == section and section != "gate"
-
-
 def _changed_part(section: str, kind: str, part: Any, settings: Mapping[str, Any]) -> Any:
     """A part with other settings; of another name, that part with its defaults otherwise."""
     if isinstance(part, str):
         part = {"name": part}
     if not kind:
-        return make(type(part), {**vars(part), **settings}, section, also=())
-    table = dict(part) if isinstance(part, Mapping) else registry.table_of(kind, part)
+        return registry.make(type(part), {**vars(part), **settings}, section, also=())
+    table = part if isinstance(part, Mapping) else registry.table_of(kind, part)
     if settings.get("name", table["name"]) != table["name"]:
         return dict(settings)
     return {**table, **settings}
@@ -200,26 +162,12 @@ def _flat(table: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, An
             yield f"{section}{key}", value
 
 
-def _point_of_table(table: Any) -> dict[str, Any]:
-    if not isinstance(table, Mapping):
-        raise InputError(f"sweep.points must be a list of tables, as in [[sweep.points]], got {table!r}")
-    return dict(_flat(table))
-
-
-def _refuse_untrusted(plan: AuditPlan) -> None:
-    for name in plan_keys():
-        value = getattr(plan, name)
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, UntrustedPart):
-                raise registry.untrusted(part.kind, part.target)
-
-
 def plain_setting(value: Any) -> Any:
     """A value of the plan as JSON can hold it; an object by its title."""
     if isinstance(value, Mapping):
         return {str(name): plain_setting(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain_setting(each) for each in value]
+        return list(map(plain_setting, value))
     return value if isinstance(value, (str, int, float, bool)) else registry.title(value)
 
 
@@ -239,109 +187,128 @@ def _shown(key: str, value: Any) -> str:
 
 # One point of a sweep: a release of an audit, by what it exposes and what it is worth.
 
-
-CERTAINTY = 0.9
+RECIPE = ("sampler", "model", "training", "engine")
+"""Keys of a plan that say how a model is made."""
 
 
 @dataclass(frozen=True, eq=False)
 class SweepPoint:
-    """What one release of one audit exposes, and what it is worth.
+    """What one release of one audit exposes, and what it is worth; means have 95 % limits."""
 
-    Attributes:
-        audit: Number of its audit in the sweep, from 0.
-        label: What sets it apart from the other points, in a few words.
-        settings: The same as dotted keys of the plan and their values.
-        release: Label of the release.
-        folder: Path of the audit's folder; empty if it was not kept.
-        num_models: Number of shadow models.
-        accuracy: Held-out accuracy of what is released, with 95 % limits; None if it is not known.
-        named_90: Training nodes of one released model that are named correctly with 90 % certainty, with 95 % limits.
-        named_99: The same with 99 % certainty.
-        is_settled: Whether there are enough models to say how many can be named with 90 % certainty.
-        proven_right: What ε_R is proven to be at least; None if nothing is proven beyond the sampling.
-        proven_left: The same of ε_L.
-        guaranteed_right: What ε_R is guaranteed to be at most, by a proof about the model; None if there is none.
-        auc: Area under the curve of the strongest attack.
-        gives_labels_only: Whether the release is the predicted class and nothing else.
-        on_exposure_front: Whether no other point is as accurate and exposes less, or exposes as little and is more
-            accurate.
-        on_proof_front: The same with what is proven of ε_R in place of what is exposed.
-        confirmed: The same release audited again with fresh models; None if it was not.
-    """
-
-    audit: int
-    label: str
-    settings: Mapping[str, Any]
+    audit: int  # number of its audit in the sweep, from 0
+    label: str  # what sets it apart from the other points, in a few words
+    settings: Mapping[str, Any]  # the same as dotted keys of the plan and their values
     release: str
-    folder: str
+    folder: str  # path of the audit's folder; empty if it was not kept
     num_models: int
-    accuracy: Mean | None
-    named_90: Mean | None
+    accuracy: Mean | None  # held-out, of what is released; None if it is not known
+    named_90: Mean | None  # training nodes of one released model that are named correctly with 90 % certainty
     named_99: Mean | None
-    is_settled: bool
-    proven_right: float | None
+    is_settled: bool  # whether there are enough models to say how many can be named with 90 % certainty
+    exposed_by: str  # attack and queries that they are named by, and what release or point that was on
+    certified_names: float | None  # that one released model provably gives away on average; None if none are certified
+    certified_share: float | None  # of them that is right, at least
+    proven_right: float | None  # what ε_R is proven to be at least; None if nothing is proven beyond the sampling
     proven_left: float | None
-    guaranteed_right: float | None
-    auc: float
-    gives_labels_only: bool = False
-    on_exposure_front: bool = False
-    on_proof_front: bool = False
-    confirmed: SweepPoint | None = None
-
-    @property
-    def on_front(self) -> bool:
-        """Whether it is on either front."""
-        return self.on_exposure_front or self.on_proof_front
+    is_ceiling_right: bool  # whether that is the most that so many guesses can show
+    is_ceiling_left: bool
+    guaranteed_right: float | None  # what ε_R is at most, by a proof about the model; None if there is none
+    auc: float  # of the plan's attack, with the strongest queries
+    level: Level | None  # how much leaks; None for a release that was not tested for it
+    num_leaking: int | None  # number of nodes that are proven to leak; None likewise
+    on_front: bool = False  # no other point is as accurate and exposes less, or exposes as little and is more accurate
+    confirmed: SweepPoint | None = None  # the same release audited again with fresh models
 
     def to_plain(self) -> dict[str, Any]:
         """Values as JSON can hold them."""
+        again = None if self.confirmed is None else self.confirmed.to_plain()
         values = asdict(replace(self, settings={}, confirmed=None))
-        values["settings"] = plain_setting(self.settings)
-        values["confirmed"] = None if self.confirmed is None else self.confirmed.to_plain()
-        plain_values: dict[str, Any] = plain(values)
-        return plain_values
+        return dict(plain({**values, "settings": plain_setting(self.settings), "confirmed": again}))
 
 
-def points_of(audit: Audit, number: int, swept: SweptAudit, folder: str) -> list[SweepPoint]:
-    """A point for each release of an audit, the one of this number in its sweep."""
-    return [_point_of_audit(audit, release, number, swept, folder) for release in audit.attacks.releases]
-
-
-def _point_of_audit(audit: Audit, release: str, number: int, swept: SweptAudit, folder: str) -> SweepPoint:
-    variant = audit.attacks.strongest(release)
-    compared = ComparedAudit(swept.label, folder, audit, release, variant, "right")
-    result = compared.result
-    guaranteed = audit.guaranteed
-    return SweepPoint(
+def _point(audit: Audit, release: str, number: int, swept: SweptAudit, folder: str) -> SweepPoint:
+    """A release of the audit of this number in its sweep."""
+    compared = ComparedAudit(swept.label, folder, audit, audit.attacks.strongest(release), "right")
+    result, guaranteed = compared.result, audit.guaranteed
+    certificate = None if result.certified is None else result.certified.leading()
+    return filled(
+        SweepPoint,
+        compared,
+        result,
+        swept,
         audit=number,
         label=f"{swept.label}, {release}",
-        settings=swept.settings,
-        release=release,
         folder=folder,
         num_models=audit.runs.num_models,
         accuracy=compared.mean(HELD_OUT_ACCURACY),
         named_90=compared.mean(NAMED_90),
         named_99=compared.mean(NAMED_99),
-        is_settled=result.exposure.named(CERTAINTY).is_settled,
+        is_settled=result.exposure.named(0.9).is_settled,
+        certified_names=certificate and certificate.names,
+        certified_share=certificate and certificate.certainty,
         proven_right=result.shown("epsilon_right"),
         proven_left=result.shown("epsilon_left"),
-        guaranteed_right=None if guaranteed is None else guaranteed.limits["epsilon_right"],
-        auc=result.auc,
-        gives_labels_only=any(
-            gives_labels_only(part) for part in audit.plan.releases if registry.label(RELEASE, part) == release
-        ),
+        is_ceiling_right=result.is_at_ceiling("epsilon_right"),
+        is_ceiling_left=result.is_at_ceiling("epsilon_left"),
+        guaranteed_right=guaranteed and guaranteed.limits["epsilon_right"],
+        num_leaking=compared.test and compared.test.num_leaking,
     )
 
 
-def with_fronts(points: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:
-    """The points, those on a front marked; one whose accuracy is not known is on neither."""
+def with_inherited(points: Sequence[SweepPoint], audits: Sequence[SweptAudit]) -> list[SweepPoint]:
+    """The points, each with what was found at it, or at another that is computed from it, whichever is more (Prop. 2).
+
+    A weak attack at one of them makes neither of them safe.
+    """
+    return [
+        reduce(_larger, (other for other in points if other is not point and _holds_for(other, point, audits)), point)
+        for point in points
+    ]
+
+
+def _holds_for(other: SweepPoint, point: SweepPoint, audits: Sequence[SweptAudit]) -> bool:
+    """Whether what is found at a point holds for another one.
+
+    It is computed from that, of models made the same way, and asks no query that cannot be asked there.
+    """
+    theirs, mine = (audits[each.audit].plan for each in (other, point))
+    return (
+        context.plan_hash(theirs, only=RECIPE) == context.plan_hash(mine, only=RECIPE)
+        and set(context.queries_of(theirs)) <= set(context.queries_of(mine))
+        and is_computed_from(context.release_of(theirs, other.release), context.release_of(mine, point.release))
+    )
+
+
+def _larger(point: SweepPoint, other: SweepPoint) -> SweepPoint:
+    """The point, with whatever is more at the other one."""
+    least, changes = -np.inf, dict[str, Any]()
+    together: dict[tuple[str, ...], Callable[[SweepPoint], Any]] = {
+        ("is_settled", "exposed_by"): lambda each: named(each, least),
+        ("certified_names", "certified_share"): lambda each: (each.certified_share or 0, each.certified_names or 0),
+        ("proven_right", "is_ceiling_right"): lambda each: least if each.proven_right is None else each.proven_right,
+        ("proven_left", "is_ceiling_left"): lambda each: least if each.proven_left is None else each.proven_left,
+    }
+    for fields, value in together.items():
+        if value(other) > value(point):
+            changes |= {name: getattr(other, name) for name in fields}
+    for name in ("named_90", "named_99"):  # the higher one of each limit, too
+        known = [vars(mean).values() for each in (point, other) if (mean := getattr(each, name)) is not None]
+        changes[name] = Mean(*map(max, zip(*known, strict=True))) if known else None
+    if "exposed_by" in changes and other.label != point.label:
+        changes["exposed_by"] += f", at {other.label}"
+    return replace(point, **changes)
+
+
+def named(point: SweepPoint, unknown: float) -> float:
+    """How many nodes are named with 90 % certainty, on average."""
+    return unknown if point.named_90 is None else point.named_90.mean
+
+
+def with_front(points: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:
+    """The points, those on the front marked; one whose accuracy is not known is not on it."""
     gains = [-np.inf if point.accuracy is None else point.accuracy.mean for point in points]
-    named = [np.inf if point.named_90 is None else point.named_90.mean for point in points]
-    proven = [-np.inf if point.proven_right is None else point.proven_right for point in points]
-    fronts = zip(points, pareto_front(gains, named), pareto_front(gains, proven), strict=True)
-    return tuple(
-        replace(point, on_exposure_front=bool(first), on_proof_front=bool(second)) for point, first, second in fronts
-    )
+    front = pareto_front(gains, [named(point, np.inf) for point in points])
+    return tuple(replace(point, on_front=bool(is_on)) for point, is_on in zip(points, front, strict=True))
 
 
 def pareto_front(gains: Sequence[float], costs: Sequence[float]) -> Flags:
@@ -359,10 +326,12 @@ def pareto_front(gains: Sequence[float], costs: Sequence[float]) -> Flags:
 
 # Many audits of one graph: which defence exposes least for the accuracy that is left?
 
-
 AUDITS, CONFIRMED = "audits", "confirmed"
-FORMAT = 1
-SAME_LABELS = 0.01  # difference in accuracy of releases that give out nearly the same labels
+FIGURES = (
+    *("exposed_by", "certified_names", "certified_share", "proven_right", "proven_left"),
+    *("is_ceiling_right", "is_ceiling_left", "guaranteed_right", "auc", "level", "num_leaking"),
+)
+FORMAT = 2
 SEARCHED = (
     "The best of many points looks better than it is: chance had a part in its being best. Audit the winner again with "
     "fresh models (--confirm) before you rely on its figures."
@@ -371,45 +340,26 @@ SEARCHED = (
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """The points of a sweep.
-
-    Attributes:
-        points: Every release of every audit, in the order of the plan.
-    """
+    """The points of a sweep: every release of every audit, in the order of the plan."""
 
     points: tuple[SweepPoint, ...]
 
     @property
     def front(self) -> tuple[SweepPoint, ...]:
-        """The points that no other beats, by what is exposed or by what is proven."""
+        """The points that no other beats."""
         return tuple(point for point in self.points if point.on_front)
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether every point on a front was audited again with fresh models."""
+        """Whether every point on the front was audited again with fresh models."""
         return bool(self.front) and all(point.confirmed is not None for point in self.front)
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """What to beware of."""
         unsettled = [str(number) for number, point in enumerate(self.points, 1) if not point.is_settled]
-        few = f"Too few models to say how many nodes can be named at points {', '.join(unsettled)}."
-        return (*(() if self.is_confirmed else (SEARCHED,)), *self._blind_attacks(), *((few,) if unsettled else ()))
-
-    def _blind_attacks(self) -> Iterator[str]:
-        """Where released labels expose more than what they can be computed from."""
-        labels = {point.audit: point for point in self.points if point.gives_labels_only}
-        for number, point in enumerate(self.points, 1):
-            only = labels.get(point.audit)
-            if only is None or not only.named_90 or not point.named_90 or not only.accuracy or not point.accuracy:
-                continue
-            # As accurate: it is not noise that hides the labels.
-            has_labels = abs(only.accuracy.mean - point.accuracy.mean) < SAME_LABELS
-            if has_labels and only.named_90.low > point.named_90.high:
-                yield (
-                    f"Point {number} ({point.label}) seems to expose less than the labels alone, which can be read off "
-                    f"it: the attack on it is too weak; take the {only.named_90.mean:.1f} nodes of {only.label}."
-                )
+        few = f"How many nodes can be named is open at {', '.join(unsettled)}: more shadow models would narrow it down."
+        return (*(() if self.is_confirmed else (SEARCHED,)), *((few,) if unsettled else ()))
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -446,17 +396,13 @@ def sweep(
 
     Args:
         graph: What `bmpaudit.audit` takes.
-        plan: What all audits share; the defaults if not given.
+        plan: What all audits share.
         grid: Alternatives by dotted key of the plan, such as `{"training.epochs": [50, 200]}`.
         points: Further points, each the dotted keys in which it differs from the plan.
         folder: Where to keep everything: a stopped sweep resumes, and points, releases and models can be added.
-            Nothing is kept if not given.
-        confirm: Whether to audit the points on a front again, with fresh models.
+        confirm: Whether to audit the points on the front again, with fresh models.
         pictures: Formats of the picture in the folder, separated by commas (`png`, `pdf`, `svg`), or `none`.
         runtime: Threads, workers and progress.
-
-    Raises:
-        InputError: if a key is unknown or a value impossible.
 
     >>> found = sweep("demo", AuditPlan(shadows=16, releases="clean"), grid={"training.epochs": [5, 50]})
     >>> [point.label for point in found.points]
@@ -490,37 +436,43 @@ def run_sweep(
                 left = f", about {duration(spent / done * (len(chosen) - done))} left" if done else ""
                 again = " again with fresh models" if kind == CONFIRMED else ""
                 runtime.notice(f"audit {done + 1} of {len(chosen)}{again}: {each.label}{left}")
-            place = None if base is None else base / kind / each.folder
-            audit = _run(Subject(graph, source, each.plan), place, runtime)
-            found += points_of(audit, number, each, "" if place is None else str(place))
-        return found
+            workspace = None if base is None else Workspace(base / kind / each.folder)
+            pipeline = Pipeline(Subject(graph, source, each.plan), workspace, runtime)
+            with pipeline.prepared():
+                pipeline.report(pictures=NO_PICTURES)  # with a page, but without pictures: there are many
+                audit = pipeline.audit
+            path = "" if workspace is None else str(workspace.path)
+            found += [_point(audit, release, number, each, path) for release in audit.attacks.releases]
+        return with_inherited(found, audits)
 
     with nullcontext() if base is None else folder_lock(base):
-        result = Sweep(with_fronts(run_all(dict(enumerate(audits)), AUDITS)))
+        result = Sweep(with_front(run_all(dict(enumerate(audits)), AUDITS)))
         if confirm:
             fresh = {(each.audit, each.release): each for each in run_all(_again(result, audits), CONFIRMED)}
-            again = (replace(each, confirmed=fresh.get((each.audit, each.release))) for each in result.points)
+            again = (
+                replace(each, confirmed=fresh[each.audit, each.release] if each.on_front else None)
+                for each in result.points
+            )
             result = Sweep(tuple(again))
         if base is not None:
             write_sweep(result, base, formats)
     return result
 
 
-def _run(subject: Subject, folder: Path | None, runtime: Runtime) -> Audit:
-    """One audit with its page, but without pictures: there are many."""
-    pipeline = Pipeline(subject, None if folder is None else Workspace(folder), runtime)
-    with pipeline.prepared():
-        pipeline.report(pictures=NO_PICTURES)
-        return pipeline.audit
-
-
 def _again(result: Sweep, audits: Sequence[SweptAudit]) -> dict[int, SweptAudit]:
-    """The audits of the points on a front, with a seed that no point of the sweep has used, by their number."""
+    """The audits of the points on the front, with a seed that no point of the sweep has used, by their number.
+
+    With them go the points that are computed from them: what is found there holds for them too.
+    """
     seed = max(each.plan.seed for each in audits) + 1
     again = {}
     for number, each in enumerate(audits):
-        labels = {point.release for point in result.front if point.audit == number}
-        releases = tuple(part for part in each.plan.releases if registry.label(RELEASE, part) in labels)
+        labels = {
+            point.release
+            for point in result.points
+            if point.audit == number and any(_holds_for(point, best, audits) for best in result.front)
+        }
+        releases = tuple(part for part in each.plan.releases if registry.label(registry.RELEASE, part) in labels)
         if releases:
             again[number] = SweptAudit(each.settings, each.plan.replace(releases=releases, seed=seed))
     return again
@@ -528,60 +480,35 @@ def _again(result: Sweep, audits: Sequence[SweptAudit]) -> dict[int, SweptAudit]
 
 def describe(audits: Sequence[SweptAudit]) -> str:
     """How much there is to do."""
-    points = sum(len(each.plan.releases) for each in audits)
-    models = sum(each.plan.shadows for each in audits)
+    points, models = sum(len(each.plan.releases) for each in audits), sum(each.plan.shadows for each in audits)
     return f"{count(points, 'point')} from {count(len(audits), 'audit')}, {models:,} shadow models in all"
 
 
 def _row(number: int, point: SweepPoint) -> dict[str, Any]:
     row: dict[str, Any] = {"point": number, "label": point.label, "release": point.release}
     row |= {key: value if isinstance(value, (int, float, str)) else str(value) for key, value in point.settings.items()}
-    row |= _figures(point, "")
-    row |= {"on_exposure_front": point.on_exposure_front, "on_proof_front": point.on_proof_front}
+    row |= {**_figures(point), "on_front": point.on_front}
     if point.confirmed is not None:
-        row |= _figures(point.confirmed, "confirmed_")
-    return row | {"folder": point.folder}
+        row |= {f"confirmed_{name}": value for name, value in _figures(point.confirmed).items()}
+    return {**row, "folder": point.folder}
 
 
-def _figures(point: SweepPoint, prefix: str) -> dict[str, Any]:
+def _figures(point: SweepPoint) -> dict[str, Any]:
     row: dict[str, Any] = {"num_models": point.num_models}
     for name in ("accuracy", "named_90", "named_99"):
-        mean = getattr(point, name)
         for end, suffix in (("mean", ""), ("low", "_low"), ("high", "_high")):
-            row[f"{name}{suffix}"] = None if mean is None else getattr(mean, end)
-    row |= {name: getattr(point, name) for name in ("proven_right", "proven_left", "guaranteed_right", "auc")}
-    return {f"{prefix}{name}": value for name, value in row.items()}
-
-
-# A sweep as a table, a picture, and values for other programs.
+            row[f"{name}{suffix}"] = getattr(getattr(point, name), end, None)
+    return row | {name: getattr(point, name) for name in FIGURES}
 
 
 def write_sweep(result: Sweep, folder: Path, formats: Collection[str]) -> None:
     """Writes `sweep.csv`, `sweep.json` and `frontier.png`, or whichever formats are asked for."""
-    from bmpaudit.report.figures.style import render
+    if formats:
+        from bmpaudit.report.figures.comparisons import frontier
+        from bmpaudit.report.figures.style import render
 
-    for name, content in render(draw_frontier(result), formats).items() if formats else ():
-        with atomic_write(folder / f"frontier.{name}") as temporary:
-            temporary.write_bytes(content)
+        for name, content in render(frontier(result.table), formats).items():
+            with atomic_write(folder / f"frontier.{name}") as temporary:
+                temporary.write_bytes(content)
     write_text(folder / "sweep.csv", result.table.to_csv(index=False))
     write_text(folder / "sweep.json", to_json(result.to_dict()) + "\n")
-
-
-def draw_frontier(result: Sweep, width: Width = "two") -> Figure:
-    """Accuracy against what is exposed and against what is proven, as a matplotlib figure."""
-    from bmpaudit.report.figures.comparisons import FrontierPoint, frontier
-
-    points = [
-        FrontierPoint(
-            number=number,
-            group=point.release,
-            accuracy=(point.accuracy.mean, point.accuracy.low, point.accuracy.high),
-            exposed=(point.named_90.mean, point.named_90.low, point.named_90.high),
-            proven=point.proven_right,
-            on_exposure_front=point.on_exposure_front,
-            on_proof_front=point.on_proof_front,
-        )
-        for number, point in enumerate(result.points, 1)
-        if point.accuracy is not None and point.named_90 is not None
-    ]
-    return frontier(points, width=width)

@@ -5,11 +5,8 @@ user's own. `crew_of(executor).run(function, value, tasks)` is what all steps ca
 once, takes in answers as they are ready, and tells in one line what has become of a worker that is lost.
 """
 
-from __future__ import annotations
-
 import io
 import logging
-import math
 import multiprocessing
 import os
 import pickle
@@ -20,7 +17,6 @@ import sys
 import tempfile
 import threading
 import time
-import uuid
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -30,26 +26,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary, finalize
 
 import cloudpickle
 import numpy as np
 import numpy.typing as npt
 
+from bmpaudit.io.remote_folder import RemoteFolder
 from bmpaudit.util.errors import InputError, one_line
-
-if TYPE_CHECKING:
-    from bmpaudit.io.remote_folder import RemoteFolder
 
 Task = TypeVar("Task")
 
-SMALLEST_PART = 2**20
-"""Bytes of an array that is sent, or filed, by itself."""
-
+SMALLEST_PART = 2**20  # bytes of an array that is sent, or filed, by itself
 KEPT = "what is finished is kept, and the next run goes on from there"
 
 
@@ -59,9 +50,7 @@ KEPT = "what is finished is kept, and the next run goes on from there"
 def pack(value: Any, keep: Callable[[npt.NDArray[Any]], str | None]) -> bytes:
     """Pickles a value, also one of a script or notebook, without its large arrays; values can share an array.
 
-    Args:
-        value: Anything.
-        keep: Called once with each large array whose numbers lie together. Its name, or None if it is to be pickled.
+    `keep` is called once with each large array whose numbers lie together: its name, or None if it is to be pickled.
     """
     buffer = io.BytesIO()
     _Packer(buffer, keep).dump(value)
@@ -98,13 +87,8 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
             return None
         if id(whole) not in self._kept:
             self._kept[id(whole)] = whole, self._keep(whole)
-        name = self._kept[id(whole)][1]
-        return None if name is None else (name, each.dtype, each.shape, _address(each) - _address(whole), each.strides)
-
-
-def _address(array: npt.NDArray[Any]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
+        name, offset = self._kept[id(whole)][1], each.ctypes.data - whole.ctypes.data
+        return None if name is None else (name, each.dtype, each.shape, offset, each.strides)
 
 
 def _flat(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
@@ -114,40 +98,24 @@ def _flat(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 
 # What runs on a worker: a function of a value that all tasks share, which is loaded once.
 
-
-MOST_KEPT = 2
-"""Values that a worker keeps; older ones are of work that is over."""
-
+MOST_KEPT = 2  # values that a worker keeps; older ones are of work that is over
 _values: dict[str, Any] = {}
 _parts: WeakValueDictionary[str, npt.NDArray[np.uint8]] = WeakValueDictionary()  # of the values that are kept
 _lock = threading.Lock()
 
 
-@dataclass(frozen=True)
 class Missing:
     """The answer of a worker that does not have the value and cannot read its file."""
 
 
-class Inbox(NamedTuple):
-    """A temporary folder that answers are read from.
-
-    Attributes:
-        folder: Its name is random, so that a worker of another machine has none of that name.
-        reader: Number of the process that reads.
-    """
-
-    folder: str
-    reader: int
-
-
 @dataclass(frozen=True)
 class Answer:
-    """An answer as `pack` has packed it; arrays are named by their files."""
+    """An answer as `pack` has packed it; arrays are named by their files, which go when it is read."""
 
     content: bytes
 
     def read(self) -> Any:
-        """The answer; its files are then gone."""
+        """The answer."""
 
         @cache
         def take(path: str) -> npt.NDArray[np.uint8]:
@@ -162,20 +130,15 @@ def run_task(
     function: Callable[..., Any],
     key: str,
     source: tuple[str | bytes, dict[str, str | bytes]],
-    inbox: Inbox,
+    inbox: str,
+    reader: int,
     arguments: tuple[Any, ...],
 ) -> Any:
-    """Calls `function` with the shared value and the arguments.
+    """Calls `function` with the shared value of this key and the arguments; `Missing` if the value cannot be had.
 
-    Args:
-        function: What to call.
-        key: Of the shared value.
-        source: The value as `pack` has packed it, and its arrays by name; each as bytes, or the path of a file.
-        inbox: Where to leave large arrays of the answer, if this worker can.
-        arguments: All but the first.
-
-    Returns:
-        What the function returns, packed unless this is the process that asks; `Missing` if the value cannot be had.
+    `source` is the value as `pack` has packed it, and its arrays by name; each as bytes, or the path of a file. The
+    answer is packed unless this process is the `reader`; its large arrays are left in the folder `inbox`, if this
+    worker can. That has a random name, so that a worker of another machine has none of that name.
     """
     with _lock:
         if key not in _values:
@@ -185,11 +148,11 @@ def run_task(
                 return Missing()
         value = _values[key]
     answer = function(value, *arguments)
-    if os.getpid() == inbox.reader:
+    if os.getpid() == reader:
         return answer
 
     def leave(array: npt.NDArray[Any]) -> str | None:
-        path = f"{inbox.folder}/{uuid.uuid4().hex}"
+        path = f"{inbox}/{secrets.token_hex(16)}"
         try:
             _flat(array).tofile(path)
         except OSError:  # it is elsewhere, full, or not for this user to write to
@@ -197,10 +160,6 @@ def run_task(
         return path
 
     return Answer(pack(answer, leave))
-
-
-def only_load(_: Any) -> None:
-    """What a worker is asked to do only so that it has the value."""
 
 
 def _keep(key: str, value: Any) -> None:
@@ -225,7 +184,6 @@ def _load(content: str | bytes, parts: dict[str, str | bytes]) -> Any:
 
 # Processes of this machine.
 
-
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -246,26 +204,22 @@ class Processes(Executor):
 
     They import nothing but what a task names: a script needs no `if __name__ == "__main__":`, and what it defines is
     sent as a whole by cloudpickle. What a task prints goes to stderr. Ctrl-C is left to this process; the others end
-    with it, however it ends.
-
-    Args:
-        number: How many.
-        restarts: How often all of them are started anew after one has died.
+    with it, however it ends. After one has died, all of them are started anew, up to `restarts` times.
     """
 
     def __init__(self, number: int, *, restarts: int = 0) -> None:
         self._max_workers = number
         self._restarts = restarts
         self._pool: Pool | None = None
-        self._children: list[BaseProcess] = []
+        self._children: list[multiprocessing.process.BaseProcess] = []
         self._calls: WeakKeyDictionary[Future[Any], Path] = WeakKeyDictionary()
-        self.folder = Folder()
+        self.folder = Place(tempfile.mkdtemp(prefix="bmpaudit-"))
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
         """See `concurrent.futures.Executor`; what cannot be pickled is refused here."""
         # By way of a file: with long messages on their way, `Pool` can wait forever for a worker that has died
         # (https://github.com/python/cpython/issues/94777).
-        call = Path(self.folder.path, uuid.uuid4().hex)
+        call = Path(self.folder.path, secrets.token_hex(16))
         call.write_bytes(cloudpickle.dumps((function, arguments, options)))
         if len(self._children) == self._max_workers and self._pool is not None:
             future = self._pool.submit(_run_call, call)
@@ -349,15 +303,15 @@ def _begin(current: str, folder: str) -> None:
     os.chdir(current)
     if current not in sys.path:  # `registry.import_target` looks there too
         sys.path.append(current)
-    threading.Thread(target=_end_with_parent, args=(folder,), daemon=True).start()
 
+    def end_with_parent() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            shutil.rmtree(folder, ignore_errors=True)
+            os._exit(0)
 
-def _end_with_parent(folder: str) -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        shutil.rmtree(folder, ignore_errors=True)
-        os._exit(0)
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 def _run_call(call: Path) -> Any:
@@ -367,21 +321,12 @@ def _run_call(call: Path) -> Any:
     return function(*arguments, **options)
 
 
-class Folder:
-    """A temporary folder that goes with this object."""
+class Place:
+    """A temporary file or folder that goes with this object."""
 
-    def __init__(self) -> None:
-        self.path = tempfile.mkdtemp(prefix="bmpaudit-")
-        finalize(self, _remove, self.path, os.getpid())
-
-
-class File:
-    """A file in a folder that goes with this object."""
-
-    def __init__(self, folder: Folder, content: bytes | memoryview) -> None:
-        self.path = f"{folder.path}/{uuid.uuid4().hex}"
-        finalize(self, _remove, self.path, os.getpid())
-        Path(self.path).write_bytes(content)
+    def __init__(self, path: str) -> None:
+        self.path = path
+        finalize(self, _remove, path, os.getpid())
 
 
 def _remove(path: str, owner: int) -> None:
@@ -395,25 +340,17 @@ def _remove(path: str, owner: int) -> None:
 
 # Workers behind an executor: tasks go out, answers come in as they are ready.
 
-
 SECONDS_BETWEEN_CHECKS = 1.0
-
-_places_of: WeakKeyDictionary[Executor, tuple[Folder, dict[str, Any]]] = WeakKeyDictionary()
+_places_of: WeakKeyDictionary[Executor, tuple[Place, dict[str, Any]]] = WeakKeyDictionary()
 """Where an executor's files are, and by what they hold, where its workers find arrays that live here."""
 
 
 class Shared:
-    """A value as workers find it, for as long as this object lives.
-
-    Attributes:
-        value: The value itself, which threads of this process use.
-        key: By which a worker knows that it has it.
-        source: See `run_task`; files are those of `places`.
-    """
+    """A value as workers find it, for as long as this object lives; threads of this process use `value` itself."""
 
     def __init__(self, value: Any, content: Any, parts: dict[str, Any]) -> None:
-        self.value, self.key = value, uuid.uuid4().hex
-        self.places = content, parts
+        self.value, self.key = value, secrets.token_hex(16)
+        self.places = content, parts  # whose files `source` names
         self.source = getattr(content, "path", content), {n: getattr(part, "path", part) for n, part in parts.items()}
         with _lock:
             _keep(self.key, value)
@@ -421,21 +358,19 @@ class Shared:
 
 
 class Crew:
-    """The workers of any executor.
+    """The workers of any executor, which is not shut down.
 
     The value that all tasks share is written to a temporary file, which each worker process reads once; to a worker on
     another machine, which cannot read it, it is sent with a task. Threads of this process use the value itself. Large
     arrays have files of their own, which stay until the array is gone: what one value after another holds is written,
     and read by each worker, once. Large arrays of an answer come in a file too, from a worker that can write it.
-
-    Args:
-        executor: Any executor; it is not shut down.
     """
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
         if executor not in _places_of:
-            _places_of[executor] = executor.folder if isinstance(executor, Processes) else Folder(), {}
+            own = executor.folder if isinstance(executor, Processes) else None
+            _places_of[executor] = own or Place(tempfile.mkdtemp(prefix="bmpaudit-")), {}
         self.folder, self.parts = _places_of[executor]
 
     @property
@@ -460,15 +395,18 @@ class Crew:
 
     def put(self, content: bytes | memoryview) -> Any:
         """Puts bytes where workers find them, until what is returned is gone."""
-        return File(self.folder, content)
+        place = Place(f"{self.folder.path}/{secrets.token_hex(16)}")
+        Path(place.path).write_bytes(content)
+        return place
 
-    def send(self, function: Callable[..., Any], shared: Shared, *arguments: Any, inbox: str = "") -> Future[Any]:
-        """Sends out `function(value, *arguments)`; `answer` tells what has come of it."""
-        return self.submit(function, shared.key, shared.source, Inbox(inbox, os.getpid()), arguments)
+    def send(
+        self, function: Callable[..., Any], shared: Shared, *arguments: Any, source: Any = None, inbox: str = ""
+    ) -> Future[Any]:
+        """Sends out `function(value, *arguments)`, see `run_task`; `answer` tells what has come of it."""
+        return self._submit(run_task, function, shared.key, source or shared.source, inbox, os.getpid(), arguments)
 
-    def submit(self, *call: Any) -> Future[Any]:
-        """Sends out one call of `run_task`."""
-        return self.executor.submit(run_task, *call)
+    def _submit(self, *call: Any) -> Future[Any]:
+        return self.executor.submit(*call)
 
     def answer(self, future: Future[Any]) -> Any:
         """What a worker has answered; if it has failed, that is told in one line."""
@@ -479,10 +417,6 @@ class Crew:
             raise
         except Exception as failure:
             raise ChildProcessError(f"a worker has failed: {one_line(failure)}") from failure
-
-    def is_loss(self, failure: BaseException) -> bool:
-        """Whether workers were lost, and the task itself has not failed."""
-        return isinstance(failure, (BrokenExecutor, CancelledError))
 
     def recover(self, loss: BaseException) -> None:
         """Raises an OSError unless tasks that were lost can be sent out again, with the value shared anew."""
@@ -506,93 +440,73 @@ class Crew:
         *,
         here: Callable[[Task], Any] | None = None,
     ) -> Iterator[tuple[Task, Any]]:
-        """Calls `function(value, task)` on the workers for each task, in no particular order.
+        """Calls `function(value, task)` on the workers for each task, and yields tasks with their answers in any order.
 
-        What is finished is taken in before anything is raised.
-
-        Args:
-            function: What to call.
-            value: What all tasks share, sent to each worker once; or `Shared`, which other runs share too.
-            tasks: Taken from the left; more can be added while answers come in.
-            here: Called with some of the tasks, if this process is to work too.
-
-        Yields:
-            A task and its answer.
-
-        Raises:
-            OSError: if workers or the connection to them are lost.
+        The value, which may be `Shared` with other runs, is sent to each worker once. Tasks are taken from the left;
+        more can be added while answers come in. `here` is called with some of them, if this process is to work too.
+        What is finished is taken in before anything is raised: an `OSError` if workers or the connection are lost.
         """
         shared = value if isinstance(value, Shared) else self.share(value)
         pending: dict[Future[Any], Task] = {}
-        loading: Future[Any] | None = None  # the value, by a worker that could not read it
-        is_missing = False
-        with tempfile.TemporaryDirectory(dir=self.folder.path, ignore_cleanup_errors=True) as inbox:
-            try:
-                while tasks or pending:
-                    lost: BaseException | None = None
-                    raised: BaseException | None = None
-                    seconds = SECONDS_BETWEEN_CHECKS
+        is_missing = False  # whether a worker could not read the value, which the next task then brings with it
+        inbox = tempfile.mkdtemp(dir=self.folder.path)
+        try:
+            while tasks or pending:
+                lost: BaseException | None = None
+                raised: BaseException | None = None
+                seconds = SECONDS_BETWEEN_CHECKS
+                try:
+                    # A worker need not wait for its next task, nor this process for the last one of a worker.
+                    while tasks and len(pending) < self.width * (1 if here and len(tasks) <= self.width else 2):
+                        source = (cloudpickle.dumps(shared.value), {}) if is_missing else shared.source
+                        future = self.send(function, shared, tasks[0], source=source, inbox=inbox)
+                        pending[future], is_missing = tasks.popleft(), False
+                except BrokenExecutor as broken:
+                    lost = broken
+                if here is not None and tasks:
+                    task, seconds = tasks.popleft(), 0.0
                     try:
-                        if is_missing and loading is None:
-                            # Tasks wait meanwhile: the worker is idle, so it is the one that the executor picks. If
-                            # not, the next task that it returns has the value sent again.
-                            source = cloudpickle.dumps(shared.value), {}  # type: ignore[var-annotated]
-                            loading = self.submit(only_load, shared.key, source, Inbox("", os.getpid()), ())
-                            is_missing = False
-                        while tasks and loading is None and len(pending) < self._most_out(tasks, here):
-                            future = self.send(function, shared, tasks[0], inbox=inbox)
-                            pending[future] = tasks.popleft()
-                    except BrokenExecutor as broken:
-                        lost = broken
-                    if here is not None and tasks:
-                        task, seconds = tasks.popleft(), 0.0
-                        try:
-                            answer = here(task)
-                        except BaseException as failure:
-                            raised = failure
-                        else:
-                            yield task, answer
-                    wait([*pending, *([] if loading is None else [loading])], seconds, FIRST_COMPLETED)
-                    self.check()
-                    ready = [future for future in pending if future.done()]
-                    for future in sorted(ready, key=lambda each: _failure_of(each) is not None):
-                        loss = self._loss_of(future)
-                        if loss is not None:
-                            lost = loss
-                        elif isinstance(answer := self.answer(future), Missing):
-                            is_missing = True
-                            tasks.appendleft(pending.pop(future))
-                        else:
-                            yield pending.pop(future), answer
-                    if loading is not None and loading.done():
-                        lost = lost or self._loss_of(loading)
-                        if lost is None:
-                            self.answer(loading)
-                        loading = None
-                    if raised is not None:
-                        raise raised
-                    if lost is not None:
-                        self.recover(lost)
-                        shared = self.share(shared.value)
-                        for future in [each for each in pending if each.done() and self._loss_of(each) is not None]:
-                            tasks.appendleft(pending.pop(future))
-            finally:
-                cancel = self.executor.withdraw if isinstance(self.executor, Processes) else Future.cancel
-                for future in pending:
-                    cancel(future)
-
-    def _most_out(self, tasks: deque[Task], here: object) -> int:
-        """How many tasks to have out at once: a worker need not wait for its next one, nor others for its last one."""
-        return self.width if here is not None and len(tasks) <= self.width else 2 * self.width
-
-    def _loss_of(self, future: Future[Any]) -> BaseException | None:
-        """Why a task has come to nothing, if workers were lost."""
-        failure = _failure_of(future)
-        return failure if failure is not None and self.is_loss(failure) else None
+                        answer = here(task)
+                    except BaseException as failure:
+                        raised = failure
+                    else:
+                        yield task, answer
+                wait(pending, seconds, FIRST_COMPLETED)
+                self.check()
+                ready = [future for future in pending if future.done()]
+                for future in sorted(ready, key=lambda each: _failure_of(each) is not None):
+                    if (loss := _loss_of(future)) is not None:
+                        lost = loss
+                    elif isinstance(answer := self.answer(future), Missing):
+                        is_missing = True
+                        tasks.appendleft(pending.pop(future))
+                    else:
+                        yield pending.pop(future), answer
+                if raised is not None:
+                    raise raised
+                if lost is not None:
+                    self.recover(lost)
+                    shared = self.share(shared.value)
+                    for future in [each for each in pending if each.done() and _loss_of(each) is not None]:
+                        tasks.appendleft(pending.pop(future))
+        finally:
+            cancel = self.executor.withdraw if isinstance(self.executor, Processes) else Future.cancel
+            for future in pending:
+                cancel(future)
+            # Workers that are still busy find no folder of this name, so nothing is added while it is removed.
+            with suppress(OSError):
+                shutil.rmtree(Path(inbox).rename(f"{inbox}-closed"))
 
 
 def _failure_of(future: Future[Any]) -> BaseException | None:
     return CancelledError() if future.cancelled() else future.exception()
+
+
+def _loss_of(future: Future[Any]) -> BaseException | None:
+    """Why a task has come to nothing, if workers were lost and it has not failed itself."""
+    failure = _failure_of(future)
+    is_killed = type(failure).__name__ == "KilledWorker"  # Dask's error
+    return failure if is_killed or isinstance(failure, (BrokenExecutor, CancelledError)) else None
 
 
 def crew_of(executor: Executor) -> Crew:
@@ -606,12 +520,8 @@ def crew_of(executor: Executor) -> Crew:
 
 # Workers of a Dask cluster.
 
-
-SECONDS_ALONE = 30.0
-"""How long a cluster may be without workers before that is said."""
-
-MOST_LOSSES = 8
-"""How often the workers that hold the shared value may all be lost."""
+SECONDS_ALONE = 30.0  # that a cluster may be without workers before that is said
+MOST_LOSSES = 8  # how often the workers that hold the shared value may all be lost
 
 
 class DaskCrew(Crew):
@@ -626,9 +536,8 @@ class DaskCrew(Crew):
         super().__init__(executor)
         self._options: dict[str, Any] = {**getattr(executor, "_kwargs", {}), "pure": False}
         self._client: Any = getattr(executor, "_client")  # noqa: B009 - it has no public name
-        self._num_threads, self._next_look = 0, 0.0
+        self._num_threads, self._next_look, self._num_losses = 0, 0.0, 0
         self._alone_since: float | None = None
-        self._num_losses = 0
 
     @property
     def width(self) -> int:
@@ -647,7 +556,7 @@ class DaskCrew(Crew):
         elif self._alone_since is None:
             self._alone_since = now
         elif now - self._alone_since > SECONDS_ALONE:
-            self._alone_since = math.inf  # it is said once
+            self._alone_since = float("inf")  # it is said once
             warnings.warn(
                 f"The Dask cluster {self._scheduler} has no workers: the work goes on as soon as there is one, and "
                 "Ctrl-C keeps what is finished.",
@@ -665,13 +574,8 @@ class DaskCrew(Crew):
             except OSError:  # one of them has gone meanwhile, if it is not the scheduler
                 self.recover(CancelledError())
 
-    def submit(self, *call: Any) -> Future[Any]:
-        """Sends out one task, which depends on the scattered value."""
-        return answer_of(self._ask(lambda: self._client.submit(run_task, *call, **self._options)))
-
-    def is_loss(self, failure: BaseException) -> bool:
-        """Whether workers were lost, and the task itself has not failed."""
-        return super().is_loss(failure) or type(failure).__name__ == "KilledWorker"
+    def _submit(self, *call: Any) -> Future[Any]:
+        return answer_of(self._ask(lambda: self._client.submit(*call, **self._options)))
 
     def recover(self, loss: BaseException) -> None:
         """See `Crew.recover`: a task is cancelled if the scheduler is gone, or every worker that held the value."""
@@ -729,22 +633,15 @@ def answer_of(sent: Any) -> Future[Any]:
 
 
 LOCAL = "local:"
-RESTARTS = 3
-"""How often processes of `local:N` are started anew."""
-
+RESTARTS = 3  # of the processes of `local:N`
 CONNECT_SECONDS = 15.0
 
 
 @contextmanager
 def executor_at(address: str) -> Iterator[Executor]:
-    """Connects to a Dask cluster, or starts processes on this machine; they end with the block.
+    """Connects to a Dask cluster at `tcp://scheduler:8786`, or starts 4 processes here for `local:4`, within a block.
 
-    Args:
-        address: Of a Dask scheduler, such as `tcp://scheduler:8786`, or `local:4` for 4 processes.
-
-    Raises:
-        InputError: if the address is not one, or Dask is not installed.
-        ConnectionError: if the scheduler does not answer.
+    `InputError` if that is no address, or Dask is not installed; `ConnectionError` if the scheduler does not answer.
     """
     if address.startswith(LOCAL):
         number = address.removeprefix(LOCAL)

@@ -3,6 +3,7 @@
 import tracemalloc
 from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -12,7 +13,6 @@ import pytest
 from plain_attacks import Cheating, InItsOwnFit, PlainGaussian, ScoreStrong, ScoreWeak, Tempered, WithNeighbours
 from slow_attack import (
     GAUSSIAN,
-    QUERY,
     RULES,
     Fit,
     make_models,
@@ -36,8 +36,6 @@ from bmpaudit.attack import (
     attack_performance,
     challenge,
     node_mia,
-    permutation_test,
-    split_mia,
     split_models,
 )
 from bmpaudit.attack.counts import COLUMNS
@@ -197,7 +195,7 @@ def test_memberships_of_scored_models_are_withheld() -> None:
     with pytest.raises(InputError, match=message):
         node_mia(models, "shadow-frequency", attack=Cheating())
     with pytest.raises(InputError, match=message):
-        split_mia(halves.fitting, halves.challenged, attack=Cheating())
+        node_mia(halves.challenged, "shadow-frequency", fitting=halves.fitting, attack=Cheating())
 
 
 def test_queries_and_neighbours_of_one_release_are_fused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,7 +321,7 @@ def raised(error: BaseException) -> Callable[[], Any]:
 @pytest.mark.parametrize("kind", [Failing, FailingLeftOut])
 @pytest.mark.parametrize("use", [node_mia, prove])
 def test_an_attack_that_fails_is_told_in_one_line(kind: type[Failing], use: Any) -> None:
-    models, prior = plain_models(40), np.full(40, 0.5)
+    models, prior = replace(plain_models(40), are_independent=True), np.full(40, 0.5)
 
     def failing(answer: Callable[[], Any]) -> InputError:
         attack = kind(answer)
@@ -366,10 +364,3 @@ def test_errors_are_addressed_by_rule_and_not_by_order() -> None:
     assert_same_counts(renamed.error_counts("strong"), expected["weak"])
     assert_same_counts(renamed.error_counts("b"), expected["strong"])
     assert_same_counts(renamed.error_counts("c"), expected["weak"])
-
-
-def test_the_permutation_test_takes_any_attack() -> None:
-    models = graph_models()
-    assert permutation_test(WithNeighbours(), models, "shadow-frequency").is_leakage_found
-    blind = Evidence({QUERY: np.zeros((30, 25), dtype=np.float32)}, models.memberships, models.indices)
-    assert not permutation_test(Returning(0.0), blind, "shadow-frequency").is_leakage_found

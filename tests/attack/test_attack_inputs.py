@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from slow_attack import GAUSSIAN, QUERY, RULES, make_models, random_memberships, scores_of
 
-from bmpaudit.attack import DecisionSettings, Evidence, Gaussian, challenge, node_mia, split_mia
+from bmpaudit.attack import DecisionSettings, Evidence, Gaussian, challenge, node_mia
 from bmpaudit.graph.graph import Graph
 from bmpaudit.util.errors import InputError
 
@@ -115,7 +115,7 @@ def test_no_models() -> None:
     with pytest.raises(InputError, match=r"^there must be at least one model, got none$"):
         make_models(MEMBERS[:0], MODELS.statistics[QUERY][:0])
     with pytest.raises(InputError, match=r"^there must be at least one model, got none$"):
-        split_mia(MODELS.take(slice(0)), MODELS)
+        node_mia(MODELS, PRIOR, fitting=MODELS.take(slice(0)))
 
 
 def test_arrays_need_not_be_contiguous_or_of_one_type() -> None:

@@ -1,11 +1,13 @@
 """RMIA and BASE against their formulas, written out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from slow_attack import make_models, random_memberships, scores_of
 
 from bmpaudit import registry
-from bmpaudit.attack import RMIA, Base, Evidence, attack_performance, permutation_test, split_models
+from bmpaudit.attack import RMIA, Base, Evidence, attack_performance, split_models
 from bmpaudit.attack.other_attacks import log_confidence, log_mean_of_others
 from bmpaudit.interfaces import LeaveOneOutAttack
 from bmpaudit.releases import label_margin
@@ -60,7 +62,7 @@ def test_scores_are_those_of_the_formula(attack: LeaveOneOutAttack) -> None:
 def test_memberships_do_not_count_and_targets_change_nothing(attack: LeaveOneOutAttack) -> None:
     models, prior = margin_models(), np.full(15, 0.4)
     scores = scores_of(models, prior, attack).log_likelihood_ratio
-    shuffled = models.permuted(np.arange(24)[::-1])
+    shuffled = replace(models, memberships=models.memberships[::-1])
     np.testing.assert_array_equal(scores_of(shuffled, prior, attack).log_likelihood_ratio, scores)
     some = scores_of(models, prior, attack, targets=[9, 2]).log_likelihood_ratio
     np.testing.assert_array_equal(some, scores[:, [9, 2]])
@@ -70,7 +72,6 @@ def test_memberships_do_not_count_and_targets_change_nothing(attack: LeaveOneOut
 def test_they_find_members(attack: LeaveOneOutAttack) -> None:
     models, prior = margin_models(200), np.full(15, 0.4)
     assert attack_performance(scores_of(models, prior, attack), "weak").auc > 0.65
-    assert permutation_test(attack, models, prior).is_leakage_found
 
 
 def test_confidences_are_those_of_the_logits() -> None:

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
-
-from bmpaudit.attack import decide, log_likelihood_ratio
+from slow_gaussian import decide, log_likelihood_ratio
 
 values = st.lists(st.floats(-50, 50), min_size=2, max_size=8)
 

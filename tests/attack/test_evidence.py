@@ -75,17 +75,6 @@ def test_some_of_the_models(rows: Any) -> None:
     assert str(part) == f"{len(MODELS.indices[rows])} models of 5 nodes, queries full, none"
 
 
-def test_memberships_are_shuffled_in_whole_rows() -> None:
-    order = np.random.default_rng(2).permutation(12)
-    shuffled = MODELS.permuted(order)
-    assert np.array_equal(shuffled.memberships, MEMBERS[order])
-    assert shuffled.statistics["full"] is MODELS.statistics["full"]
-    assert np.array_equal(MODELS.memberships, MEMBERS)
-    for wrong in ([0, 1], [0] * 12, np.arange(1, 13)):
-        with pytest.raises(InputError, match=r"^order must be a permutation of 12 models$"):
-            MODELS.permuted(wrong)
-
-
 def test_all_statistics_stay_visible_when_some_nodes_are_asked_about() -> None:
     some = MODELS.about([4, 0])
     assert some.nodes.tolist() == [4, 0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from slow_attack import QUERY, Fit, is_clear, make_models, random_memberships, scores_of, slow_counts, slow_split_scores
 
-from bmpaudit.attack import Evidence, split_mia, split_models
+from bmpaudit.attack import SHADOW_FREQUENCY, Evidence, node_mia, split_models
 from bmpaudit.util.errors import InputError
 
 PRIOR = np.linspace(0.1, 0.9, 140)
@@ -30,7 +30,7 @@ def test_same_as_a_direct_loop(fit: Fit) -> None:
     strong = expected + np.log(PRIOR / (1 - PRIOR))
     for rule, by_rule in {"weak": expected, "strong": strong}.items():
         assert is_clear(by_rule).all()
-        counts = split_mia(fitting, challenged, PRIOR, attack=fit.attack(), rule=rule)
+        counts = node_mia(challenged, PRIOR, fitting=fitting, attack=fit.attack(), rule=rule)
         false_positives, false_negatives = slow_counts(by_rule, challenged.memberships)
         assert np.array_equal(counts.false_positives, false_positives)
         assert np.array_equal(counts.false_negatives, false_negatives)
@@ -40,16 +40,16 @@ def test_same_as_a_direct_loop(fit: Fit) -> None:
 
 def test_the_prior_comes_from_the_fitting_models() -> None:
     fitting, challenged = independent_models(40, seed=1), independent_models(25, seed=2)
-    counts = split_mia(fitting, challenged)
+    counts = node_mia(challenged, SHADOW_FREQUENCY, fitting=fitting)
     assert np.array_equal(counts.prior_prob, fitting.memberships.mean(axis=0))
-    assert np.array_equal(split_mia(fitting, challenged, PRIOR).prior_prob, PRIOR)
+    assert np.array_equal(node_mia(challenged, PRIOR, fitting=fitting).prior_prob, PRIOR)
 
 
 def test_min_models_counts_the_fitting_models() -> None:
     members = np.arange(10)[:, None] < np.array([1, 2, 8, 9])
     fitting = make_models(members, np.random.default_rng(3).normal(size=members.shape))
     challenged = make_models(np.zeros((3, 4)), np.zeros((3, 4)))
-    counts = split_mia(fitting, challenged)
+    counts = node_mia(challenged, SHADOW_FREQUENCY, fitting=fitting)
     assert counts.node.tolist() == [1, 2]
     assert [left.reason for left in counts.not_auditable] == [
         "in the samples of 1 of 10 models, at least 2 are needed",
@@ -80,19 +80,19 @@ def test_a_model_may_not_be_on_both_sides() -> None:
     models = independent_models(20, seed=5)
     halves = split_models(models)
     with pytest.raises(InputError, match=r"^model 10 is among both the fitting and the challenged models$"):
-        split_mia(models, halves.challenged)
+        node_mia(halves.challenged, PRIOR, fitting=models)
     # The same numbers under another plan are other models.
-    split_mia(independent_models(20, seed=6), halves.challenged)
+    node_mia(halves.challenged, PRIOR, fitting=independent_models(20, seed=6))
 
 
 def test_graphs_must_be_the_same() -> None:
     other = make_models(random_memberships(20, 5, seed=7), np.zeros((20, 5)))
     with pytest.raises(InputError, match=r"^fitting models must be of the same graph: 140 nodes, got 5$"):
-        split_mia(other, independent_models(9, seed=4))
+        node_mia(independent_models(9, seed=4), PRIOR, fitting=other)
 
 
 def test_queries_must_be_the_same() -> None:
     models = independent_models(9, seed=4)
     other = Evidence({"none": models.statistics[QUERY]}, models.memberships, models.indices + 9)
     with pytest.raises(InputError, match=r"^fitting models must have the same queries: full, got none$"):
-        split_mia(other, models)
+        node_mia(models, PRIOR, fitting=other)

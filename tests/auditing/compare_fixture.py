@@ -15,12 +15,12 @@ from small_audit import leaky_graph, tiny_plan
 
 from bmpaudit.attack import AttackPerformance, Evidence, PermutationTest, RocCurve, Student
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.auditing.answer import _exposure, _posterior, known_mean, release_accuracy
+from bmpaudit.auditing.answer import _exposure, _posterior, _test, known_mean, release_accuracy
 from bmpaudit.auditing.context import Variant, attack_hash, plan_hash, proof_hash
-from bmpaudit.auditing.finished import Audit, audit_files, priors_files
+from bmpaudit.auditing.finished import Audit, audit_files
 from bmpaudit.auditing.nodes import NODE_COLUMNS
 from bmpaudit.auditing.result import PriorsResult
-from bmpaudit.auditing.stages import Attacks, Estimates, ReleaseFindings, attack_files, proof_files
+from bmpaudit.auditing.stages import Attacks, Estimates, Findings, ReleaseFindings, attack_files, proof_files
 from bmpaudit.auditing.workspace import Stamp, Workspace
 from bmpaudit.estimation import node_leakage
 from bmpaudit.estimation.estimate import estimate
@@ -104,7 +104,20 @@ def made_audit(
 ) -> Audit:
     """An audit with these errors, of a graph that is known by its hash alone."""
     plan = plan.replace(definitions=definitions)
-    test = PermutationTest(1.0 if is_leakage_found else 0.0, np.full(19, 0.5))
+    flags, zeros = np.zeros(counts.num_nodes, dtype=np.bool_), np.zeros(counts.num_nodes)
+    p_value = 0.005 if is_leakage_found else 0.5
+    test = PermutationTest(
+        p_value=p_value,
+        num_shuffles=199,
+        largest=np.full(200, 0.5),
+        node=counts.node,
+        z=zeros,
+        num_in=counts.num_in,
+        node_p_value=zeros + p_value,
+        is_leaking=flags,
+        critical=4.0,
+        num_models=400,
+    )
     performance = AttackPerformance(300, 100, 0.5, 0.5, {0.01: 0.01}, ROC)
     variants = [variant.name for variant in VARIANTS]
     attacks = Attacks(VARIANTS, dict.fromkeys(variants, counts), dict.fromkeys(variants, performance), None, test)
@@ -113,7 +126,11 @@ def made_audit(
     prob = np.full(counts.num_nodes, 0.5)
     findings = {
         release: ReleaseFindings(
-            ("full",), expose(Student(), Evidence.of_runs(runs, release, ("full",)), prob), None, "too few models"
+            "student, full",
+            expose(Student(), Evidence.of_runs(runs, release, ("full",)), prob),
+            None,
+            None,
+            "too few models",
         )
         for release in RELEASES
     }
@@ -134,6 +151,7 @@ def made_audit(
         release: replace(
             template.releases[release],
             proof=None,
+            certified=None,
             not_proven="too few models",
             held_out_accuracy=known_mean(release_accuracy(plan, runs, release).held_out),
             exposure=_exposure(findings[release].exposure),
@@ -147,6 +165,8 @@ def made_audit(
         releases=releases,
         fingerprint=hashlib.sha256(made_from.encode()).hexdigest(),
         headline=[],
+        answer=replace(template.answer, level="traces" if is_leakage_found else "none"),
+        permutation_test=_test(test, np.ones(counts.num_nodes, dtype=np.bool_)),
         graph=replace(template.graph, content_hash=graph_hash),
         plan=plan_table(plan, source),
         priors=PriorsResult(0, floor.right, floor.left, None),
@@ -158,7 +178,7 @@ def made_audit(
         source=source,
         priors=priors,
         attacks=attacks,
-        findings=findings,
+        findings=Findings({release: {"scores": part} for release, part in findings.items()}),
         estimates=Estimates(dict.fromkeys(variants, posteriors), node_leakage(counts, plan.level), {}, {}),
         graph=_unknown,
         runs=runs,
@@ -168,6 +188,7 @@ def made_audit(
                 **{name: np.full(counts.num_nodes, np.nan) for name in NODE_COLUMNS},
                 **dict.fromkeys(("degree", "component", "prior_prob", "prior_standard_error"), 0.0),
                 "flag": "",
+                "is_leaking": False,
                 "node": counts.node,
                 "name": names or [str(node) for node in counts.node],
                 "class": ["a"] * counts.num_nodes,
@@ -186,8 +207,8 @@ def write_folder(path: Path, counts: ErrorCounts, **options: Any) -> Path:
     graph_hash = made.summary["graph"]["content_hash"]
     with workspace.locked():
         workspace.write_plan(format_plan(made.plan, made.source))
-        workspace.publish("priors", Stamp("", graph_hash), priors_files(made.priors))
+        workspace.publish("priors", Stamp("", graph_hash), {"priors.parquet": made.priors.to_frame().to_parquet})
         workspace.publish("attack", Stamp(attack_hash(made.plan), graph_hash, "m"), attack_files(made.attacks))
-        workspace.publish("proof", Stamp(proof_hash(made.plan), graph_hash, "m"), proof_files(made.findings))
+        workspace.publish("proof", Stamp(proof_hash(made.plan), graph_hash, "m"), proof_files(made.plan, made.findings))
         workspace.publish("estimate", Stamp(plan_hash(made.plan), graph_hash, "m"), audit_files(made))
     return path

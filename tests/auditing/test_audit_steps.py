@@ -59,7 +59,7 @@ def stop(*_: object, **__: object) -> None:
 
 @pytest.mark.parametrize(
     ("module", "function"),
-    [("pipeline.pipeline", "run_attacks"), ("pipeline.pipeline", "run_estimates"), ("report.page_data", "render_page")],
+    [("auditing.stages", "run_attacks"), ("auditing.stages", "run_estimates"), ("report.page_data", "render_page")],
 )
 def test_a_stopped_audit_resumes(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, function: str

@@ -6,7 +6,9 @@ import base64
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,8 @@ import pytest
 from compare_fixture import SNOWBALL, UNIFORM, counts_of, made_audit, posterior_of, strong, weak, write_folder
 
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.comparison.compare import EstimatedComparison, compare
+from bmpaudit.auditing.result import BoundResult, CertificateResult, CertifiedResult, ProofResult
+from bmpaudit.comparison.compare import EstimatedComparison, compare, side_by_side
 from bmpaudit.comparison.page import write_comparison
 from bmpaudit.comparison.sides import NAMED_99
 from bmpaudit.estimation.posterior import DifferenceMarginal, DrawsMarginal
@@ -91,6 +94,80 @@ def test_comparison_of_two_folders(pair: list[Path]) -> None:
     # Folders without models: neither their accuracy nor their samples are known.
     assert content["audits"][0]["figures"]["held_out_accuracy"] is None
     assert sum("its shadow models cannot be read" in caution for caution in result.cautions) == 2
+
+
+def certificate(certainty: float, names: float, by_prior: int = 0) -> CertificateResult:
+    return CertificateResult(certainty, names, by_prior, names, 1.0, 40)
+
+
+def bound(proven: float, *, is_ceiling: bool) -> BoundResult:
+    hits = 50 if is_ceiling else 49
+    return BoundResult(proven, True, is_ceiling, 0.0, 0.99, "one-guess", 20, 50, 50, hits, "student, full")
+
+
+def with_findings(audit: Audit, members: list[CertificateResult], bounds: list[BoundResult]) -> Audit:
+    """The audit with these certificates and these bounds on ε_R, ε_L and MP of every release."""
+    certified = CertifiedResult(0.99, 20, 50, "student, full", members, [])
+    changes: dict[str, Any] = {"certified": certified, "proof": ProofResult(True, *bounds)}
+    releases = {name: replace(release, **changes) for name, release in audit.result.releases.items()}
+    audit._result = replace(audit.result, releases=releases)
+    del audit.result  # the one that was computed
+    return audit
+
+
+def test_certified_names_come_first_and_ceilings_rank_nothing() -> None:
+    bounds = [bound(3.0, is_ceiling=True), bound(2.0, is_ceiling=True), bound(4.0, is_ceiling=False)]
+    others = [bound(2.5, is_ceiling=True), bound(2.6, is_ceiling=False), bound(4.0, is_ceiling=False)]
+    first = with_findings(made_audit(weak()), [certificate(0.9, 50.9), certificate(0.99, 31.97)], bounds)
+    other = with_findings(
+        made_audit(strong(), plan=SNOWBALL), [certificate(0.9, 12.0, 4), certificate(0.99, 2.0, 2)], others
+    )
+    (difference,) = (result := compare([first, other])).differences
+    labels = [audit.label for audit in result.audits]
+    # At 99 % the second has no names but those of the sampling: the certainty that both have is 90 %.
+    assert difference.verdict.startswith(
+        f"Certified names of training nodes per released model, 90 % of them right: at least 50 in {labels[0]} and at "
+        f"least 12 in {labels[1]}. "
+    )
+    rows = {row[0]: row[1:] for row in side_by_side(result)[1]}
+    assert rows["certified names, 90 % right"] == ["≥ 50", "≥ 12"]
+    assert rows["certified names, 99 % right"] == ["≥ 31", "–"]
+    assert rows["proven ε_R"] == ["≥ 3.00^", "≥ 2.50^"]
+    assert difference.more_proven == {"epsilon_right": "", "epsilon_left": labels[1], "mp": ""}
+    assert difference.proven == (
+        f"Proven: ε_L more in {labels[1]}, MP ε as much in both. Of ε_R both have proven the most that so many guesses "
+        "can show, which ranks neither. These are lower bounds: that less is proven is no sign of less leakage."
+    )
+    assert result.to_dict()["differences"][0]["at_ceiling"] == ["epsilon_right"]
+    none = compare([with_findings(made_audit(weak()), [certificate(0.9, 0.0)], bounds), other]).verdicts[0]
+    assert "90 % of them right: none in tiny, Uniform 25 %, GCN and at least 12 in " in none
+    nobody = compare([made_audit(weak()), made_audit(weak())]).verdicts[0]
+    assert "ertified" not in nobody
+
+
+def test_a_difference_is_no_further_than_the_limits_of_both_audits() -> None:
+    result = compare([made_audit(weak(), leakage=4.0), made_audit(weak(), leakage=0.0)])
+    for each in (*result.differences[0].models, *result.differences[0].curve):
+        first, other = (audit.mean(each.quantity) for audit in result.audits)
+        assert first is not None
+        assert other is not None
+        if each.quantity.name.startswith("named_"):
+            change = each.change
+            assert change.mean - change.low <= np.hypot(other.mean - other.low, first.high - first.mean) + 1e-12
+            assert change.high - change.mean <= np.hypot(other.high - other.mean, first.mean - first.low) + 1e-12
+
+
+def test_what_is_open_is_said_without_a_forecast() -> None:
+    result = compare([made_audit(weak(), leakage=0.0), made_audit(weak(), leakage=0.0)])
+    one, two = (audit.named_surely for audit in result.audits)
+    assert (one.correct, two.correct, one.is_settled, two.is_settled) == (0, 0, False, False)
+    (verdict,), (first, other) = result.verdicts, (audit.label for audit in result.audits)
+    # That nobody was named has an upper end too.
+    assert verdict == (
+        f"At most {max(one.correct_high, two.correct_high):.1f} training nodes of one released model can be named with "
+        f"99 % certainty, in {first} and in {other}, and held-out accuracy is the same. How many can be named in "
+        f"{first} and {other} is open: more models would narrow it down."
+    )
 
 
 def test_the_same_folder_twice_is_even_and_said(pair: list[Path]) -> None:

@@ -92,9 +92,12 @@ def test_side_by_side_are_the_limits_of_the_exposure() -> None:
         assert of_models is not None
         row = first.result.exposure.named(certainty)
         assert (found.mean, found.low, found.high) == (row.correct, row.correct_low, row.correct_high)
-        assert (of_models.mean, max(of_models.low, 0.0), of_models.high) == pytest.approx(
-            (row.correct, row.correct_low, row.correct_high_so_far)
-        )
+        # Those of the models alone, of which the audit takes the farther side, with what they cannot refute.
+        table = first.audit.main_findings.exposure.models
+        k = list(table.precision).index(certainty)
+        alone = band((table.members_correct + table.members_effect)[:, [k]], 0.95)
+        assert astuple(of_models) == pytest.approx((row.correct, float(alone.low[0]), float(alone.high[0])))
+        assert of_models.high <= row.correct_high + 1e-9
 
 
 def test_unknown_values_are_left_out() -> None:
@@ -209,9 +212,8 @@ def test_figures_that_too_few_pairs_know_are_said_to_be_from_independent_models(
     other.runs.held_out_accuracy[12:14] = np.nan
     first.runs.held_out_accuracy[10:12] = np.nan
     difference = compare([first, other]).differences[0]
-    accuracy, named = difference.of(HELD_OUT_ACCURACY), difference.of(NAMED_99)
-    assert accuracy is not None
-    assert named is not None
+    by_quantity = {each.quantity: each for each in difference.models}
+    accuracy, named = by_quantity[HELD_OUT_ACCURACY], by_quantity[NAMED_99]
     assert (accuracy.is_paired, accuracy.num_models, named.is_paired) == (False, (10, 12), True)
     assert difference.basis == (
         "24 pairs of models with the same training sample; held-out accuracy: from independent models, 10 and 12"
@@ -235,8 +237,7 @@ def test_a_defence_that_does_nothing_cannot_be_told_apart() -> None:
     first = made_audit(weak(), leakage=1.0)
     for seed in range(1, 9):
         difference = compare([first, made_audit(weak(), leakage=1.0, noise_seed=seed)]).differences[0]
-        auc = difference.of(AUC)
-        assert auc is not None
+        (auc,) = (each for each in difference.models if each.quantity == AUC)
         missed += auc.change.is_apart_from_0
     assert missed <= 3  # P(more than 3 of 8) is 0.0004 at 5 %
 
@@ -251,7 +252,8 @@ def test_audits_without_leakage_are_told() -> None:
     assert "No leakage was found in tiny, Uniform 25 %, GCN (2)." in mixed.verdicts[0]
     assert mixed.estimated is not None
     assert any("its estimate means little" in caution for caution in mixed.estimated.cautions)
-    assert "24 models, about" in mixed.verdicts[0]  # too few to settle the exposure
+    # 24 models are too few to settle the exposure.
+    assert "GCN (1) and tiny, Uniform 25 %, GCN (2) is open: more models would narrow it down." in mixed.verdicts[0]
 
 
 def test_difference_of_shares_is_newcombe_and_holds() -> None:
@@ -308,13 +310,14 @@ def test_verdicts_in_words() -> None:
         return verdict(replace(first, label="A"), replace(other, label="B"), changes)
 
     assert said(Mean(-31.2, -34.4, -28.1), Mean(-0.004, -0.006, -0.002)).startswith(
-        "B exposes 31 fewer training nodes per released model than A (28 to 34 fewer; named with 99 % certainty), and "
-        "held-out accuracy is 0.4 points lower (0.2 to 0.6). "
+        "B exposes 31 fewer training nodes per released model than A (28 to 34 fewer; estimated, named with 99 % "
+        "certainty), and held-out accuracy is 0.4 points lower (0.2 to 0.6). "
     )
     assert said(Mean(3.0, 0.04, 5.96)).startswith(
         "B exposes 3.00 more training nodes per released model than A (0.04 to"
     )
     assert said(Mean(1.0, -1.0, 3.0), Mean(0.0, -0.001, 0.001)).startswith(
         "B and A cannot be told apart: the difference in training nodes exposed per released model is −1.0 to +3.0 "
-        "(named with 99 % certainty), and no difference in held-out accuracy can be told (−0.1 to +0.1 points). "
+        "(estimated, named with 99 % certainty), and no difference in held-out accuracy can be told (−0.1 to +0.1 "
+        "points). "
     )

@@ -66,7 +66,7 @@ def assert_readers_refuse_or_agree(folder: Path, expected: list[Audit]) -> None:
         lambda: any(read_nodes(Workspace(folder)).equals(each.nodes.astype(read_nodes(Workspace(folder)).dtypes))
                     for each in other.values()),
         lambda: compare([folder, expected[0]], definition=next(iter(Audit.load(folder).plan.definitions_by_name)))
-        .audits[0].fingerprint in {each.summary["fingerprint"] for each in other.values()},
+        .audits[0].audit.result.fingerprint in {each.summary["fingerprint"] for each in other.values()},
     ]  # fmt: skip
     for read in readers:
         message = refusal_of(read)

@@ -107,7 +107,7 @@ def test_no_more_often_than_the_confidence_allows(model: RandomisedResponse) -> 
         assert np.median(proven) > model.epsilon - 1, "the audits come near it"
         assert all(bound.parameter == parameter for bound in bounds)
     levels = {limits.level_of(bound) for proof, limits in results for bound in proof.bounds}
-    assert levels == {0.949 if model.candour else 0.95}
+    assert levels == ({0.947, 0.948, 0.949} if model.candour else {0.95})
 
 
 def test_a_mechanism_that_lies_less_than_it_says_is_found_out() -> None:
@@ -116,9 +116,9 @@ def test_a_mechanism_that_lies_less_than_it_says_is_found_out() -> None:
         model=Boaster(3.0, candour=1e-5),
         shadows=90,
         engine=f"{__name__}:ResponseEngine",
-        permutations=19,
         sampler=Bernoulli(0.5),
     )
     done = audit(ISLANDS, plan, runtime=QUIET)
     (caution,) = (caution for caution in done.summary["cautions"] if caution.startswith("ε_R"))
-    assert "but Boaster guarantees 1.00 at most: the mechanism is broken, or the confidence of 94.9 % failed" in caution
+    # 0.03 more than its ε, as models tell that their samples are not empty.
+    assert "but Boaster guarantees 1.03 at most: the mechanism is broken, or the confidence of 98.9 % failed" in caution

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from payload_module import MODULE, PARTS, Payload
 from scipy.special import expit, logit
+from slow_strata import SlowStrata
 from small_audit import QUIET, contents, leaky_graph, pipeline, run_audit, small_plan, tiny_plan
 
 from bmpaudit.attack import Evidence, Gaussian, Strong, Student, challenge
+from bmpaudit.auditing.context import Runtime
 from bmpaudit.auditing.finished import Audit
 from bmpaudit.inference.infer import infer, render_inference_page
 from bmpaudit.models import GCN, MLP, Training
 from bmpaudit.plan import AuditPlan
-from bmpaudit.proof import recalibrate
 from bmpaudit.releases import NoEdges, OutputRelease
 from bmpaudit.samplers import Uniform, draw_memberships
 from bmpaudit.shadow import ShadowRuns
@@ -61,7 +62,7 @@ def test_what_is_named_is_as_right_as_it_says(folder: Path) -> None:
     aucs = []
     for number in range(20):
         outputs, members = release(number)
-        result = infer(folder, outputs, truth=members, num_threads=1)
+        result = infer(folder, outputs, truth=members, runtime=Runtime(num_threads=1))
         assert result.score is not None
         aucs.append(result.score.auc)
         for side, chosen in enumerate((result.table["named_95"] == "member", result.table["named_95"] == "non-member")):
@@ -79,7 +80,7 @@ def test_what_is_named_is_as_right_as_it_says(folder: Path) -> None:
 def test_log_odds_are_those_of_a_fit_on_all_shadow_models(folder: Path, queries: tuple[str, ...]) -> None:
     """Step by step from the public parts, on the queries that are answered."""
     outputs, members = release(0)
-    result = infer(folder, {query: outputs[query] for query in queries}, num_threads=1)
+    result = infer(folder, {query: outputs[query] for query in queries}, runtime=Runtime(num_threads=1))
     assert result.queries == queries
     assert result.source == f"student, {' and '.join(queries)}"
     graph, prior = leaky_graph(), np.full(48, 19 / 48)  # a fixed number of nodes
@@ -88,7 +89,7 @@ def test_log_odds_are_those_of_a_fit_on_all_shadow_models(folder: Path, queries:
     rules = {"strong": Strong()}
     left_out = challenge(Student(), shadows, prior, rules, with_scores=True).scores
     assert left_out is not None
-    learnt = recalibrate(left_out.of("strong"), left_out.memberships)
+    slow = SlowStrata(left_out.of("strong").astype(np.float32), left_out.memberships, prior)
     from bmpaudit.releases import label_margin
 
     statistics = {query: label_margin(outputs[query], graph.labels)[None] for query in queries}
@@ -97,7 +98,8 @@ def test_log_odds_are_those_of_a_fit_on_all_shadow_models(folder: Path, queries:
     assert scores is not None
     found = result.table.sort_values("node")
     assert found["score"].to_numpy() == pytest.approx(scores.of("strong")[0])
-    assert found["log_odds"].to_numpy() == pytest.approx(learnt(scores.of("strong")[0]))
+    assert found["log_odds"].to_numpy() == pytest.approx(slow.calibrated(scores.of("strong")[0]))
+    assert found["beyond"].tolist() == slow.beyond(scores.of("strong")[0])
     assert found["posterior_prob"].to_numpy() == pytest.approx(expit(found["log_odds"].to_numpy()))
 
 
@@ -169,7 +171,11 @@ def test_nodes_that_cannot_be_attacked_keep_their_prior(tmp_path: Path) -> None:
     result = infer(train_only(tmp_path / "audit", plan), {"none": release(0)[0]["none"]}, truth=release(0)[1])
     left = result.table[result.table["flag"] != ""]
     assert 0 < len(left) < 48
-    assert left["flag"].str.contains("at least 32 are needed").all()
+    # Of nodes in exactly 32 samples, fits without one of them are impossible, and odds cannot be calibrated.
+    num_in = pipeline(tmp_path / "audit", plan, may_run=("train",)).runs.memberships[:, left["node"]].sum(axis=0)
+    reasons = np.where(num_in < 32, "at least 32 are needed", "too few shadow models hold it")
+    assert all(reason in flag for reason, flag in zip(reasons, left["flag"], strict=True))
+    assert set(reasons) == {"at least 32 are needed", "too few shadow models hold it"}
     assert left["posterior_prob"].to_numpy() == pytest.approx(19 / 48)
 
 
@@ -210,14 +216,18 @@ def test_a_model_that_says_nothing_names_nobody(attack: str, tmp_path: Path) -> 
     _, members = release(0)
     outputs = {query: np.zeros((48, 3), dtype=np.float32) for query in ("full", "none")}
     result = infer(tmp_path / "audit", outputs, truth=members, trust_code=True)
-    assert result.verdict == "An adversary can name none of this model's training nodes with 95 % certainty."
+    assert result.verdict == (
+        "With 40 shadow models it cannot be decided with 95 % certainty whether any node was in its training sample. "
+        "The most likely member is node 0, at 39.6 %."
+    )
     assert result.table["posterior_prob"].to_numpy() == pytest.approx(19 / 48, abs=0.001)
     assert result.score is not None
     assert result.score.auc == 0.5
     assert result.check.is_like_shadows
     assert result.score.standing.is_like_shadows
-    assert len(result.warnings) == 1
-    assert "surest statements that a node was in were right 39.6 % of the time" in result.warnings[0]
+    assert result.warnings == ()
+    assert result.beyond("non-member") == result.beyond("member") == []
+    assert [each.members_undecidable for each in result.named] == [48, 48]
     json.loads(to_json(result.to_plain()))
     str(result), render_inference_page(result, 5)
 
@@ -234,7 +244,7 @@ def test_words_json_and_page(folder: Path) -> None:
     named = result.at(0.95)
     assert named.members == (result.table["named_95"] == "member").sum()
     assert named.members_right == ((result.table["named_95"] == "member") & result.table["member"]).sum()
-    assert result.verdict.startswith("An adversary can name ")
+    assert result.verdict.startswith("From this model an adversary can name ")
     values = json.loads(to_json(result.to_plain()))
     assert len(values["nodes"]) == 48
     assert values["nodes"][0]["log_odds"] == result.table["log_odds"].max()

@@ -11,7 +11,6 @@ from bmpaudit import datasets
 from bmpaudit.attack import Evidence, Gaussian
 from bmpaudit.inference.released import (
     BehaviourCheck,
-    LogOdds,
     attack_released,
     behaviour,
     calibrate,
@@ -80,15 +79,10 @@ def test_p_values_of_a_score_are_nominal_though_fits_differ_by_a_model() -> None
         statistics = (noise + 1.5 * members + rng.normal(size=num_nodes)).astype(np.float32)
         models = Evidence({"none": statistics[:-1]}, members[:-1], np.arange(num_models))
         learnt = calibrate(Gaussian(), models, prior, 1)
-        found = attack_released(learnt, models, {"none": statistics[-1]}, prior, 1).log_odds
-        p_values[repeat] = score_inference(
-            LogOdds(found.score[learnt.node], found.calibrated[learnt.node]),
-            members[-1, learnt.node],
-            np.zeros(len(learnt.node)),
-            learnt.log_odds,
-            learnt.memberships,
-            np.zeros(num_models + 1, dtype=np.bool_),
-        ).standing.p_value
+        found = attack_released(learnt, models, {"none": statistics[-1]}, prior, 1)
+        no_groups = np.zeros(num_models + 1, dtype=np.bool_)
+        scored = score_inference(learnt, found, np.zeros(num_nodes), members[-1], no_groups)
+        p_values[repeat] = scored.standing.p_value
     for level in (0.025, 0.05, 0.1, 0.3):
         assert (p_values <= level).mean() <= most_allowed(level, repeats)
     assert (p_values <= 0.5).mean() >= 0.4  # nor are they of no use

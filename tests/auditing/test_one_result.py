@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 from small_audit import QUIET, leaky_graph, page_texts, run_audit, small_plan, summary_of
 
+from bmpaudit.auditing.answer import missed_in_words, names
 from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.result import PARAMETERS, NamedResult, read_result
+from bmpaudit.auditing.result import LEVELS, PARAMETERS, NamedResult, read_result
 from bmpaudit.cli.show import print_result
-from bmpaudit.comparison import compare
+from bmpaudit.comparison.compare import compare
 from bmpaudit.gate import check
 from bmpaudit.io.codec import encode
 from bmpaudit.models import GCN, Training
 from bmpaudit.plan import AuditPlan, Gate, plan_keys
 from bmpaudit.samplers import Snowball
 from bmpaudit.sweeps import sweep
-from bmpaudit.util.words import SYMBOLS, interval, number, percent
+from bmpaudit.util.words import CEILING_NOTE, SYMBOLS, interval, number, percent
 
 PLAN = small_plan(
     sampler=Snowball(0.4),
@@ -28,7 +29,6 @@ PLAN = small_plan(
     shadows=120,
     releases=("clean", "noisy"),
     definitions=("bmp", "bmp-r", "mp"),
-    permutations=19,
 )
 SHOWN = (0.9, 0.95, 0.99)
 
@@ -72,6 +72,27 @@ def test_the_page_shows_the_result(folder: Path, audit: Audit) -> None:
         assert [row[name] for name in ("p5", "p50", "p95")] == [figures.p5, figures.p50, figures.p95]
 
 
+def test_the_page_shows_level_certified_names_and_who_leaks(folder: Path, audit: Audit) -> None:
+    page, data, result = (folder / "report.html").read_text(), json.loads(page_texts(folder)), audit.result
+    assert f'<p id="leak-level">{LEVELS[result.answer.level]}</p>' in page
+    assert data["answer"]["level"] == result.answer.level != "none"
+    for release in data["releases"]:
+        certified = result.releases[release["name"]].certified
+        assert certified is not None
+        for side in ("members", "non_members"):
+            shown = [(row["certainty"], row["names"], row["by_prior"]) for row in release["certified"][side]]
+            assert shown == [(row.certainty, row.names, row.by_prior) for row in getattr(certified, side)]
+    headline = result.main.certified and result.main.certified.leading()
+    assert headline
+    assert f"name at least {names(headline.names)} nodes as training nodes" in data["answer"]["verdict"]
+    test = result.permutation_test
+    assert data["permutation_test"]["p_value"] == test.p_value == audit.attacks.permutation_test.p_value
+    assert data["permutation_test"]["num_leaking"] == test.num_leaking == sum(data["nodes"]["is_leaking"]) > 0
+    assert data["missed"] == missed_in_words(test)
+    p_values = [p for p, leaks in zip(data["nodes"]["p_value"], data["nodes"]["is_leaking"], strict=True) if leaks]
+    assert max(p_values) <= 0.005 * (1 + 1e-5)  # six digits
+
+
 def finite(value: Any) -> Any:
     """The page knows no infinity."""
     if isinstance(value, dict):
@@ -93,20 +114,49 @@ def test_terminal_and_tables_show_the_result(
     for name, release in audit.result.releases.items():
         for row in map(release.exposure.named, SHOWN):
             assert f"{number(row.correct, 1)} ({interval(row.correct_low, row.correct_high, 1)})" in tables[name]
-        assert number(release.exposure.named(0.99).correct, 1) in terminal[name]
+        row = release.exposure.named(0.99)
+        assert interval(row.correct_low, row.correct_high, 1) in terminal[name]
         for parameter in PARAMETERS:
             shown = release.shown(parameter)
-            assert (shown is None) or (f"≥ {number(shown)}" in tables[name] and number(shown) in terminal[name])
+            mark = "^" if release.is_at_ceiling(parameter) else " "
+            assert (shown is None) or (
+                f"≥ {number(shown)}" in tables[name] and f"{number(shown)}{mark}" in terminal[name]
+            )
         hidden = sum(release.shown(parameter) is None for parameter in PARAMETERS)
         assert tables[name].count("nothing") == hidden
-        assert percent(release.tpr_at_fpr["0.01"], 1) in terminal[name]
+        assert release.certified is not None
+        best = release.certified.leading()
+        assert (f" {names(best.names)} ({percent(best.certainty)}) " if best else " – ") in terminal[name]
+
+
+def test_the_terminal_leads_with_the_level_and_says_who_leaks(
+    audit: Audit, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    print_result(audit.result)
+    lines, test = [line.rstrip() for line in capsys.readouterr().out.splitlines()], audit.result.permutation_test
+    assert lines[1] == f"{LEVELS[audit.result.answer.level].upper()}  {audit.verdict}"
+    assert str(audit).splitlines()[1] == f"{LEVELS[audit.result.answer.level]}. {audit.verdict}"
+    assert test.num_leaking == int(audit.nodes["is_leaking"].sum()) == audit.attacks.permutation_test.num_leaking > 0
+    assert test.num_nodes == int(audit.nodes["p_value"].notna().sum())
+    assert (
+        f"permutation test: p = {test.p_value:.2g} (beat all {test.num_shuffles} shuffles of memberships); "
+        f"{test.num_leaking} of {test.num_nodes} nodes proven to leak"
+    ) in lines
+    has_ceiling = any(
+        release.is_at_ceiling(parameter) for release in audit.result.releases.values() for parameter in PARAMETERS
+    )
+    assert (CEILING_NOTE in lines) == has_ceiling
 
 
 def test_the_gate_holds_the_result_against_its_thresholds(audit: Audit) -> None:
     row, release = audit.result.main.exposure.named(0.99), audit.result.main
     found = check(audit, max_exposure="3@0.99", max_proven_right=1.0).thresholds
     by_name = {each.name: each for each in found}
-    assert (by_name["max_exposure"].low, by_name["max_exposure"].high) == (row.correct_low, row.correct_high)
+    certificate = release.certified and release.certified.named(0.99)
+    certified = certificate.certainty * certificate.names if certificate else 0.0
+    found_range = by_name["max_exposure"].low, by_name["max_exposure"].high
+    assert found_range == (max(row.correct_low, certified), row.at_most)
     assert release.proof is not None
     assert by_name["max_proven_right"].low == release.proof.epsilon_right.proven
 
@@ -119,6 +169,15 @@ def test_a_comparison_shows_the_result(audit: Audit) -> None:
             shown = row["figures"][f"named_{100 * certainty:g}"]
             assert (shown["mean"], shown["low"], shown["high"]) == limits(release.exposure.named(certainty))
         assert row["proven"] == {parameter: release.shown(parameter) for parameter in PARAMETERS}
+        assert row["at_ceiling"] == [parameter for parameter in PARAMETERS if release.is_at_ceiling(parameter)]
+        assert release.certified is not None
+        best = release.certified.leading()
+        assert row["certified"] == (best and {"certainty": best.certainty, "names": best.names})
+        is_tested, test = row["release"] == audit.result.main_release, audit.result.permutation_test
+        told = (row["level"], row["p_value"], row["num_leaking"])
+        assert told == (
+            (audit.result.answer.level, test.p_value, test.num_leaking) if is_tested else (None, None, None)
+        )
         priors = audit.result.priors
         assert (row["floor"]["epsilon_right"], row["floor"]["epsilon_left"]) == (priors.floor_right, priors.floor_left)
 
@@ -128,7 +187,8 @@ def test_a_sweep_shows_the_result(tmp_path: Path) -> None:
         leaky_graph(), PLAN.replace(shadows=40), grid={"training.epochs": [15]}, folder=tmp_path, runtime=QUIET
     )
     for point in found.points:
-        release = Audit.load(point.folder).result.releases[point.release]
+        result = Audit.load(point.folder).result
+        release = result.releases[point.release]
         for mean, certainty in ((point.named_90, 0.9), (point.named_99, 0.99)):
             assert mean is not None
             assert (mean.mean, mean.low, mean.high) == limits(release.exposure.named(certainty))
@@ -137,6 +197,19 @@ def test_a_sweep_shows_the_result(tmp_path: Path) -> None:
             release.shown("epsilon_left"),
         )
         assert point.auc == release.auc
+        assert point.exposed_by == release.exposed_by
+        assert (point.is_ceiling_right, point.is_ceiling_left) == (
+            release.is_at_ceiling("epsilon_right"),
+            release.is_at_ceiling("epsilon_left"),
+        )
+        assert release.certified is not None
+        best = release.certified.leading()
+        assert (point.certified_names, point.certified_share) == (
+            (best.names, best.certainty) if best else (None, None)
+        )
+        is_tested = point.release == result.main_release
+        told = (result.answer.level, result.permutation_test.num_leaking)
+        assert (point.level, point.num_leaking) == (told if is_tested else (None, None))
 
 
 def test_the_text_of_the_findings_shows_the_result(audit: Audit) -> None:
@@ -168,10 +241,11 @@ EVERYTHING: dict[str, Any] = {
     "shadows": 14,
     "seed": 5,
     "keep_weights": True,
-    "permutations": 24,
+    "permutations": 200,
     "sampler": Snowball(0.5, fan_out=2, any_order=True),
     "model": GCN(hidden=6, layers=3, dropout=0.1),
     "releases": ("noisy", "rounded"),
+    "release_as": "weights",
     "queries": ("none",),
     "attack": "gaussian",
     "rules": ("weak",),
@@ -213,4 +287,4 @@ def test_an_audit_with_every_key_changed_is_read_back(training: dict[str, Any], 
     assert Audit.load(tmp_path).result == made.result
     assert run_audit(tmp_path, plan).result == made.result
     assert check(tmp_path).outcome in ("passed", "exceeded", "undecided")
-    assert compare([(made, "noisy"), (made, "rounded")]).audits[0].fingerprint == made.result.fingerprint
+    assert compare([(made, "noisy"), (made, "rounded")]).audits[0].audit.result.fingerprint == made.result.fingerprint

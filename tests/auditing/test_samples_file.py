@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bmpaudit import datasets
-from bmpaudit.auditing.context import write_samples
+from bmpaudit.pipeline.pipeline import write_samples
 from bmpaudit.samplers import Snowball, draw_memberships
 from bmpaudit.util import matrices
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,13 @@ from bmpaudit.models import Training
 from bmpaudit.plan import AuditPlan, Gate
 from bmpaudit.samplers import Snowball
 
-small, tiny = (partial(plan, permutations=19) for plan in (small_plan, tiny_plan))
 OWN_DEFINITION = f"{MODULE}:{PARTS['definitions']}"
 PLANS: dict[str, AuditPlan] = {
-    "uniform": small(definitions=("bmp", "bmp-r", "mp"), releases=("clean", "noisy")),
-    "snowball, 8 models": tiny(sampler=Snowball(0.4), shadows=8, prior_draws=500),
-    "prequential": tiny(shadows=70, proof_method="prequential"),
-    "nothing leaking": tiny(shadows=20, training=Training(epochs=1, learning_rate=1e-9)),
-    "gate": tiny(gate=Gate(max_proven_right=3, max_exposure="10@0.99")),
+    "uniform": small_plan(definitions=("bmp", "bmp-r", "mp"), releases=("clean", "noisy")),
+    "snowball, 8 models": tiny_plan(sampler=Snowball(0.4), shadows=8, prior_draws=500),
+    "prequential": tiny_plan(shadows=70, proof_method="prequential"),
+    "nothing leaking": tiny_plan(shadows=20, training=Training(epochs=1, learning_rate=1e-9)),
+    "gate": tiny_plan(gate=Gate(max_proven_right=3, max_exposure="10@0.99")),
 }
 
 
@@ -61,7 +59,7 @@ def test_a_definition_of_ones_own_fits(
 ) -> None:
     module = Payload(tmp_path / "modules", monkeypatch)
     try:
-        run_audit(tmp_path / "audit", tiny(definitions=(OWN_DEFINITION, "mp")))
+        run_audit(tmp_path / "audit", tiny_plan(definitions=(OWN_DEFINITION, "mp")))
     finally:
         module.forget()
     assert errors(validator, summary_of(tmp_path / "audit")) == []
@@ -87,6 +85,9 @@ def at(summary: Any, path: tuple[Any, ...]) -> Any:
 OPEN = (
     "plan",
     "releases",
+    "power",
+    "provable",
+    "possible",
     "variants",
     "posteriors",
     "parameters",
@@ -129,8 +130,15 @@ def test_no_key_may_be_missing_or_unknown(summary: dict[str, Any], validator: Dr
         (("releases", "clean", "proof", "mp", "proven"), None, True),
         (("releases", "clean", "proof", "mp", "proven"), "inf", False),
         (("releases", "clean", "proof", "epsilon_right", "floor"), "inf", True),
+        (("releases", "clean", "certified"), None, True),
         (("releases", "clean", "exposure", "members", 0, "correct"), None, False),
         (("releases", "clean", "exposure", "members", 0, "share_correct"), None, True),
+        (("power", "clean", "provable", "mp"), None, True),
+        (("power", "clean", "provable", "mp"), "inf", False),
+        (("power", "clean", "possible", "mp"), "inf", True),
+        (("permutation_test", "missed_auc"), None, True),
+        (("permutation_test", "num_leaking"), None, False),
+        (("answer", "level"), "mild", False),
         (("shadow_models", "train_accuracy"), None, True),
         (("shadow_models", "trained"), 1.5, False),
         (("is_leakage_found",), "yes", False),

@@ -17,7 +17,18 @@ import bmpaudit
 from bmpaudit.comparison.sides import Mean
 from bmpaudit.models import GAT, MLP
 from bmpaudit.plan import AuditPlan
-from bmpaudit.sweeps import SEARCHED, Sweep, changed_plan, pareto_front, read_sweep, sweep, swept_audits
+from bmpaudit.registry import RELEASE, label
+from bmpaudit.sweeps import (
+    SEARCHED,
+    Sweep,
+    changed_plan,
+    pareto_front,
+    read_sweep,
+    sweep,
+    swept_audits,
+    with_front,
+    with_inherited,
+)
 from bmpaudit.util.errors import InputError, UntrustedCodeError
 
 GRID = {"training.epochs": [2, 15], "model.hidden": [4, 8]}
@@ -39,6 +50,7 @@ def test_every_combination_and_every_release_is_a_point(tmp_path: Path) -> None:
         audit = bmpaudit.Audit.load(point.folder)
         assert audit.plan.training.epochs == point.settings["training.epochs"]
         curve = audit.findings[point.release].exposure.exposure.members
+        assert point.exposed_by == audit.result.releases[point.release].exposed_by
         assert point.named_90 is not None
         assert point.named_90.mean == pytest.approx(curve.correct.mean[curve.at(0.9)])
         assert point.auc == audit.summary["releases"][point.release]["auc"]
@@ -186,17 +198,80 @@ def test_a_release_is_added_to_kept_models(tmp_path: Path) -> None:
     assert [point.auc for point in both.points] == [point.auc for point in fresh.points]
 
 
-def test_labels_that_expose_more_than_their_source_are_told() -> None:
-    found = run(None, grid={"model.hidden": [4]})
-    scores, labels = found.points
-    assert labels.gives_labels_only
-    low, high = (Mean(value, value - 1, value + 1) for value in (3.0, 9.0))
-    blind = Sweep((replace(scores, named_90=low), replace(labels, named_90=high)))
-    assert any(
-        "Point 1 (hidden 4, clean) seems to expose less than the labels alone" in each for each in blind.cautions
+def mean_of(value: float) -> Mean:
+    return Mean(value, value - 1, value + 1)
+
+
+def test_what_is_found_at_a_point_holds_for_what_it_is_computed_from() -> None:
+    audits = swept_audits(
+        tiny_plan(releases=("clean", "label-only")),
+        {"model.hidden": [4, 8]},
+        [{"model.hidden": 4, "views.queries": "none"}, {"model.hidden": 4, "seed": 1, "attack.name": "student"}],
     )
-    seeing = Sweep((replace(scores, named_90=high), replace(labels, named_90=low)))
-    assert not any("seems to expose less" in each for each in seeing.cautions)
+    found = run(None, grid={"model.hidden": [4]}).points[0]
+    # Each audit's own finding on its clean release and on its labels, before anything is inherited.
+    named = {(0, "clean"): 3, (0, "label-only"): 9, (1, "clean"): 2, (1, "label-only"): 1}
+    named |= {(2, "clean"): 11, (2, "label-only"): 1, (3, "clean"): 5, (3, "label-only"): 7}
+    points = [
+        replace(
+            found,
+            audit=number,
+            label=f"{number}, {release}",
+            release=release,
+            named_90=mean_of(value),
+            exposed_by=f"attack {number}",
+            certified_names=float(value),
+            certified_share=0.9 if release == "clean" else 0.95,
+            proven_right=float(value),
+            is_ceiling_right=release == "clean",
+        )
+        for (number, release), value in named.items()
+    ]
+    inherited = with_inherited(points, audits)
+    assert [each.named_90 for each in inherited if each.named_90] == [
+        # The audit with other queries is of the same models, but what it finds needs a query that others do not allow.
+        *(mean_of(9), mean_of(9), mean_of(2), mean_of(1), mean_of(11), mean_of(1), mean_of(9), mean_of(9)),
+    ]
+    assert [each.exposed_by for each in inherited[:3]] == ["attack 0, at 0, label-only", "attack 0", "attack 1"]
+    # The surer certificate counts, and of equally sure ones that of more names.
+    certified = [(each.certified_share, each.certified_names) for each in inherited]
+    assert certified == [(0.95, 9), (0.95, 9), (0.95, 1), (0.95, 1), (0.95, 1), (0.95, 1), (0.95, 9), (0.95, 9)]
+    assert [each.proven_right for each in inherited] == [9, 9, 2, 1, 11, 1, 9, 9]
+    assert [each.is_ceiling_right for each in inherited] == [False, False, True, False, True, False, False, False]
+
+
+def test_a_weak_attack_puts_no_point_on_the_front() -> None:
+    """The labels of `noisy` models expose 9 nodes; an attack on their noisy scores that finds none is too weak."""
+    audits = swept_audits(tiny_plan(releases=({"name": "noisy-outputs", "output_noise": 0.5}, "clean")), {}, [{}])
+    found = run(None, grid={"model.hidden": [4]}).points[0]
+    weaker = replace(found, release="clean", named_90=mean_of(0), accuracy=mean_of(0.9))
+    coarser = replace(
+        found, release=label(RELEASE, audits[0].plan.releases[0]), named_90=mean_of(9), accuracy=mean_of(0.9)
+    )
+    points = with_front(with_inherited([weaker, coarser], audits))
+    assert [point.named_90 for point in points] == [mean_of(9), mean_of(9)]
+    assert [point.on_front for point in points] == [True, True]  # neither beats the other
+    alone = with_front([weaker, coarser])
+    assert [point.on_front for point in alone] == [True, False]
+
+
+def test_bounds_do_not_rank() -> None:
+    found = run(None, grid={"model.hidden": [4]}).points[0]
+    points = [replace(found, named_90=mean_of(5), accuracy=mean_of(0.9), proven_right=bound) for bound in (5.0, None)]
+    assert [point.on_front for point in with_front(points)] == [True, True]
+    less_named = replace(points[0], named_90=mean_of(4), is_ceiling_right=True)
+    assert [point.on_front for point in with_front([less_named, points[1]])] == [True, False]
+
+
+def test_what_a_point_inherits_from_is_confirmed_with_it(tmp_path: Path) -> None:
+    found = run(tmp_path, grid={"model.hidden": [4]}, confirm=True)
+    assert found.front
+    for point in found.front:
+        assert point.confirmed is not None
+        fresh = bmpaudit.Audit.load(point.confirmed.folder)
+        assert "label-only" in fresh.attacks.releases
+        assert point.confirmed.named_90 is not None
+        assert point.confirmed.named_90.mean >= fresh.result.releases["label-only"].exposure.named(0.9).correct
 
 
 def test_parts_of_one_name_are_confirmed_apart() -> None:

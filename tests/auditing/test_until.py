@@ -12,14 +12,13 @@ from small_audit import QUIET, leaky_graph, small_plan, summary_of
 from bmpaudit.attack import Evidence
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.auditing.context import Subject
-from bmpaudit.auditing.stages import proof_attacks
+from bmpaudit.auditing.stages import bound_level, proof_attacks
 from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.estimation.estimate import estimate
 from bmpaudit.models import Training
-from bmpaudit.pipeline import until
+from bmpaudit.pipeline import pipeline as until
 from bmpaudit.pipeline.outside_runs import ProofSettings, prove_folder
-from bmpaudit.pipeline.pipeline import Pipeline
-from bmpaudit.pipeline.until import Stopped, audit_until_proven, audit_until_width
+from bmpaudit.pipeline.pipeline import Pipeline, Stopped, audit_until
 from bmpaudit.plan import AuditPlan, read_plan
 from bmpaudit.proof import prove
 from bmpaudit.util.errors import InputError
@@ -35,7 +34,7 @@ WEAK: dict[str, Any] = {
 
 def run(path: Path, width: float, max_shadows: int = 90, plan: AuditPlan | None = None) -> Stopped:
     subject = Subject(leaky_graph(), "", plan or small_plan(**WEAK))
-    return audit_until_width(subject, Workspace(path), width, max_shadows, QUIET, pictures="none")
+    return audit_until(subject, Workspace(path), QUIET, width=width, max_shadows=max_shadows, pictures="none")
 
 
 def test_rates_with_endless_models() -> None:
@@ -124,7 +123,7 @@ def test_stopping_when_it_looks_good_is_proven_by_the_method_that_allows_for_it(
 
 def test_models_are_added_until_enough_is_proven(tmp_path: Path) -> None:
     subject = Subject(leaky_graph(), "", small_plan(shadows=50, queries="full"))
-    reached = audit_until_proven(subject, Workspace(tmp_path), 1.0, 1_000, QUIET, pictures="none")
+    reached = audit_until(subject, Workspace(tmp_path), QUIET, proven=1.0, max_shadows=1_000, pictures="none")
     assert reached.is_reached
     proof = reached.audit.main_findings.proof
     assert proof is not None
@@ -138,22 +137,34 @@ def test_models_are_added_until_enough_is_proven(tmp_path: Path) -> None:
     )
     # Proving again does not forget that the number of models depended on what was seen.
     assert prove_folder(tmp_path, ProofSettings(("gaussian",)), QUIET).epsilon_right.method == "prequential"
+    # By the level with which all bounds of an audit hold together: 95 % for five bounds, so 99 % for each.
+    assert bound_level(reached.audit.plan) == proof.epsilon_right.level == pytest.approx(0.99)
+
+    def proven(num_models: int, level: float) -> float:
+        bound = prove(
+            proof_attacks(reached.audit.plan, "clean"),
+            Evidence.of_runs(reached.audit.runs, "clean", ["full"], reached.audit.graph).take(slice(num_models)),
+            reached.audit.priors.prob,
+            method="prequential",
+            level=level,
+        ).epsilon_right.proven
+        return -np.inf if bound is None else bound
+
     # With fewer models it was not: otherwise there would have been no reason to go on.
-    fewer = prove(
-        proof_attacks(reached.audit.plan, "clean"),
-        Evidence.of_runs(reached.audit.runs, "clean", ["full"], reached.audit.graph).take(
-            slice(int(np.floor(reached.shadows / 1.5)))
-        ),
-        reached.audit.priors.prob,
-        method="prequential",
-    ).epsilon_right.proven
-    assert fewer is None or fewer < 1.0
+    assert proven(int(np.floor(reached.shadows / 1.5)), 0.99) < 1.0
+    # What is proven at 95 % by itself is not enough to stop.
+    by_itself = proven(reached.shadows, 0.95)
+    assert by_itself > proof.epsilon_right.proven
+    again = audit_until(
+        subject, Workspace(tmp_path), QUIET, proven=by_itself, max_shadows=reached.shadows, pictures="none"
+    )
+    assert (again.is_reached, again.shadows) == (False, reached.shadows)
 
 
 def test_the_limit_is_kept_when_nothing_is_proven(tmp_path: Path) -> None:
     plan = small_plan(queries="full", training=Training(epochs=1, learning_rate=1e-9))
     subject = Subject(leaky_graph(), "", plan)
-    reached = audit_until_proven(subject, Workspace(tmp_path), 6.0, 100, QUIET, pictures="none")
+    reached = audit_until(subject, Workspace(tmp_path), QUIET, proven=6.0, max_shadows=100, pictures="none")
     assert (reached.is_reached, reached.shadows) == (False, 100)
     assert reached.message.startswith("stopped at the limit of 100 models: ")
     assert reached.message.endswith(": not ε_R ≥ 6")
@@ -163,5 +174,5 @@ def test_the_limit_is_kept_when_nothing_is_proven(tmp_path: Path) -> None:
 def test_impossible_epsilons(epsilon: float, tmp_path: Path) -> None:
     subject = Subject(leaky_graph(), "", small_plan())
     with pytest.raises(InputError, match="until_proven must be a number, got until_proven="):
-        audit_until_proven(subject, Workspace(tmp_path), epsilon, 100, QUIET)
+        audit_until(subject, Workspace(tmp_path), QUIET, proven=epsilon, max_shadows=100)
     assert list(tmp_path.iterdir()) == []

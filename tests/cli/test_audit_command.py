@@ -15,11 +15,13 @@ from command_line import FAST, TRAINING, contents, one_line, run_here, run_well,
 from small_graph import small_graph
 
 from bmpaudit import cli, datasets
+from bmpaudit.auditing.result import LEVELS
 from bmpaudit.models import Training
 from bmpaudit.pipeline.pipeline import audit
 from bmpaudit.plan import AuditPlan, read_plan
 from bmpaudit.samplers import RandomWalk, Snowball, Uniform
 from bmpaudit.shadow.engines.native import NativeEngine
+from bmpaudit.util.words import confidence
 
 
 @pytest.fixture
@@ -38,9 +40,11 @@ def test_audits_leaves_a_finished_audit_alone_and_extends_it(graph_path: Path, t
     out = tmp_path / "audit"
     printed = run_well("audit", graph_path, *FAST, "--shadows", 40, "--pictures=none", "--out", out)
     summary = summary_of(out)
-    assert " ".join(printed.split()).startswith(f"{summary['title']} {summary['answer']['verdict']}")
+    answer = summary["answer"]
+    head = f"{summary['title']} {LEVELS[answer['level']].upper()} {answer['verdict']}"
+    assert " ".join(printed.split()).startswith(head)
     assert f"page: {out / 'report.html'}" in printed.splitlines()
-    for part in ("ε_R", "MP ε", "proven ", "exposure ", "floor ", "noisy", "permutation test: leakage found"):
+    for part in ("ε_R", "MP ε", "proven ", "exposure ", "floor ", "noisy", "permutation test: p = 0.005"):
         assert part in printed
     assert not (out / "figures").exists()
 
@@ -68,13 +72,13 @@ def test_a_release_is_added_to_kept_weights_without_training(
     from_the_start = run_well(*command, *more, "--keep-weights", "--out", whole)
     run_well(*command, "--keep-weights", "--out", added)
 
-    ask = NativeEngine._ask
+    ask = NativeEngine._train_and_ask
 
-    def ask_trained(self: NativeEngine, batch: Any, repeat: int, *others: Any) -> None:
+    def ask_trained(self: NativeEngine, batch: Any, repeat: int, *others: Any, **arrays: Any) -> None:
         assert not np.isnan(batch.weights[repeat]).any()
-        ask(self, batch, repeat, *others)
+        ask(self, batch, repeat, *others, **arrays)
 
-    monkeypatch.setattr(NativeEngine, "_ask", ask_trained)
+    monkeypatch.setattr(NativeEngine, "_train_and_ask", ask_trained)
     summaries = [json.loads(printed) for printed in (from_the_start, run_well(*command, *more, "--out", added))]
     for summary in summaries:
         del summary["timings"]
@@ -115,7 +119,8 @@ def test_the_steps_give_what_audit_gives(graph_path: Path, tmp_path: Path) -> No
     printed = run_well("attack", steps)
     assert "full+none_clean_strong: " in printed
     assert "leakage found" in printed
-    assert "clean release: proven with 95 % confidence each, one guess per model" in printed
+    level = summary_of(whole)["releases"]["clean"]["proof"]["epsilon_right"]["level"]
+    assert f"clean release: proven with {confidence(level)} confidence each, one guess per model" in printed
     assert "run bmpaudit estimate" in run_wrong("report", steps)
     run_well("estimate", steps)
     assert run_well("report", steps, "--pictures=none").strip() == str(steps / "report.html")
@@ -390,7 +395,7 @@ def test_failures_have_exit_code_1(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def fill(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bmpaudit.auditing.context.draw_memberships", fill)
+    monkeypatch.setattr("bmpaudit.pipeline.pipeline.draw_memberships", fill)
     message = run_wrong("sample", "demo", "--shadows", 9, "--out", tmp_path / "a", exit_code=1)
     assert message.endswith(
         "memberships.npz: No space left on device: make room and run the same command again, which goes on from here"

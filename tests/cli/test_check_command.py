@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import xml.etree.ElementTree as ET
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,15 @@ from bmpaudit.auditing.workspace import Workspace
 from bmpaudit.util.values import to_json
 
 EXIT_CODES = {"passed": 0, "exceeded": 1, "undecided": 3}
-# With 3.5 proven, 8 (6 to 10) named and 2 to 4 estimated, and 667 challenged models.
+# With 3.5 proven, 8 (6 to 10) named, 2 nodes leaking, 2 to 4 estimated, and models that could have proven 4.5.
 THRESHOLDS: dict[str, dict[str, object]] = {
     **{f"--max-proven-{side}": {"passed": 4, "exceeded": 3, "undecided": 20} for side in ("right", "left", "mp")},
     **{
         f"--max-exposure{side}": {"passed": "10@0.99", "exceeded": "5@0.99", "undecided": "7@0.99"}
         for side in ("", "-non-members")
     },
+    "--max-node-exposure": {"passed": 0.4, "exceeded": 0.1, "undecided": 0.3},
+    "--max-leaking-nodes": {"exceeded": 1, "undecided": 2},
     **{f"--max-estimated-{side}": {"passed": 4, "exceeded": 1, "undecided": 3.6} for side in ("right", "left", "mp")},
 }
 
@@ -46,10 +47,20 @@ def folder(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     summary = json.loads((path / "summary.json").read_text())
     summary["is_leakage_found"] = True
     clean = summary["releases"]["clean"]
-    for parameter in ("epsilon_right", "epsilon_left", "mp"):
-        clean["proof"][parameter] |= {"proven": 3.5, "num_challenged": 667, "floor": 0.0}
+    parameters = ("epsilon_right", "epsilon_left", "mp")
+    for parameter in parameters:
+        clean["proof"][parameter] |= {"proven": 3.5, "floor": 0.0, "level": 0.95}
+    clean["certified"] = None
+    summary["power"]["clean"] = {
+        "provable": dict.fromkeys(parameters, 4.5),
+        "possible": dict.fromkeys(parameters, 2.0),
+        "node_share_low": 0.2,
+        "node_share_high": 0.35,
+    }
+    summary["nodes"] |= {"fewest_in": 200, "fewest_out": 400, "rarest_prior": 0.4, "commonest_prior": 0.4}
+    summary["permutation_test"] |= {"num_leaking": 2, "num_hidden": 3}
     for row in clean["exposure"]["members"] + clean["exposure"]["non_members"]:
-        row |= {"correct": 8.0, "correct_low": 6.0, "correct_high": 10.0, "is_settled": True, "models_needed": 32}
+        row |= {"correct": 8.0, "correct_low": 6.0, "correct_high": 10.0, "at_most": 10.0}
     for row in summary["headline"]:
         row |= {"p5": 2.0, "p50": 3.0, "p95": 4.0, "warnings": []}
     workspace = Workspace(path)
@@ -89,7 +100,9 @@ def outcomes_by_format(folder: Path, junit: Path, *options: object) -> dict[str,
     }
 
 
-@pytest.mark.parametrize(("option", "outcome"), list(product(THRESHOLDS, EXIT_CODES)))
+@pytest.mark.parametrize(
+    ("option", "outcome"), [(option, outcome) for option, limits in THRESHOLDS.items() for outcome in limits]
+)
 def test_every_format_has_the_same_outcome(folder: Path, tmp_path: Path, option: str, outcome: str) -> None:
     limit = THRESHOLDS[option][outcome]
     formats = outcomes_by_format(folder, tmp_path / "junit.xml", option, limit)
@@ -144,6 +157,8 @@ def test_nothing_to_check_is_wrong_use(folder: Path) -> None:
         (("--max-proven-right", "much"), "Invalid value for '--max-proven-right': 'much' is not a valid float."),
         (("--max-exposure", "-3@0.99"), "gate.max_exposure must allow a number of nodes of at least 0, got -3"),
         (("--max-exposure", "3@0.98"), "gate.max_exposure must have a precision of the exposure curve (0.5, 0.75, "),
+        (("--max-node-exposure", "2"), "gate.max_node_exposure must be less than 1, got 2"),
+        (("--max-leaking-nodes", "2.5"), "Invalid value for '--max-leaking-nodes': '2.5' is not a valid integer."),
         (("--max-exposure", "3"), "gate.max_exposure must be N@P, such as 10@0.99, got '3'"),
         (("--max-proven-right", 3, "--release", "labels"), "release must be one of clean, noisy, got 'labels'"),
         (("--max-proven-right", 3, "--json", "--markdown"), "check prints JSON or Markdown, got --json and --markdown"),

@@ -161,7 +161,7 @@ def test_options_of_the_chains_are_passed_on(counts: Path, tmp_path: Path) -> No
     assert run_of is not None
     settings = run_of.settings
     assert (settings.num_iterations, settings.num_chains, settings.num_auxiliary, settings.seed) == (60, 3, 7, 5)
-    assert settings.correlated is not None
+    assert settings.tau_variance is not None
     assert {"tau", "rho"} < set(json.loads(done.stdout))
 
 

@@ -55,7 +55,7 @@ def released(folder: Path) -> Path:
 def test_the_verdict_comes_first_and_nothing_is_changed(folder: Path, released: Path) -> None:
     before = contents(folder)
     shown = run_well("infer", folder, "--model", released / "weights.npz", "--top", 4)
-    assert shown.startswith("An adversary can name ")
+    assert shown.startswith("From this model an adversary can name ")
     assert "Nothing speaks against its having been trained as the plan says (p = " in shown
     assert "4 of 40 nodes, the most likely members first" in shown
     assert contents(folder) == before

@@ -63,7 +63,7 @@ def replaced(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> pd.DataFra
     models, named = np.full(NUM_NODES, 8), np.zeros(NUM_NODES, dtype=np.int64)
     models[[1, 3]], named[:4] = (2, 0), (4, 2, 8, 0)
     for side in ("member", "non_member"):
-        nodes = NodeExposure(np.arange(NUM_NODES), models, named, np.zeros(NUM_NODES, dtype=np.int64), 0.95)
+        nodes = NodeExposure(np.arange(NUM_NODES), models, named, np.zeros(NUM_NODES, dtype=np.int64), named, 0.95)
         made[f"{side}_models"], made[f"{side}_named"], made[f"{side}_wrong"] = models, named, 0
         for name in ("share", "low", "high"):
             made[f"{side}_exposure{'' if name == 'share' else f'_{name}'}"] = getattr(nodes, name)
@@ -72,6 +72,8 @@ def replaced(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> pd.DataFra
     # Wrong every time, and right every time: the region that e_R comes from does not tell them apart.
     made.loc[5, ["false_positives", "false_negatives"]] = (9, 3)
     made.loc[6, ["false_positives", "false_negatives"]] = (0, 0)
+    made["p_value"], made["is_leaking"] = 0.25, False
+    made.loc[[2, 9], ["p_value", "is_leaking"]] = (0.005, True)
     monkeypatch.setattr("bmpaudit.auditing.finished.read_nodes", lambda _: made)
     return made
 
@@ -84,22 +86,23 @@ def rows(*arguments: object) -> list[dict[str, Any]]:
 @pytest.mark.usefixtures("replaced")
 def test_most_exposed_first_and_unknown_last(folder: Path, table: pd.DataFrame) -> None:
     shown = rows(folder, "--top", 1000)
-    # 8 of 8, 4 of 8, 2 of 2 (at least 16 %, as 4 of 8), then who is not named by accuracy, then who was in no model.
-    assert [row["node"] for row in shown[:4]] == [2, 1, 0, 6]
+    # 8 of 8, 4 of 8, 2 of 2 (at least 16 %, as 4 of 8), who leaks, others by accuracy, who was in no model.
+    assert [row["node"] for row in shown[:5]] == [2, 1, 0, 9, 6]
     assert [row["node"] for row in shown[-2:]] == [5, 3]
     assert list(shown[0]) == list(table)
     assert shown[-1]["member_exposure"] is None
 
 
 @pytest.mark.usefixtures("replaced")
-def test_where_nobody_is_named_the_accuracy_decides(folder: Path) -> None:
+def test_where_nobody_is_named_the_test_of_each_node_decides(folder: Path) -> None:
     shown = rows(folder, "--side", "left", "--top", 1000)
-    assert shown[0]["node"] == 6
+    assert [row["node"] for row in shown[:3]] == [2, 9, 6]
+    assert [row["is_leaking"] for row in shown[:3]] == [True, True, False]
     assert shown[-1]["node"] == 5
     last = run_well("nodes", folder, "--side", "left").split("nodes, ")[1]
     assert " ".join(last.split()) == (
-        "ranked by the attack's accuracy (0.50 is guessing), because nobody is ever named as a non-member with 99 % "
-        "certainty"
+        "those proven to leak first, then by p-value: in these models nobody is named as a non-member with 99 % "
+        f"certainty proven to leak, by shuffled memberships: 2 of {NUM_NODES} nodes"
     )
 
 
@@ -116,13 +119,14 @@ def test_top_nodes_and_classes(folder: Path, table: pd.DataFrame) -> None:
 def test_prints_a_table_that_is_not_cut(folder: Path) -> None:
     printed = run_well("nodes", folder, "--top", 1000)
     lines = printed.splitlines()
-    assert lines[1].split() == ["node", "class", "degree", "γ", "named", "exposure", "interval", "accuracy"]
+    assert lines[1].split() == ["node", "class", "degree", "γ", "named", "exposure", "p", "leaks"]
     assert " ".join(printed.split()).endswith(
-        f"{NUM_NODES} of {NUM_NODES} nodes, ranked by the lower end of the exposure's interval; exposure is the share "
-        "of models with the node that name it as a member with 99 % certainty"
+        f"{NUM_NODES} of {NUM_NODES} nodes, ranked by the lower limit of the exposure; exposure is the share of models "
+        f"with the node that name it as a member with 99 % certainty proven to leak, by shuffled memberships: 2 of "
+        f"{NUM_NODES} nodes"
     )
-    assert "8/8      100 %   63 % to 100 %       0.47" in lines[3]
-    assert len([line for line in lines if " % to " in line]) == NUM_NODES - 1
+    assert "8/8   100 % (63 to 100)   0.005   proven" in lines[3]
+    assert len([line for line in lines if " % (" in line]) == NUM_NODES - 1
     assert "[bold]x[/bold]" in printed
     assert "[red]" in printed
     assert f"{'n' * 31}…" in printed
@@ -133,8 +137,12 @@ def test_the_table_of_an_audit_can_be_ranked(folder: Path, table: pd.DataFrame) 
     for side, name in (("right", "member"), ("left", "non_member")):
         shown = rows(folder, "--top", 1000, "--side", side)
         assert sorted(row["node"] for row in shown) == list(range(NUM_NODES))
-        lows = [row[f"{name}_exposure_low"] for row in shown if row[f"{name}_exposure"] is not None]
-        assert lows == sorted(lows, reverse=True)
+        risks = [
+            row[f"{name}_exposure_low"] * row[f"{name}_named"] / max(row[f"{name}_named"] + row[f"{name}_wrong"], 1)
+            for row in shown
+            if row[f"{name}_exposure"] is not None
+        ]
+        assert risks == sorted(risks, reverse=True)
         assert shown == [table.astype(object).where(table.notna(), None).loc[row["node"]].to_dict() for row in shown]
 
 

@@ -107,6 +107,10 @@ def test_prequential(folder: Path) -> None:
     [
         ({"memberships": None}, "key 'memberships' is missing; the archive has full_clean, prior_prob"),
         ({"prior_prob": None}, "key 'prior_prob' is missing; the archive has full_clean, memberships"),
+        ({"prior_draws": 2.5}, "prior_draws must be one whole number, got float64 of shape ()"),
+        ({"prior_draws": [40] * 40}, "prior_draws must be one whole number, got int64 of shape (40,)"),
+        ({"prior_draws": -1}, "prior_draws must be a whole number of at least 0, got prior_draws=-1"),
+        ({"prior_draws": 7}, "prior_prob must be a frequency over prior_draws=7 draws, got 0.4 for node 0"),
         ({"full_clean": None}, "no view; at least one of full_clean, full_noisy, "),
         (
             {"sideways_clean": np.zeros((80, 40))},
@@ -123,6 +127,33 @@ def test_a_wrong_file_is_told_in_one_line(tmp_path: Path, arrays: Any, change: d
     path = save(tmp_path / "a.npz", arrays)
     assert run_wrong("prove", "--runs", path).startswith(f"{path}: ")
     assert message in run_wrong("prove", "--runs", path)
+
+
+def test_priors_that_are_frequencies_cost_what_they_may_be_wrong_by(tmp_path: Path, arrays: Any) -> None:
+    """ε_R needs no priors to be right; MP is bounded with their limits, and the sampler alone gives away less."""
+    bounds = {}
+    for draws in (0, 400, 100_000):
+        path = save(tmp_path / f"{draws}.npz", arrays | {"prior_draws": draws})
+        bounds[draws] = json.loads(run_well("prove", "--runs", path, "--json"))
+    exact, few, many = (bounds[draws] for draws in (0, 400, 100_000))
+    assert exact == json.loads(run_well("prove", "--runs", save(tmp_path / "a.npz", arrays), "--json"))
+    assert few["epsilon_right"]["proven"] == exact["epsilon_right"]["proven"]
+    assert few["epsilon_right"]["floor"] < many["epsilon_right"]["floor"] < exact["epsilon_right"]["floor"]
+    assert few["mp"]["proven"] < many["mp"]["proven"] < exact["mp"]["proven"]
+
+
+def test_models_that_share_their_samples_are_refused(tmp_path: Path, arrays: Any) -> None:
+    """Four seeds of each of 20 samples, and answers that tell the samples apart and nothing else."""
+    order = np.random.default_rng(1).permutation(NUM_MODELS)
+    marks = np.random.default_rng(2).normal(size=(20, 40)).astype(np.float32)
+    arrays["memberships"] = np.repeat(arrays["memberships"][:20], 4, axis=0)[order]
+    arrays["full_clean"] = np.repeat(marks, 4, axis=0)[order]
+    path = save(tmp_path / "a.npz", arrays)
+    assert run_wrong("prove", "--runs", path) == (
+        f"{path}: 80 of 80 models have the same sample as another one: models must be independent draws of a sample "
+        "and a training; keep one model of each sample; --allow-misfit proves all the same"
+    )
+    assert "proven with 95 % confidence each" in run_well("prove", "--runs", path, "--allow-misfit")
 
 
 def test_wrong_use(folder: Path, tmp_path: Path) -> None:

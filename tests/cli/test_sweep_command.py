@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import run_here, run_wrong
 
-from bmpaudit.cli.compare import show
+from bmpaudit.cli.show import print_sweep
 from bmpaudit.sweeps import Sweep, SweepPoint
 
 PLAN = """graph = "demo"
@@ -49,14 +49,20 @@ def test_table_picture_and_json(plan: Path, tmp_path: Path) -> None:
 
 
 def test_a_guarantee_has_a_column(capsys: pytest.CaptureFixture[str]) -> None:
-    plain = SweepPoint(0, "gcn", {}, "clean", "", 16, None, None, None, True, None, None, None, 0.5)
-    private = replace(plain, label="private-sgc", guaranteed_right=0.9, on_exposure_front=True, confirmed=plain)
-    show(Sweep((replace(plain, confirmed=None), private)))
+    unknown = dict.fromkeys(("accuracy", "named_90", "named_99", "certified_names", "certified_share", "level"))
+    unknown |= dict.fromkeys(("proven_right", "proven_left", "guaranteed_right", "num_leaking"))
+    known = {"is_settled": True, "exposed_by": "student, full", "is_ceiling_right": False, "is_ceiling_left": False}
+    plain = SweepPoint(0, "gcn", {}, "clean", "", 16, auc=0.5, **known, **unknown)  # type: ignore[arg-type]
+    private = replace(plain, label="private-sgc", guaranteed_right=0.9, on_front=True, confirmed=plain)
+    private = replace(private, certified_names=31.97, certified_share=0.95, proven_right=0.5, is_ceiling_right=True)
+    print_sweep(Sweep((replace(plain, confirmed=None), private)))
     first, again = capsys.readouterr().out.split("Again, with fresh models:")
-    assert first.splitlines()[1].split()[-6:] == ["ε_R", "≤", "on", "the", "front", "of"]
+    assert first.splitlines()[1].split()[-6:] == ["certified", "ε_R", "≥", "ε_R", "≤", "front"]
     row = next(line for line in first.splitlines() if "private-sgc" in line)
-    assert row.split()[-2:] == ["0.90", "exposure"]
+    assert row.split()[-6:] == ["31", "(95", "%)", "0.50^", "0.90", "yes"]
     assert "ε_R ≤" in again
+    assert "front" not in again
+    assert "^ every guess was right: the most that so many guesses can show" in again
 
 
 def test_errors(plan: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 import shlex
@@ -54,6 +55,15 @@ def test_commands_exist_and_have_these_options(page: str) -> None:
         for word in rest:
             if re.fullmatch(r"--[a-z][a-z-]*(=.*)?", word):
                 assert word.partition("=")[0] in known | {"--help"}, f"{page}: {line}"
+
+
+@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if "```python" in text])
+def test_code_of_a_page_imports_what_there_is(page: str) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGES[page], flags=re.MULTILINE | re.DOTALL)
+    nodes = [node for block in blocks for node in ast.walk(ast.parse(block)) if isinstance(node, ast.ImportFrom)]
+    for node in nodes:
+        if (node.module or "").partition(".")[0] == "bmpaudit":
+            exec(compile(ast.Module([node], []), page, "exec"), {})
 
 
 @pytest.mark.parametrize("page", ["getting-started.md", "bring-your-own.md", "plan.md"])

@@ -8,13 +8,16 @@ import shlex
 import tomllib
 from pathlib import Path
 
+import pytest
+import scipy.stats
 import yaml
 
 import bmpaudit
-from bmpaudit.cli.check import Unusable, check
+from bmpaudit.auditing.stages import bound_level
+from bmpaudit.cli.audit import Unusable, check_gate
 from bmpaudit.gate import EXIT_CODES
-from bmpaudit.plan import Gate, parse_plan
-from bmpaudit.proof import provable
+from bmpaudit.plan import AuditPlan, Gate, parse_plan
+from bmpaudit.proof import default_num_fitting, provable
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
@@ -27,7 +30,7 @@ def block(language: str) -> str:
 
 def test_the_plan_is_one() -> None:
     gate = parse_plan(tomllib.loads(block("toml"))).plan.gate
-    assert gate == Gate(max_proven_right=3, max_exposure=["10@0.99", "50@0.9"], release="clean")
+    assert gate == Gate(max_proven_right=3, max_exposure=["10@0.99", "50@0.9"], max_leaking_nodes=0, release="clean")
 
 
 def test_every_threshold_and_exit_code_is_explained() -> None:
@@ -38,7 +41,7 @@ def test_every_threshold_and_exit_code_is_explained() -> None:
 
 
 def test_commands_have_the_options_that_the_page_gives_them() -> None:
-    known = {option for parameter in check.params for option in parameter.opts}
+    known = {option for parameter in check_gate.params for option in parameter.opts}
     lines = re.findall(r"^\$ (bmpaudit .*)$", TEXT, re.MULTILINE)
     checks = [shlex.split(line) for line in lines if line.startswith("bmpaudit check")]
     assert len(checks) == 3
@@ -57,8 +60,12 @@ def test_the_action_is_as_the_page_says() -> None:
         assert f"`{output}`" in TEXT
 
 
-def test_what_models_could_have_proven_is_as_the_page_says() -> None:
-    assert "ε_R = log(1/(0.05^(−1/n) − 1))" in TEXT
+def test_what_models_would_have_shown_is_as_the_page_says() -> None:
+    assert "ε_R = log(1/(a^(−1/n) − 1))" in TEXT
     for n in (1, 86, 667):
-        assert abs(math.log(1 / (0.05 ** (-1 / n) - 1)) - provable(n)) < 1e-9
-    assert f"86 challenged models could have proven {provable(86):.3f} at most" in TEXT
+        assert abs(math.log(1 / (0.01 ** (-1 / n) - 1)) - provable(n, 0.99)) < 1e-9
+    assert bound_level(AuditPlan(releases="clean")) == pytest.approx(0.99)
+    fewest = int(scipy.stats.binom.ppf(0.01, 1_000 - default_num_fitting(1_000), 0.25))
+    assert f"n = {fewest}, of 1,000 models with 25 % samples, prove {provable(fewest, 0.99):.2f}" in TEXT
+    for n, certainty in ((49, 0.99), (499, 0.999)):
+        assert (n + 0.5) / (n + 1) >= certainty - 1e-12 > (n - 0.5) / n

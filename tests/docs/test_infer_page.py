@@ -13,7 +13,7 @@ def test_code_runs_and_every_key_is_documented(capsys: pytest.CaptureFixture[str
     (code,) = re.findall(r"^```python\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {}
     exec(compile(code, "infer.md", "exec"), names)
-    assert capsys.readouterr().out.startswith("An adversary can name ")
+    assert capsys.readouterr().out.startswith("From this model an adversary can name ")
     content = names["result"].to_plain(top=1)
     section = TEXT.split("\n## JSON\n")[1]
     first_column = [

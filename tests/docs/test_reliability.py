@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,3 +21,12 @@ def test_checks_run_and_say_how_it_went() -> None:
     assert "| worst case | epsilon_right, anytime, stopped when highest | 250 |" in done.stdout
     assert done.stdout.count("minutes: passed.") == 2
     assert (ROOT / "docs" / "reliability.md").read_bytes() == page
+
+
+def test_named_nodes_of_an_audit_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "reliability")
+    check = import_module("named_nodes")
+    monkeypatch.setattr(check, "SETTINGS", (("demo", "uniform"),))
+    section = check.run(0.05, 1)
+    assert section.passed
+    assert "| demo, uniform | noisy | 40 |" in section.text

@@ -98,7 +98,6 @@ def quantiles_by_brute_force(definition: Any, counts: ErrorCounts, low: float, p
 )
 def test_built_in_definitions(name: str, left: Side, right: Side, num_parameters: int) -> None:
     definition = registry.build(registry.DEFINITION, name)
-    assert definition.name == name
     assert isinstance(definition, Definition)
     assert sides_of(definition) == (left, right)
     assert len(definition.parameters) == num_parameters

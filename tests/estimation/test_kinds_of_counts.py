@@ -8,8 +8,8 @@ from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.estimation import BMP, BMPLeft, BMPRight, estimate
 from bmpaudit.estimation.density import gauss_legendre
 from bmpaudit.estimation.estimate import PARTS, Steps
-from bmpaudit.estimation.influence import gauss_of_measure
 from bmpaudit.estimation.likelihood import Likelihood, likelihood_of
+from bmpaudit.estimation.posterior import gauss_of_measure
 
 NUM_NODES = 700
 KINDS = ("spread", "alike", "few errors", "null", "null, priors vary", "constant", "half constant")
@@ -178,7 +178,12 @@ def test_rows_alone_add_up_to_all() -> None:
     epsilon = np.array([2.6, 3.0, 5.0])
     rows = likelihood.of_rows(np.full(3, np.inf), epsilon)
     assert likelihood.rows.times @ rows == pytest.approx(likelihood(np.inf, epsilon), abs=1e-9)
-    assert rows[likelihood.row_of_node].sum(axis=0) == pytest.approx(likelihood(np.inf, epsilon), abs=1e-9)
+    assert rows[likelihood.rows.of_node].sum(axis=0) == pytest.approx(likelihood(np.inf, epsilon), abs=1e-9)
+    # Rows may stand for other numbers of nodes, also for none.
+    one = np.eye(len(rows))[3]
+    alone, others = (likelihood(np.inf, epsilon, times=each) for each in (one, likelihood.rows.times - one))
+    assert alone == pytest.approx(rows[3], abs=1e-9)
+    assert alone + others == pytest.approx(likelihood(np.inf, epsilon), abs=1e-9)
 
 
 def test_distinct_rows_are_all_there() -> None:
@@ -186,13 +191,10 @@ def test_distinct_rows_are_all_there() -> None:
     counts, odds = rng.integers(0, 3, (200, 4)).astype(np.float64), rng.integers(0, 2, 200).astype(np.float64)
     likelihood = Likelihood(counts, odds)
     rows = likelihood.rows
-    assert np.array_equal(rows.counts[likelihood.row_of_node], counts)
-    assert np.array_equal(rows.log_prior_odds[likelihood.row_of_node], odds)
+    assert np.array_equal(rows.counts[likelihood.rows.of_node], counts)
+    assert np.array_equal(rows.log_prior_odds[likelihood.rows.of_node], odds)
     assert len(np.unique(np.column_stack([rows.counts, rows.log_prior_odds]), axis=0)) == len(rows)
     assert rows.times.sum() == 200
-    times = np.bincount([3], minlength=len(rows))
-    first, others = rows.counted(times), rows.counted(rows.times - times)
-    assert (len(first), first.times.sum() + others.times.sum()) == (1, rows.times.sum())
 
 
 def test_a_gauss_rule_of_a_measure_is_right_for_polynomials() -> None:

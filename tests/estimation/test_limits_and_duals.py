@@ -105,7 +105,7 @@ def test_joint_density_is_the_likelihood_times_both_priors() -> None:
     assert joint is not None
     log_prior = NormalPrior()(joint.first)[:, None] + NormalPrior()(joint.second)[None, :]
     log_density = Likelihood(ROWS.astype(np.float64), LOG_ODDS).on_grid(joint.first, joint.second) + log_prior
-    expected = np.exp(log_density - joint.log_mass)
+    expected = np.exp(log_density - joint.first_marginal.log_mass)
     np.testing.assert_allclose(joint.values, expected, rtol=0, atol=1e-3 * expected.max())
     assert (joint.first_weight @ expected @ joint.second_weight) == pytest.approx(1, abs=1e-6)
 

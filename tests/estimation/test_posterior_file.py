@@ -39,7 +39,7 @@ def test_everything_comes_back(options: dict[str, Any], tmp_path: Path) -> None:
     for name in posterior.marginals:
         assert np.array_equal(loaded.quantile([0.05, 0.5, 0.95], name), posterior.quantile([0.05, 0.5, 0.95], name))
         assert np.array_equal(loaded.sample(7)[name], posterior.sample(7)[name])
-    for attribute in ("definition", "method", "status", "left_out", "floor", "lows", "strength", "correlated"):
+    for attribute in ("definition", "method", "status", "left_out", "floor", "lows", "strength"):
         assert getattr(loaded, attribute) == getattr(posterior, attribute)
     assert np.array_equal(loaded.node, posterior.node)
     first = posterior.parameter_names[0]
@@ -87,7 +87,7 @@ def rewrite(path: Path, **changes: Any) -> None:
     ("changes", "message"),
     [
         ({"format": 1}, "a posterior of format 1, this version reads 2"),
-        ({"definition": None}, "damaged or not a posterior: definition: Field required"),
+        ({"definition": None}, "damaged or not a posterior: definition: field required"),
         ({"definition": "bmp-r"}, "damaged or not a posterior"),
         ({"definition_parameters": [{"name": "epsilon"}]}, "damaged or not a posterior"),
         ({"definition": {"name": "bmp-l"}}, "has the parameters epsilon_right, the code of bmp-l has epsilon_left"),

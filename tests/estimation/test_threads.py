@@ -65,13 +65,6 @@ def test_the_number_of_threads_is_passed_on(
     assert {threads for _, threads in calls} == {os.cpu_count() or 1}
 
 
-def test_influence_can_take_another_number(calls: list[tuple[str, int]]) -> None:
-    posterior = estimate(COUNTS, "bmp-r", num_threads=3)
-    calls.clear()
-    posterior.influence(num_threads=1)
-    assert {threads for _, threads in calls} == {1}
-
-
 @pytest.mark.parametrize("work", [work for _, work in WORK])
 @pytest.mark.parametrize("num_threads", [0, -1, 1.5])
 def test_a_wrong_number_is_refused(work: Callable[[Any], object], num_threads: Any) -> None:

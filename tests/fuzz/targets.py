@@ -147,11 +147,10 @@ def _read_audit(folder: Path) -> None:
 
 
 def _print_nodes(folder: Path) -> None:
-    from bmpaudit.auditing.nodes import ranked_nodes
-    from bmpaudit.cli.look import _chosen, _print_nodes
+    from bmpaudit.cli.look import nodes
 
     with contextlib.redirect_stdout(io.StringIO()):
-        _print_nodes(ranked_nodes(_chosen(read_nodes(Workspace(folder)), (), None), "member").head(20), "member")
+        nodes.main([str(folder)], standalone_mode=False)
 
 
 def _use(audit: Audit) -> None:

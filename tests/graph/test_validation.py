@@ -65,7 +65,6 @@ DISORDER = "indices must be ascending and distinct within a row, they are not at
         ({"indptr": [0, 2, 4, 7, 2**40]}, "indptr must go from 0 to 8, the length of indices, got 0 to 1099511627776"),
         ({"indptr": [0, 9, 4, 7, 8]}, "indptr must not decrease, got 9 before 4 at entry 1"),
         ({"indptr": np.array(KITE_INDPTR) + 0.5}, "indptr must be a list of whole numbers, got float64 of shape (5,)"),
-        ({"indptr": [0] * 5, "indices": []}, "cleaning.num_edges must be 0, the number of edges, got 4"),
         ({"labels": [0, 1, 1]}, "node_names must have one name for each of 3 nodes, got 4"),
         ({"labels": [0, 1, 1, 3]}, "labels must be below num_classes=3, got 3 at node 'the \"fourth\"'"),
         ({"labels": [0, 1, 1, -1]}, "labels must not be negative (every node needs a class), got -1 at node"),

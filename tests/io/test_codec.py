@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pytest
@@ -17,30 +18,19 @@ from bmpaudit.util.errors import DataError
 
 @dataclass(frozen=True)
 class Leaf(Record):
-    """A leaf.
+    """A leaf."""
 
-    Attributes:
-        size: How large it is; null if unknown.
-        limit: How large it may be.
-    """
-
-    size: float | None
-    limit: Number
+    size: Annotated[float | None, "How large it is; null if unknown"]
+    limit: Annotated[Number, "How large it may be"]
 
 
 @dataclass(frozen=True)
 class Tree(Record):
-    """A tree.
+    """A tree."""
 
-    Attributes:
-        name: What it is called.
-        leaves: By place.
-        rings: Numbers.
-    """
-
-    name: str
-    leaves: dict[str, Leaf]
-    rings: list[int]
+    name: Annotated[str, "What it is called"]
+    leaves: Annotated[dict[str, Leaf], "By place"]
+    rings: Annotated[list[int], "Numbers"]
 
 
 TREE = Tree("oak", {"top": Leaf(1.5, math.inf), "low": Leaf(None, -math.inf)}, [1, 2])

@@ -14,6 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from bmpaudit.io.readers import (
+    FLAGS,
     KNOWN_NUMBERS,
     NUMBERS,
     TEXT,
@@ -164,16 +165,20 @@ def test_columns_of_other_kinds_are_refused(values: list[Any], kind: str, tmp_pa
 
 
 def test_columns_hold_what_they_must(tmp_path: Path) -> None:
-    path = parquet(tmp_path / "a.parquet", number=[1, 2], some=[1, None], text=["x", "y"], gap=["x", None])
-    kinds = {"number": NUMBERS, "some": KNOWN_NUMBERS, "text": TEXT}
+    path = parquet(
+        tmp_path / "a.parquet", number=[1, 2], some=[1, None], text=["x", "y"], gap=["x", None], flag=[True, False]
+    )
+    kinds = {"number": NUMBERS, "some": KNOWN_NUMBERS, "text": TEXT, "flag": FLAGS}
     table = read_table(path, required=kinds, only=True)
-    assert list(table.columns) == ["number", "some", "text"]
+    assert list(table.columns) == ["number", "some", "text", "flag"]
     assert [str(dtype) for dtype in table.dtypes[:2]] == ["int64", "Int64"]
     assert refusal(read_table, path, required={"some": NUMBERS}) == "column 'some' must hold numbers, got none in row 1"
     assert refusal(read_table, path, required={"gap": TEXT}) == "column 'gap' must hold text, got none in row 1"
     assert refusal(read_table, path, required={"number": TEXT}) == "column 'number' must hold text, got int64"
     assert refusal(read_table, path, required={"text": NUMBERS}).startswith("column 'text' must hold numbers, got ")
-    message = "column 'other' is missing; the first columns are number, some, text, gap"
+    assert refusal(read_table, path, required={"flag": NUMBERS}) == "column 'flag' must hold numbers, got bool"
+    assert refusal(read_table, path, required={"number": FLAGS}) == "column 'number' must hold flags, got int64"
+    message = "column 'other' is missing; the first columns are number, some, text, gap, flag"
     assert refusal(read_table, path, required=["other"]) == message
 
 

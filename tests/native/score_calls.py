@@ -1,4 +1,4 @@
-"""Calls of the kernels that learn the Student prior and that sort and count scores; see calls.py and wrong_calls.py."""
+"""Calls of the kernels that learn the Student prior, sort and count scores, and test nodes; see wrong_calls.py."""
 
 from collections.abc import Callable
 from typing import Any
@@ -116,6 +116,40 @@ def find_surest(**changed: Any) -> Any:
     return call(_native.find_surest, "value", **arguments | changed)
 
 
+def test_nodes(**changed: Any) -> Any:
+    arguments = {
+        "statistics": np.stack([SCORES, SCORES**2]).astype(np.float32),
+        "member": MEMBER,
+        "order": np.array([[0, 1, 2, 3, 4], [4, 3, 2, 1, 0]]),
+        "num_threads": 2,
+        "z": np.zeros((2, NUM_NODES)),
+        "num_reached": np.zeros(NUM_NODES, dtype=np.int64),
+        "totals": np.zeros((3, 2)),
+    }
+    return call(_native.test_nodes, "z", **arguments | changed)
+
+
+def infer_members(**changed: Any) -> Any:
+    arguments = {
+        "indptr": np.array([0, 2, 2, 3]),
+        "indices": np.array([0, 1, 1], dtype=np.int32),
+        "values": np.ones(3, dtype=np.float32),
+        "rows": np.ones((NUM_MODELS, 2, 4), dtype=np.float32),
+        "state": (np.arange(3 * NUM_MODELS).reshape(NUM_MODELS, 3) % 3).astype(np.uint8),
+        "noise": np.ones(2, dtype=np.float32),
+        "mean": np.ones((3, 4), dtype=np.float32),
+        "variance": np.ones(3, dtype=np.float32),
+        "log_odds": np.zeros(3, dtype=np.float32),
+        "temperatures": np.ones(2, dtype=np.float32),
+        "with_spread": True,
+        "num_threads": 2,
+        "statistic": np.zeros((NUM_MODELS, 3), dtype=np.float32),
+        "coefficient": np.zeros((NUM_MODELS, 3, 4), dtype=np.float32),
+        "residual": np.zeros((NUM_MODELS, 2), dtype=np.float32),
+    }
+    return call(_native.infer_members, "statistic", **arguments | changed)
+
+
 RIGHT: tuple[Callable[..., Any], ...] = (
     neighbour_means,
     student_sums,
@@ -129,6 +163,8 @@ RIGHT: tuple[Callable[..., Any], ...] = (
     count_decisions,
     interpolate_rows,
     find_surest,
+    test_nodes,
+    infer_members,
 )
 
 WITH_NAN = SCORES.copy()
@@ -201,4 +237,50 @@ WRONG: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (
     (find_surest, {"is_asked": np.ones(2, dtype=np.uint8)}),
     (find_surest, {"node": np.zeros((3, 5), dtype=np.int64)}),
     (find_surest, {"value": np.zeros((4, 4))}),
+    (test_nodes, {"statistics": np.stack([SCORES, SCORES])}),
+    (test_nodes, {"statistics": np.stack([WITH_NAN, SCORES]).astype(np.float32)}),
+    (test_nodes, {"statistics": SCORES.astype(np.float32)}),
+    (
+        test_nodes,
+        {"statistics": np.zeros((2, 1, 3), dtype=np.float32), "member": MEMBER[:1], "order": np.zeros((2, 1), int)},
+    ),
+    (test_nodes, {"member": MEMBER[:4].copy()}),
+    (test_nodes, {"member": 2 * MEMBER}),
+    (test_nodes, {"member": MEMBER.astype(np.bool_)}),
+    (test_nodes, {"order": np.array([[0, 1, 2, 3, 5], [4, 3, 2, 1, 0]])}),
+    (test_nodes, {"order": np.array([[0, 1, 2, 3, -1], [4, 3, 2, 1, 0]])}),
+    (test_nodes, {"order": np.array([[0, 1, 2, 3], [3, 2, 1, 0]])}),
+    (test_nodes, {"order": np.arange(5)}),
+    (test_nodes, {"num_threads": 0}),
+    (test_nodes, {"z": np.zeros((1, NUM_NODES))}),
+    (test_nodes, {"z": np.zeros((2, NUM_NODES), dtype=np.float32)}),
+    (test_nodes, {"num_reached": np.zeros(2, dtype=np.int64)}),
+    (test_nodes, {"num_reached": np.zeros(NUM_NODES)}),
+    (test_nodes, {"totals": np.zeros((2, 2))}),
+    (test_nodes, {"totals": np.zeros((3, 3))}),
+    (infer_members, {"indptr": np.array([0, 2, 1, 3])}),
+    (infer_members, {"indptr": np.array([0, 2, 3])}),
+    (infer_members, {"indices": np.array([0, 1, 2], dtype=np.int32)}),
+    (infer_members, {"indices": np.array([0, -1, 1], dtype=np.int32)}),
+    (infer_members, {"values": np.ones(2, dtype=np.float32)}),
+    (infer_members, {"values": np.full(3, NAN, dtype=np.float32)}),
+    (infer_members, {"rows": np.ones((NUM_MODELS, 2, 4))}),
+    (infer_members, {"rows": np.ones((NUM_MODELS, 1, 4), dtype=np.float32)}),
+    (infer_members, {"rows": np.zeros((NUM_MODELS, 2, 0), dtype=np.float32)}),
+    (infer_members, {"rows": np.full((NUM_MODELS, 2, 4), np.inf, dtype=np.float32)}),
+    (infer_members, {"state": np.full((NUM_MODELS, 3), 3, dtype=np.uint8)}),
+    (infer_members, {"state": np.zeros((NUM_MODELS - 1, 3), dtype=np.uint8)}),
+    (infer_members, {"noise": np.zeros(2, dtype=np.float32)}),
+    (infer_members, {"noise": np.ones(3, dtype=np.float32)}),
+    (infer_members, {"mean": np.ones((3, 3), dtype=np.float32)}),
+    (infer_members, {"mean": np.full((3, 4), NAN, dtype=np.float32)}),
+    (infer_members, {"variance": np.array([1, 0, 1], dtype=np.float32)}),
+    (infer_members, {"log_odds": np.full(3, np.inf, dtype=np.float32)}),
+    (infer_members, {"temperatures": np.array([NAN], dtype=np.float32)}),
+    (infer_members, {"num_threads": 0}),
+    (infer_members, {"statistic": np.zeros((NUM_MODELS, 2), dtype=np.float32)}),
+    (infer_members, {"coefficient": np.zeros((NUM_MODELS, 3, 3), dtype=np.float32)}),
+    (infer_members, {"coefficient": np.full((NUM_MODELS, 3, 4), NAN, dtype=np.float32)}),
+    (infer_members, {"residual": np.zeros((NUM_MODELS, 3), dtype=np.float32)}),
+    (infer_members, {"residual": np.zeros((NUM_MODELS, 2))}),
 )

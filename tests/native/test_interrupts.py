@@ -47,6 +47,16 @@ def chains(correlated):
                       2, draws, acceptance, None)
 
 
+def rows():
+    num_nodes, ones = 2_000, np.ones(2_000, dtype=np.float32)
+    entries = np.arange(0, 50 * num_nodes + 1, 50), np.tile(np.arange(50, dtype=np.int32), num_nodes)
+    x, one_model = np.ones(50 * num_nodes, dtype=np.float32), np.full((1, num_nodes), 2, dtype=np.uint8)
+    prior = ones[:50].copy(), np.ones((num_nodes, 4), dtype=np.float32), ones, ones
+    statistic = np.zeros((1, num_nodes), dtype=np.float32)
+    _native.infer_members(*entries, x, np.ones((1, 50, 4), dtype=np.float32), one_model, *prior,
+                          np.ones(10**7, dtype=np.float32), True, 2, statistic, None, None)
+
+
 print("ready", flush=True)
 """
 LONG_CALLS = {
@@ -59,6 +69,7 @@ LONG_CALLS = {
     "of rows": "_native.node_log_likelihood(counts, odds, epsilon, epsilon, 0.3, 2)",
     "grid": "_native.grid_log_likelihood(counts, odds, times, epsilon, epsilon, np.inf, 0.3, 2, None)",
     "quantiles": "_native.leakage_quantiles(np.repeat(counts, 50, axis=0), np.linspace(0.001, 0.999, 400), 2)",
+    "rows": "rows()",
     "chains": "chains(correlated=False)",
     "correlated chains": "chains(correlated=True)",
 }

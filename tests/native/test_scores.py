@@ -1,4 +1,4 @@
-"""The kernels that sort, compare and count scores, against what they are defined to be."""
+"""The kernels that sort, compare and count scores, and test nodes, against what they are defined to be."""
 
 import itertools
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.special
+import scipy.stats
 
 from bmpaudit import _native
 
@@ -173,3 +174,44 @@ def test_likelihoods_of_covariances(num_features: int) -> None:
             exponent = (num_features + 1 + candidates[k] + freedom[node]) / 2
             expected[problem, share, k] -= exponent * (mixed - plain) + freedom[node] / 2 * plain
     np.testing.assert_allclose(likelihood, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("kind", ["continuous", "ties", "wild"])
+@pytest.mark.parametrize("num_nodes", [1, 64, 131])
+def test_rank_tests_of_nodes(num_nodes: int, kind: str, threads: int) -> None:
+    rng = np.random.default_rng(10)
+    statistics, member = numbers(kind, (2, 23, num_nodes), np.float32), members((23, num_nodes), 0.4)
+    member[:, 0] = 1  # there is nothing to compare with
+    statistics[0, :, -1] = 5.0
+    order = np.stack([np.arange(23), *(rng.permutation(23) for _ in range(30)), np.arange(23)])
+    z, num_reached, totals = np.full((2, num_nodes), 9.0), np.full(num_nodes, 7), np.full((3, len(order)), 0.5)
+    _native.test_nodes(statistics, member, order, threads, z, num_reached, totals)
+
+    expected = np.zeros((len(order), 2, num_nodes))
+    for query, node in itertools.product(range(2), range(num_nodes)):
+        ranks = scipy.stats.rankdata(statistics[query, :, node])
+        num_in = member[:, node].sum()
+        variance = num_in * (23 - num_in) * ranks.var(ddof=1) / 23  # of a sum of so many drawn without replacement
+        if variance > 0:
+            of_members = np.array([ranks[member[each, node] == 1].sum() for each in order])
+            expected[:, query, node] = (of_members - num_in * 12) / np.sqrt(variance)
+    largest = np.abs(expected).max(axis=1)
+    np.testing.assert_allclose(z, expected[0], atol=1e-12)
+    np.testing.assert_array_equal(num_reached, 7 + (largest[1:] >= largest[0] - 1e-12).sum(axis=0))
+    np.testing.assert_allclose(totals[0], np.maximum(largest.max(axis=1), 0.5))
+    np.testing.assert_allclose(totals[1], 0.5 + expected.sum(axis=(1, 2)), atol=1e-11)
+    np.testing.assert_allclose(totals[2], 0.5 + (expected**2).sum(axis=(1, 2)))
+    assert (totals[:, -1] == totals[:, 0]).all()  # to the last bit
+
+
+def test_rank_tests_are_the_same_on_any_number_of_threads() -> None:
+    statistics, member = numbers("continuous", (2, 40, 700), np.float32), members((40, 700))
+    order = np.stack([np.random.default_rng(k).permutation(40) for k in range(50)])
+
+    def made(threads: int) -> bytes:
+        z, num_reached, totals = np.zeros((2, 700)), np.zeros(700, dtype=np.int64), np.zeros((3, 50))
+        _native.test_nodes(statistics, member, order, threads, z, num_reached, totals)
+        return z.tobytes() + num_reached.tobytes() + totals.tobytes()
+
+    assert made(1) == made(2) == made(100)

@@ -25,6 +25,7 @@ from bmpaudit.privacy import (
     mdp_delta,
     membership_distance,
     mp_delta,
+    non_empty_mdp_to_mp,
     privacy_levels,
 )
 from bmpaudit.privacy.membership_law import membership_table
@@ -281,3 +282,55 @@ class TestAnAuditWithDelta:
         gain = float((mechanism.output_prob * np.maximum(likeliest - limit, 0)).sum())
         delta = bmp_delta(mechanism, INF, epsilon)
         assert gain <= mechanism.num_nodes * delta / (1 + math.exp(epsilon)) + ROUNDING
+
+
+class TestSamplesWithoutNodes:
+    """Memberships are independent, and a sample without nodes gives no output."""
+
+    @staticmethod
+    def excess(mechanism: FiniteMechanism, epsilon: float) -> tuple[float, float, float]:
+        """The δ at ε of the output with its existence, either way round, and of MP given that there is one."""
+        law = np.where(np.arange(len(mechanism.law)) == 0, 0.0, mechanism.law)
+        seen = FiniteMechanism(np.minimum(law / law.sum(), 1.0), mechanism.table)
+        member = seen.joint_in * law.sum() / mechanism.prior_prob[:, None]  # Pr(O, there is an output | M_i = 1)
+        other = seen.joint_out * law.sum() / (1 - mechanism.prior_prob)[:, None]
+        up, down = hockey_stick(member, other, epsilon), hockey_stick(other, member, epsilon)
+        return float(up.max()), float(down.max()), mp_delta(seen, epsilon)
+
+    @many_examples
+    @given(mechanisms(law_kinds=("independent",), table_kinds=("plain", "nearly_deterministic")), epsilons)
+    def test_no_mechanism_exceeds_it(self, mechanism: FiniteMechanism, epsilon: float) -> None:
+        delta = mdp_delta(mechanism, epsilon)
+        found = non_empty_mdp_to_mp(epsilon, delta, mechanism.prior_odds)
+        if mechanism.num_nodes > 1:  # or the existence of an output tells all
+            up, _, given_one = self.excess(mechanism, found.epsilon)
+            assert max(up, given_one) <= found.delta + ROUNDING
+        assert self.excess(mechanism, epsilon)[1] <= delta + ROUNDING
+
+    @pytest.mark.parametrize("prob", [0.1, 0.5, 0.8])
+    @pytest.mark.parametrize("num_nodes", [2, 3, 5])
+    @pytest.mark.parametrize("epsilon", [0.0, 0.05, 1.0, 4.0])
+    def test_a_mechanism_attains_it(self, prob: float, num_nodes: int, epsilon: float) -> None:
+        """One output, likelier by e^ε with the node and less likely by e^-ε with each other node."""
+        table = membership_table(num_nodes)
+        rare = 1e-6 * np.exp(epsilon * (table[:, 0] * 1.0 - table[:, 1:].sum(axis=1) - num_nodes))
+        law = independent_memberships([prob] * num_nodes)
+        mechanism = FiniteMechanism(law, np.stack([rare, 1 - rare], axis=1))
+        assert mdp_delta(mechanism, epsilon) < 1e-15
+        found = non_empty_mdp_to_mp(epsilon, 0.0, mechanism.prior_odds)
+        assert found.delta == 0
+        joint = mechanism.joint[1:, 0]
+        member, other = joint[table[1:, 0]].sum(), joint[~table[1:, 0]].sum()
+        assert np.log(member / other) - np.log(prob / (1 - prob)) == pytest.approx(found.epsilon, abs=1e-9)
+        # What the existence of an output alone gives away, which is all there is at ε = 0.
+        existence = -np.log1p(-((1 - prob) ** (num_nodes - 1)))
+        assert found.epsilon >= epsilon + existence - ROUNDING
+        if epsilon == 0:
+            assert found.epsilon == pytest.approx(existence)
+
+    def test_extremes(self) -> None:
+        """A node that is always in leaves no sample empty; of a single node the existence of a model tells all."""
+        assert non_empty_mdp_to_mp(1.0, 1e-6, [0.1, INF, 0.1]) == ApproximateMP(1.0, 1e-6)
+        assert non_empty_mdp_to_mp(1.0, 0.0, [0.5]).epsilon == INF
+        assert non_empty_mdp_to_mp(1.0, 1e-6, [1 / 3] * 1_000).epsilon == pytest.approx(1.0, abs=1e-12)
+        assert non_empty_mdp_to_mp(1e9, 0.0, [1.0] * 3).epsilon == pytest.approx(2e9 - np.log(0.75))

@@ -3,15 +3,22 @@ import pytest
 import scipy.special
 import scipy.stats
 
-from bmpaudit.proof import AnytimeBound, epsilon_bound, mean_bound, mp_bound
+from bmpaudit.proof import AnytimeBound, epsilon_bound, mp_bound
 from bmpaudit.proof.bounds import LOG_WEIGHTS, STAKES
 from bmpaudit.util.errors import InputError
+from bmpaudit.util.values import Floats
 
 
 def fed(hits: int, misses: int, log_odds: float = 0.0, lowest: float = -np.inf) -> AnytimeBound:
     bound = AnytimeBound(lowest=lowest)
-    bound.update_all([1] * hits + [0] * misses, [log_odds] * (hits + misses))
+    bound.update([1] * hits + [0] * misses, log_odds)
     return bound
+
+
+def mean_bound(shares: Floats, level: float = 0.95) -> float | None:
+    bound = AnytimeBound(level)
+    bound.update(shares)
+    return bound.value
 
 
 def test_the_stakes_are_a_mixture() -> None:
@@ -59,7 +66,7 @@ def test_the_price_of_stopping_at_will_is_small(hits: int, misses: int, loss: fl
 def test_the_largest_bound_is_kept() -> None:
     bound = fed(100, 0)
     before = bound.value
-    bound.update_all([0] * 50)
+    bound.update([0] * 50)
     assert bound.value == before
 
 
@@ -94,6 +101,10 @@ def test_shares_in_between_are_worth_more_than_chance_allows() -> None:
     assert scipy.special.logit(0.8) < bound < scipy.special.logit(0.9)
 
 
+def test_without_a_hit_nothing_is_proven() -> None:
+    assert mean_bound(np.zeros(20)) is None
+
+
 def test_prints_what_is_proven() -> None:
     assert "nothing proven with 95 % confidence at any time, 0 guesses" in str(AnytimeBound())
     assert str(fed(500, 0)).startswith("ε ≥ 4.9")
@@ -102,6 +113,10 @@ def test_prints_what_is_proven() -> None:
 def test_bad_input() -> None:
     with pytest.raises(InputError, match=r"share must be in \[0, 1\], got share=-1"):
         AnytimeBound().update(-1)
+    with pytest.raises(InputError, match=r"share must be in \[0, 1\], got share=1.5"):
+        AnytimeBound().update([0.5, 1.5])
+    with pytest.raises(InputError, match=r"share must be in \[0, 1\], got share=nan"):
+        AnytimeBound().update(np.nan)
     with pytest.raises(InputError, match="log_odds must be a number, got NaN"):
         AnytimeBound().update(1, float("nan"))
     with pytest.raises(InputError, match="level must be in"):

@@ -4,7 +4,7 @@ import scipy.optimize
 import scipy.special
 import scipy.stats
 
-from bmpaudit.proof import epsilon_bound, mean_bound, mp_bound
+from bmpaudit.proof import epsilon_bound, mp_bound
 from bmpaudit.proof.bounds import quick_mp_bounds
 from bmpaudit.util.errors import InputError
 
@@ -25,7 +25,6 @@ def test_nothing_is_proven_without_a_hit() -> None:
     assert epsilon_bound(0, 0) is None
     assert mp_bound(0, np.zeros(5)) is None
     assert mp_bound(0, np.zeros(0)) is None
-    assert mean_bound(np.zeros(20)) is None
 
 
 def test_the_bound_exceeds_the_truth_no_more_often_than_it_says() -> None:
@@ -103,7 +102,6 @@ def test_guesses_against_all_odds_prove_nothing_about_mp() -> None:
         (lambda: epsilon_bound(1, 2, 1.0), r"level must be in \(0, 1 - 1e-9\], got level=1.0"),
         (lambda: epsilon_bound(1, 2, float("nan")), "level must be in"),
         (lambda: mp_bound(1, np.array([np.nan])), "log_odds must be numbers, got NaN"),
-        (lambda: mean_bound([0.5, 1.5]), r"share must be in \[0, 1\], got share=1.5"),
     ],
 )
 def test_bad_input(call: object, message: str) -> None:

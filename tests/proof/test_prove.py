@@ -7,9 +7,9 @@ import scipy.special
 import scipy.stats
 from finite_models import Memorising, leaky_models, noise_models
 
-from bmpaudit.attack import Evidence, Gaussian, Scores
+from bmpaudit.attack import Evidence, Gaussian, Raw, Scores
 from bmpaudit.io.codec import from_arrays, to_arrays
-from bmpaudit.proof import Proof, ProvenBound, ScoredModels, default_num_fitting, prove, prove_scores
+from bmpaudit.proof import Proof, ProvenBound, default_num_fitting, prove
 from bmpaudit.proof.prove import FIRST_FIT, Method, refits
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Flags, Floats, to_json
@@ -19,8 +19,8 @@ PRIOR = np.full(NUM_NODES, 0.25)
 ONE_THREAD = 1
 
 
-def scored(scores: Floats, memberships: Flags, first: int = 0) -> ScoredModels:
-    return ScoredModels(scores, memberships, np.arange(first, first + len(scores)))
+def scored(scores: Floats, memberships: Flags) -> Evidence:
+    return Evidence({"scores": scores.astype(np.float32)}, memberships, np.arange(len(scores)))
 
 
 def random_memberships(num_models: int, seed: int = 0, num_nodes: int = 4) -> Flags:
@@ -79,7 +79,7 @@ def test_shuffled_memberships_prove_nothing_beyond_the_floor(method: str) -> Non
     largest = np.full(3, -np.inf)
     for _ in range(audits):
         models = leaky_models(120, NUM_NODES, rng)
-        shuffled = models.permuted(rng.permutation(120))
+        shuffled = replace(models, memberships=models.memberships[rng.permutation(120)])
         proof = prove(Gaussian(), shuffled, PRIOR, method=method, num_threads=ONE_THREAD)  # type: ignore[arg-type]
         proven = [-np.inf if bound.proven is None else bound.proven for bound in proof.bounds]
         above += [value > bound.floor + 1e-9 for value, bound in zip(proven, proof.bounds, strict=True)]
@@ -100,9 +100,7 @@ def test_no_challenged_model_is_in_the_fit() -> None:
             *[Evidence({"full": models.statistics["full"]}, models.memberships, models.indices)] * 2, num_threads=1
         )
         scores = everything.log_likelihood_ratio
-        faulty = prove_scores(
-            scored(scores[:30], models.memberships[:30]), scored(scores[30:], models.memberships[30:], 30), PRIOR
-        )
+        faulty = prove(Raw(), scored(scores, models.memberships), PRIOR, num_fitting=30, num_threads=ONE_THREAD)
         caught += is_beyond_floor(faulty.mp)
     allowed = scipy.stats.binom.isf(1e-5, audits, 0.05)
     assert above <= allowed
@@ -145,9 +143,8 @@ def test_sampled_priors_cost_a_little_of_mp_and_nothing_of_bmp() -> None:
 def test_nothing_about_the_guesses_depends_on_challenged_memberships() -> None:
     memberships = random_memberships(90)
     scores = np.where(memberships, 1.0, -1.0) + np.random.default_rng(1).normal(size=memberships.shape)
-    fitting = scored(scores[:30], memberships[:30])
     first, second = (
-        prove_scores(fitting, scored(scores[30:], truth, 30), np.full(4, 0.4))
+        prove(Raw(), scored(scores, np.concatenate([memberships[:30], truth])), np.full(4, 0.4), num_fitting=30)
         for truth in (memberships[30:], ~memberships[30:])
     )
     for mine, other in zip(first.bounds, second.bounds, strict=True):
@@ -162,7 +159,7 @@ def test_a_node_of_certain_prior_is_never_guessed_and_makes_the_floor_infinite()
     memberships[:, 0] = True
     scores = np.where(memberships, 3.0, -3.0) + np.random.default_rng(1).normal(size=memberships.shape)
     prior = np.array([1.0, 0.4, 0.4, 0.4])
-    proof = prove_scores(scored(scores[:30], memberships[:30]), scored(scores[30:], memberships[30:], 30), prior)
+    proof = prove(Raw(), scored(scores, memberships), prior, num_fitting=30)
     assert 0 not in proof.epsilon_right.guesses.node
     assert proof.epsilon_right.floor == np.inf
     assert proof.to_plain()["epsilon_right"]["floor"] == "inf"
@@ -232,38 +229,27 @@ def test_models_without_members_or_non_members() -> None:
         for rows, models in ((slice(20), "fitting"), (slice(20, None), "challenged")):
             truth = memberships.copy()
             truth[rows] = value
-            parts = scored(scores[:20], truth[:20]), scored(scores[20:], truth[20:], 20)
             with pytest.raises(
                 InputError, match=f"memberships of the {models} models must hold both sides, got no {name}"
             ):
-                prove_scores(*parts, np.full(4, 0.4))
+                prove(Raw(), scored(scores, truth), np.full(4, 0.4), num_fitting=20)
 
 
-def test_bad_scores() -> None:
-    memberships = random_memberships(40)
-    scores = np.random.default_rng(1).normal(size=memberships.shape)
-    prior = np.full(4, 0.4)
-    fitting, challenged = scored(scores[:20], memberships[:20]), scored(scores[20:], memberships[20:], 20)
-    with pytest.raises(InputError, match="model 5 is among both the fitting and the challenged models"):
-        prove_scores(fitting, scored(scores[20:], memberships[20:], 5), prior)
-    with pytest.raises(InputError, match="scores must differ, got 0 for all fitting models and nodes"):
-        prove_scores(scored(np.zeros((20, 4)), memberships[:20]), challenged, prior)
-    with pytest.raises(InputError, match="scores must not be NaN, got one for model 3, node 2"):
-        scored(np.where(np.arange(80).reshape(20, 4) == 14, np.nan, 0.0), memberships[:20])
-    with pytest.raises(InputError, match="must have one shape"):
-        scored(scores[:20], memberships[:19])
-    with pytest.raises(InputError, match="memberships must be booleans, got int64"):
-        ScoredModels(scores, np.full(scores.shape, 2), np.arange(40))
-    with pytest.raises(InputError, match="scores of the same names, got a and b"):
-        prove_scores({"a": fitting}, {"b": challenged}, prior)
-    with pytest.raises(InputError, match="must be of the same models, got other memberships for b"):
-        prove_scores(
-            {"a": fitting, "b": scored(scores[:20], ~memberships[:20])}, {"a": challenged, "b": challenged}, prior
-        )
-    with pytest.raises(InputError, match="challenged models must have 4 nodes as the fitting models, got 3"):
-        prove_scores(fitting, scored(scores[20:, :3], memberships[20:, :3], 20), prior)
-    with pytest.raises(InputError, match="there must be at least 8 models"):
-        prove_scores(scored(scores[:3], memberships[:3]), scored(scores[20:23], memberships[20:23], 20), prior)
+def test_of_several_scores_from_elsewhere_the_better_ones_are_chosen() -> None:
+    memberships, rng = random_memberships(90), np.random.default_rng(1)
+    good, bad = (shift * memberships + rng.normal(size=memberships.shape) for shift in (8.0, 0.0))
+    scores = {"bad": bad.astype(np.float32), "good": np.where(good > 9, 1e30, good).astype(np.float32)}
+    models = Evidence(scores, memberships, np.arange(90))
+    proof = prove(Raw(), models, np.full(4, 0.4))
+    assert proof.epsilon_right.choice.source == "raw, good"
+    halves = models.take(slice(45)), models.take(slice(45, None))
+    same = prove(Raw(), models, np.full(4, 0.4), num_fitting=45)
+    assert str(prove(Raw(), halves[1], np.full(4, 0.4), fitting=halves[0])) == str(same)
+
+
+def test_scores_that_are_all_the_same_say_nothing() -> None:
+    with pytest.raises(InputError, match="attack raw, scores: scores must differ, got 0 for all models and nodes"):
+        prove(Raw(), scored(np.zeros((40, 4)), random_memberships(40)), np.full(4, 0.4))
 
 
 def test_attacks_that_return_nonsense() -> None:
@@ -317,7 +303,7 @@ def test_a_node_that_is_hardly_ever_in_a_sample_is_not_guessed() -> None:
     scores = np.where(memberships, 4.0, -4.0) + rng.normal(size=memberships.shape)
     scores[:, 0] = np.where(rng.random(400) < 0.2, 50.0, -50.0)
     prior = np.array([0.01, 0.4, 0.4, 0.4])
-    proof = prove_scores(scored(scores[:130], memberships[:130]), scored(scores[130:], memberships[130:], 130), prior)
+    proof = prove(Raw(), scored(scores, memberships), prior, num_fitting=130)
     assert all(0 not in bound.guesses.node for bound in proof.bounds)
 
 
@@ -325,8 +311,7 @@ def test_if_no_node_is_in_enough_models_all_may_be_guessed() -> None:
     memberships = np.zeros((60, 4), dtype=bool)
     memberships[[0, 30]] = True
     scores = np.random.default_rng(0).normal(size=memberships.shape)
-    parts = scored(scores[:30], memberships[:30]), scored(scores[30:], memberships[30:], 30)
-    assert prove_scores(*parts, np.full(4, 0.1)).epsilon_left.num_guesses > 0
+    assert prove(Raw(), scored(scores, memberships), np.full(4, 0.1)).epsilon_left.num_guesses > 0
 
 
 @pytest.mark.parametrize("method", ["one-guess", "prequential"])

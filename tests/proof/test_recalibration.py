@@ -2,7 +2,10 @@ import numpy as np
 import pytest
 import scipy.special
 
+from bmpaudit.attack import Evidence
 from bmpaudit.proof import recalibrate, reliability
+from bmpaudit.proof.calibration import NodeRecalibration, RawBins, gains, recalibrate_bins, strata
+from bmpaudit.proof.exposure import LeftOut, recalibrate_nodes
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Flags, Floats
 
@@ -61,6 +64,86 @@ def test_no_more_is_promised_than_the_highest_challenges_have_kept() -> None:
     lowest = (members[0].cumsum()[19:] + 0.5) / (number + 1)
     assert top <= highest.max() + 1e-12
     assert bottom >= lowest.min() - 1e-12
+
+
+def uneven(seed: int) -> tuple[Floats, Flags]:
+    """Log-odds about nodes that leak nothing, a little, and everything; all are too sure by a factor of two."""
+    truth, _ = draw(seed, (80, 90))
+    truth = -1 + (truth + 1) * np.array([0.0, 0.8, 6.0])[np.arange(90) % 3]
+    return 2 * truth, np.random.default_rng(seed + 100).random(truth.shape) < scipy.special.expit(truth)
+
+
+def test_gains_and_strata_by_hand() -> None:
+    log_odds = np.array([[3.0, 0.0, -9.0, 9.0], [-2.0, 0.0, 9.0, -9.0]])
+    memberships = np.array([[1, 1, 1, 1], [0, 0, 0, 0]], dtype=bool)
+    prior = scipy.special.logit(np.array([0.5, 0.5, 0.25, 0.25]))
+    probs = scipy.special.expit(np.clip(log_odds, -6, 6))
+    told = np.log(
+        np.where(memberships, probs, 1 - probs) / np.where(memberships, [0.5, 0.5, 0.25, 0.25], [0.5, 0.5, 0.75, 0.75])
+    )
+    np.testing.assert_allclose(gains(log_odds, memberships, prior), told.sum(axis=0), atol=1e-12)
+    assert strata(told.sum(axis=0), 2, prior).tolist() == [2, 0, 0, 2]
+    entropy = np.log(2)
+    assert strata(np.array([0.099, 0.101, 0.499, 0.501]) * 7 * entropy, 7, np.zeros(4)).tolist() == [0, 1, 1, 2]
+
+
+def learnt_from(log_odds: Floats, members: Flags, prior: Floats) -> NodeRecalibration:
+    table = log_odds.astype(np.float32)
+    models = Evidence({"full": table}, members, np.arange(len(table)))
+    return recalibrate_nodes(LeftOut(models, prior, table, np.ones(len(prior), dtype=np.bool_), 1, None))
+
+
+def test_nodes_of_each_strength_have_their_own_map() -> None:
+    log_odds, members = uneven(0)
+    log_odds = log_odds.astype(np.float32)
+    learnt = learnt_from(log_odds, members, np.full(90, -1.0))
+    assert learnt.num_models == 80
+    assert set(learnt.stratum[0::3]) == {0}
+    assert set(learnt.stratum[2::3]) == {2}
+    halves, prior = (slice(0, 40), slice(40, 80)), np.full(90, -1.0)
+    of_half = [strata(gains(log_odds[half], members[half], prior), 40, prior) for half in halves]
+    for number, own in enumerate(learnt.maps):
+        is_here = learnt.stratum == number
+        # What is learnt from are nodes that the other half of the models puts there.
+        parts = [(half, other == number) for half, other in zip(halves, of_half[::-1], strict=True)]
+        bins = RawBins.of([(log_odds[half][:, is_in], members[half][:, is_in]) for half, is_in in parts])
+        assert bins is not None
+        expected = recalibrate_bins(bins).recalibration
+        np.testing.assert_array_equal(own.log_odds, expected.log_odds)
+        np.testing.assert_array_equal(learnt(log_odds)[:, is_here], expected(log_odds[:, is_here]))
+        for end, reached in zip((-np.inf, np.inf), learnt.reachable(), strict=True):
+            np.testing.assert_array_equal(reached[is_here], expected(np.array([end]))[0])
+    np.testing.assert_array_equal(learnt(log_odds[3]), learnt(log_odds)[3])
+    fresh, fresh_members = uneven(1)
+    assert reliability(learnt(fresh), fresh_members).expected_calibration_error < 0.02
+
+
+def test_without_nodes_of_a_strength_there_is_no_map() -> None:
+    members = np.random.default_rng(0).random((20, 5)) < 0.4
+    learnt = learnt_from(np.zeros((20, 5)), members, np.zeros(5))
+    assert len(learnt.maps) == 1
+    share = (members.sum() + 0.5) / 101
+    assert learnt(np.full(5, 8.0)) == pytest.approx(np.full(5, scipy.special.logit(share)))
+    assert np.array(learnt.reachable()) == pytest.approx(np.full((2, 5), scipy.special.logit(share)))
+    assert not np.any(learnt.beyond(np.zeros(5)))
+
+
+def test_bins_of_parts_are_those_of_the_whole() -> None:
+    truth, members = draw(0, (20, 300))
+    whole, parts = RawBins.of([(truth, members)]), RawBins.of([(truth[:7], members[:7]), (truth[7:], members[7:])])
+    assert whole is not None
+    assert parts is not None
+    for name, values in vars(whole).items():
+        np.testing.assert_array_equal(values, getattr(parts, name), err_msg=name)
+    ragged = RawBins.of([(truth[:7], members[:7]), (truth[7:, :40], members[7:, :40])])
+    assert ragged is not None
+    assert ragged.num_challenges.sum(axis=1).tolist() == [300] * 7 + [40] * 13
+    assert ragged.num_members.sum(axis=1).tolist() == [*members[:7].sum(axis=1), *members[7:, :40].sum(axis=1)]
+
+
+def test_equal_log_odds_have_no_bins() -> None:
+    assert RawBins.of([(np.full((3, 2), 1.5), np.ones((3, 2), dtype=bool))]) is None
+    assert RawBins.of([(np.zeros((3, 0)), np.ones((3, 0), dtype=bool))]) is None
 
 
 def test_reliability_by_hand() -> None:

@@ -36,7 +36,8 @@ CLASSES = RNG.integers(0, 4, K)
 DEGREES = RNG.geometric(0.3, K) - 1
 DRAWS = RNG.normal([2, 3], 0.2, (300, 2))
 SHARE = RNG.beta(0.4, 3.0, K)
-ROC = {"weak": ([0, 0.001, 0.1, 1], [0, 0.02, 0.4, 1]), "strong": ([0, 0.001, 0.1, 1], [0, 0.05, 0.5, 1])}
+RATES = np.array([0, 0.001, 0.1, 1])
+ROC = {"weak": (RATES, np.array([0, 0.02, 0.4, 1])), "strong": (RATES, np.array([0, 0.05, 0.5, 1]))}
 
 
 @cache
@@ -54,17 +55,15 @@ def make_posterior(prior_prob: float = 0.5, definition: Any = "bmp-r", false_pos
 @cache
 def make_exposure(strength: float = 1.0) -> ExposureCurve:
     mean = 100 * strength * np.array([1.0, 0.6, 0.2, 0.02, 0.0])
-    band = Band(mean, 0.8 * mean, 1.2 * mean)
+    high = 1.2 * mean + strength * np.array([0.0, 0.0, 0.0, 0.0, 40.0])
     return ExposureCurve(
         precision=np.array([0.5, 0.9, 0.95, 0.99, 0.999]),
-        named=band,
-        correct=band,
-        interval=Band(mean, 0.8 * mean, 1.2 * mean + strength * np.array([0.0, 0.0, 0.0, 0.0, 40.0])),
-        share_correct=Band(np.full(5, 0.99), np.full(5, 0.98), np.full(5, 1.0)),
+        correct=Band(mean, 0.8 * mean, high),
+        at_most=1.1 * high,
+        named=mean / 0.99,
         total=250.0,
         num_models=64,
         level=0.95,
-        still_to_come=strength * np.array([0.0, 0.0, 0.0, 0.0, 40.0]),
         by_prior=np.zeros(5),
     )
 

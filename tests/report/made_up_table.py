@@ -38,7 +38,10 @@ def made_up_nodes(graph: Graph) -> pd.DataFrame:
         counts = {f"{side}_models": models, f"{side}_named": named, f"{side}_wrong": rng.binomial(named, 0.1)}
         for name, values in counts.items():
             table[name] = pd.array(values, dtype="Int64")
-        table[f"{side}_exposure"], table[f"{side}_exposure_low"] = share, 0.8 * share
+        table[f"{side}_exposure"] = share
+        table[f"{side}_exposure_low"], table[f"{side}_exposure_high"] = 0.8 * share, 0.2 + 0.8 * share
+    table["is_leaking"] = np.arange(number) % 80 == 3
+    table["p_value"] = np.where(table["is_leaking"], 0.005, rng.random(number))
     table["num_out"], table["num_in"] = num_out, num_in
     table["false_positives"], table["false_negatives"] = rng.binomial(num_out, 0.3), rng.binomial(num_in, 0.4)
     floor = np.log(prior / (1 - prior))

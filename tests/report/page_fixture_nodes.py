@@ -57,7 +57,9 @@ def made_up_nodes(
     exposure = rng.beta(0.3, 2.0, num_nodes) * (rng.random(num_nodes) < 0.6)
     member_named = rng.binomial(member_models, exposure)
     low = np.where(member_named > 0, beta.ppf(0.025, member_named, member_models - member_named + 1), 0.0)
+    others_named = rng.binomial(num_out, 0.4)
     order = np.lexsort((np.arange(num_nodes), -low, member_models == 0))
+    is_leaking = low > 0.2
 
     def shown(values: Any, digits: int = 4) -> list[float | None]:
         return [value if audited else None for value, audited in zip(rounded(values, digits), is_audited, strict=True)]
@@ -78,8 +80,15 @@ def made_up_nodes(
         "member_models": member_models.tolist(),
         "member_named": member_named.tolist(),
         "member_exposure_low": rounded(low, 6),
+        "member_exposure_high": rounded(beta.ppf(0.975, member_named + 1, member_models - member_named + 1e-9), 6),
         "non_member_models": num_out.tolist(),
-        "non_member_named": rng.binomial(num_out, 0.4).tolist(),
+        "non_member_named": others_named.tolist(),
+        "non_member_exposure_low": rounded(beta.ppf(0.025, others_named, num_out - others_named + 1), 6),
+        "non_member_exposure_high": rounded(beta.ppf(0.975, others_named + 1, num_out - others_named), 6),
+        "p_value": [
+            0.005 if leaks else 0.31 if audited else None for leaks, audited in zip(is_leaking, is_audited, strict=True)
+        ],
+        "is_leaking": is_leaking.tolist(),
         "floor_right": rounded(floor),
         "floor_left": rounded(-floor),
         "num_out": num_out.tolist(),

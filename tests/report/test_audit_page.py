@@ -111,6 +111,9 @@ def test_data_agree_with_the_audit(audited: Audit, data: dict[str, Any]) -> None
     assert data["answer"]["exposure"] == audited.answer.exposure
     assert data["nodes"]["member_named"] == nodes["member_named"].tolist()
     np.testing.assert_allclose(np.array(data["nodes"]["right_low"], dtype=float), nodes["right_low"], rtol=1e-5)
+    test = audited.attacks.permutation_test
+    assert data["nodes"]["is_leaking"] == test.is_leaking.tolist()
+    np.testing.assert_allclose(data["nodes"]["p_value"], test.node_p_value, rtol=1e-5)
     assert [data["nodes"]["id"][k] for k in np.argsort(data["nodes"]["rank"])] == ranked_nodes(nodes)["node"].tolist()
     source, target = np.array(data["edges"]["source"]), np.array(data["edges"]["target"])
     assert sorted(zip(source, target, strict=True)) == sorted(
@@ -139,7 +142,7 @@ def test_releases_agree_with_what_was_found(audited: Audit, data: dict[str, Any]
     exposure, members = findings.exposure.exposure, release["exposure"]["members"]
     assert [row["correct"] for row in members] == exposure.members.correct.mean.tolist()
     assert [row["correct_low"] for row in members] == exposure.members.correct.low.tolist()
-    assert [row["correct_high"] for row in members] == exposure.members.reach.high.tolist()
+    assert [row["correct_high"] for row in members] == exposure.members.correct.high.tolist()
     assert [row["is_settled"] for row in members] == exposure.members.is_settled.tolist()
     # Without a model, whoever has a prior of at least 75 % is named, and is in with that probability.
     prior = audited.priors.prob
@@ -148,6 +151,11 @@ def test_releases_agree_with_what_was_found(audited: Audit, data: dict[str, Any]
     others = release["exposure"]["non_members"]
     assert others[1]["by_prior"] == pytest.approx((1 - prior)[prior <= 0.25].sum())
     assert release["auc"] == audited.attacks.performance[audited.attacks.main].auc
+    assert findings.certified is not None
+    for side in ("members", "non_members"):
+        names = [row.names for row in getattr(findings.certified, side)]
+        assert [row["names"] for row in release["certified"][side]] == names
+    assert release["exposed_by"] == findings.exposed_by
     assert findings.proof is not None
     for stored in findings.proof.bounds:
         bound = release["proof"][stored.parameter]
@@ -170,7 +178,7 @@ def test_tables_lead_with_what_is_proven_and_exposed(audited: Audit) -> None:
     assert head[0] == "release"
     assert cells[0] == release
     named = row["members named at 99 % (95 % interval)"]
-    assert named.startswith(f"{curve.correct.mean[k]:.1f} ({curve.reach.low[k]:.1f} to {curve.reach.high[k]:.1f})")
+    assert named.startswith(f"{curve.correct.mean[k]:.1f} ({curve.correct.low[k]:.1f} to {curve.correct.high[k]:.1f})")
     assert named.endswith("too few models") == (not curve.is_settled[k])
     proof = audited.main_findings.proof
     assert proof is not None

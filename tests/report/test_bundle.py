@@ -63,10 +63,7 @@ def test_code_is_strict() -> None:
             "modules import each other: a -> b -> a",
         ),
         ("import {a} from './a.js';", {"a": "import {a} from './a.js';"}, "modules import each other: a -> a"),
-        ("import {a} from './a.js';", {}, r"entry.js imports a.js, which cannot be read"),
         ("import {a, b} from './a.js';", {"a": "export const a = 1;"}, "imports b, which a.js does not export"),
-        ("import {a} from './a.js';\nimport {b} from './a.js';", {"a": ""}, "entry.js imports a.js twice"),
-        ("import {a} from './a.js';", {"a": "export const a = 1;\nexport const a = 2;"}, "a.js exports a name twice"),
         ("import a from './a.js';", {}, "not understood: import a from"),
         ("import * as a from './a.js';", {}, "not understood: import"),
         ("import './a.js';", {}, "not understood: import './a.js'"),
@@ -77,7 +74,6 @@ def test_code_is_strict() -> None:
         ("export let a = 1;", {}, "not understood: export let a"),
         ("export const {a, b} = {};", {}, "not understood: export const {a, b}"),
         ("const a = 1;\nexport {a};", {}, "not understood: export {a}"),
-        ("import {a} from './a.js';\nlet module$$a = 1;", {"a": "export const a = 1;"}, "uses the name module"),
         ("const a = '</script>';", {}, "must not contain '</script'"),
     ],
 )
@@ -87,6 +83,6 @@ def test_what_cannot_be_joined_is_refused(entry: str, modules: dict[str, str], m
 
 
 def test_every_script_is_part_of_the_page() -> None:
-    page = render_page({"title": "", "answer": {"verdict": ""}, "words": {}})
+    page = render_page({"title": "", "answer": {"level": "none", "verdict": ""}, "words": {}})
     names = {part.name for part in PARTS.iterdir() if part.name.endswith(".js")}
     assert {name for name in names if f"const module$${name.removesuffix('.js')} = " not in page} == set()

@@ -90,11 +90,11 @@ def test_if_no_process_can_be_started_everything_is_drawn_here(monkeypatch: pyte
 
 
 def test_an_error_of_a_picture_is_told() -> None:
-    wrong = {"roc": Picture("roc", {"curves": {}})}
+    wrong = {"roc": Picture("regions", {"regions": {}})}
     with Drawing(("png",), 1) as drawing:
         drawing.start()
         drawing.draw(wrong)
-        with pytest.raises(InputError, match="curves must be at least one"):
+        with pytest.raises(InputError, match="regions must be at least one"):
             drawing.finish()
 
 

@@ -42,14 +42,14 @@ def test_exposure_by_class_has_quartiles_means_and_every_node() -> None:
 
 @pytest.mark.parametrize(("most", "ends"), [(0.5, (-0.01, 0.52)), (0.0, (-0.02, 1.0))])
 def test_an_axis_of_shares_begins_at_zero(most: float, ends: tuple[float, float]) -> None:
-    (axes,) = figures.exposure_by([0.0, most], ["a", "b"], group_label="class").axes
+    (axes,) = figures.exposure_by(np.array([0.0, most]), np.array(["a", "b"]), group_label="class").axes
     assert axes.get_xlim() == pytest.approx(ends)
 
 
 def test_whiskers_reach_one_and_a_half_boxes() -> None:
     # Quartiles 2 and 4: whiskers stay within [-1, 7].
-    values = [-1.0, 2.0, 2.0, 3.0, 4.0, 4.0, 7.1]
-    (axes,) = figures.exposure_by(values, ["a"] * 7, group_label="class").axes
+    values = np.array([-1.0, 2.0, 2.0, 3.0, 4.0, 4.0, 7.1])
+    (axes,) = figures.exposure_by(values, np.array(["a"] * 7), group_label="class").axes
     (ends,) = (item.get_segments() for item in axes.collections if item.get_gid() == "whiskers")  # type: ignore[attr-defined]
     assert [end[0, 0] for end in ends] == [-1.0, 4.0]
     np.testing.assert_array_equal(np.sort(points(scatters(axes)[0])[:, 0]), values)  # the outlier is a point
@@ -87,7 +87,7 @@ def test_a_logarithmic_axis_shows_all_degrees(shift: int) -> None:
 
 
 def test_roc_curves_on_both_kinds_of_axes() -> None:
-    figure = figures.roc({**ROC, "part": ([0.0, 0.1], [0.0, 0.3])})
+    figure = figures.roc({**ROC, "part": (np.array([0.0, 0.1]), np.array([0.0, 0.3]))})
     linear, logarithmic = figure.axes
     for axes in (linear, logarithmic):
         curves = [line for line in axes.lines if line.get_gid() != "diagonal"]
@@ -148,19 +148,21 @@ def test_reliability_is_in_log_odds_and_leaves_out_empty_bins() -> None:
     assert texts == [f"clean: off by {error:.4f} on average", "perfect calibration"]
 
 
-@pytest.mark.parametrize(("real", "verdict"), [(0.5, "above all"), (0.2, "reached by 1"), (0.0, "reached by 19")])
-def test_permutation_test_has_a_dot_for_each_shuffling(real: float, verdict: str) -> None:
-    shuffled = np.linspace(0.1, 0.2, 19)
+@pytest.mark.parametrize(("real", "verdict"), [(5.5, "above all"), (4.0, "reached by 1"), (0.0, "reached by 21")])
+def test_permutation_test_is_a_histogram_with_the_real_statistic(real: float, verdict: str) -> None:
+    shuffled = np.repeat(np.linspace(2.0, 4.0, 19), [1, 3, *[1] * 16, 1])
     figure = figures.permutation_test(real, shuffled)
     (axes,) = figure.axes
-    dots = points(scatters(axes)[0])
-    np.testing.assert_array_equal(dots[:, 0], shuffled)
-    assert_inside(axes, dots[:, 0], dots[:, 1])
+    bars = [(bar.get_x(), bar.get_x() + bar.get_width(), bar.get_height()) for bar in axes.patches]  # type: ignore[attr-defined]
+    assert sum(height for *_, height in bars) == len(shuffled) == 21
+    assert (bars[0][0], bars[-1][1]) == pytest.approx((2.0, 4.0))
+    assert [height for *_, height in bars] == np.histogram(shuffled, 12)[0].tolist()
+    assert_inside(axes, [*shuffled, real], [0, 3])
     assert list(np.unique(axes.lines[0].get_xdata())) == [real]
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert texts == ["shuffled memberships (19 times)", f"real memberships: {verdict}"]
+    assert texts == ["shuffled memberships (21 times)", f"real memberships: {verdict}"]
 
 
-def test_equal_statistics_are_piled() -> None:
-    (axes,) = figures.permutation_test(0.3, [0.1, 0.1, 0.1]).axes
-    np.testing.assert_array_equal(points(scatters(axes)[0])[:, 1], [0.5, 1.5, 2.5])
+def test_equal_statistics_are_one_bar() -> None:
+    (axes,) = figures.permutation_test(3.0, np.full(3, 3.0)).axes
+    assert [bar.get_height() for bar in axes.patches if bar.get_height()] == [3]  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 from figure_values import (
     FLAGGED,
@@ -63,7 +64,7 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_failed_save_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    figure = figures.permutation_test(0.5, [0.1, 0.2])
+    figure = figures.permutation_test(0.5, np.array([0.1, 0.2]))
     figures.save_figure(figure, tmp_path / "a")
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     save = figure.savefig

@@ -69,7 +69,11 @@ def test_many_nodes_are_thinned(small: tuple[Graph, pd.DataFrame], monkeypatch: 
     shown, ranking = data["nodes"]["id"], ranked_nodes(nodes)["node"].tolist()
     assert len(shown) == len(set(shown)) == 20
     assert shown == sorted(shown)
-    assert set(ranking[:12]) <= set(shown)
+    leaking = np.flatnonzero(nodes["is_leaking"]).tolist()  # whether they are named or not
+    assert len(leaking) == 5
+    assert not set(leaking) <= set(ranking[:200])
+    others = [node for node in ranking if node not in leaking]
+    assert {*leaking, *others[:7]} <= set(shown)
     assert data["num_most_exposed"] == 12
     assert data["nodes"]["rank"] == [ranking.index(node) + 1 for node in shown]
     assert {len(column) for column in data["nodes"].values()} == {20}

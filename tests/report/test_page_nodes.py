@@ -11,7 +11,6 @@ import numpy as np
 import sample_page
 from page_browser import Browser
 from sample_page import BY_RANK, COUNTED, NODES, box_of, text_of
-from scipy.stats import beta
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -22,10 +21,7 @@ def test_a_node_says_in_how_many_models_it_is_named(browser: Browser, page: Path
     browser.open(page, fragment=f"#node={BY_RANK[0]}")
     named, models = (NODES[f"member_{key}"][BY_RANK[0]] for key in ("named", "models"))
     assert text_of(browser, "#node-details .named") == f"Named in {named} of the {models} models it was in."
-    low, high = (
-        100 * beta.ppf(tail, *shape)
-        for tail, shape in zip((0.025, 0.975), ((named, models - named + 1), (named + 1, models - named)), strict=True)
-    )
+    low, high = (100 * NODES[f"member_exposure_{end}"][BY_RANK[0]] for end in ("low", "high"))
     assert f"({low:.0f} % to {high:.0f} %)" in text_of(browser, "#node-details")
     browser.open(page, fragment="#node=96")
     assert NODES["member_models"][96] == 0
@@ -100,7 +96,7 @@ def test_table_sorts_filters_and_exports(browser: Browser, page: Path) -> None:
     known = [position for position in range(300) if position not in unknown]
     assert browser.rows() == BY_RANK[:50]
 
-    heading = browser.find("#node-table th:nth-child(12) button")
+    heading = browser.find("#node-table th:nth-child(15) button")
     heading.click()
     falling = sorted(known, key=lambda position: (-NODES["right_low"][position], position))
     assert browser.rows() == falling[:50]
@@ -134,9 +130,32 @@ def test_table_sorts_filters_and_exports(browser: Browser, page: Path) -> None:
         for key, text in row.items():
             value = NODES[key][position]
             assert (float(text) if isinstance(value, float) else text) == (
-                "" if value is None else value if isinstance(value, float) else str(value)
+                "" if value is None else value if isinstance(value, float) else shown(value)
             )
     assert browser.console() == []
+
+
+def shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def test_nodes_proven_to_leak_are_listed_and_filtered(browser: Browser, page: Path) -> None:
+    browser.open(page, needs_charts=False)
+    leaking = [position for position in BY_RANK if NODES["is_leaking"][position]]
+    assert 12 < len(leaking) < 50
+    assert text_of(browser, "#leaking-count") == f"{len(leaking)} of 300 nodes."
+    listed = browser.run("return [...document.querySelectorAll('#leaking-nodes button')].map((each) => each.innerText)")
+    assert listed[0] == NODES["name"][leaking[0]]
+    assert listed[12:] == [f"and {len(leaking) - 12} more, in the table"]
+    browser.find("#leaking-nodes li:last-child button").click()
+    assert browser.rows() == leaking
+    assert browser.run("return document.activeElement.id") == "nodes"
+    browser.run("document.getElementById('leaking-nodes').scrollIntoView({block: 'center', behavior: 'instant'})")
+    browser.find("#leaking-nodes button").click()
+    assert browser.selected() == leaking[0]
+    assert "Leaks proven p-value 0.005" in text_of(browser, "#node-details")
+    browser.open(page, fragment=f"#node={NODES['is_leaking'].index(False)}", needs_charts=False)
+    assert "Leaks not proven p-value 0.31" in text_of(browser, "#node-details")
 
 
 def _until(is_done: Callable[[], bool]) -> None:

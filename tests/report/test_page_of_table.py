@@ -34,8 +34,8 @@ def test_nodes_are_rows(browser: Browser, tmp_path: Path) -> None:
     data["nodes"]["class"] = ["a graph"] * 30
     # Sentences about the audit are put into these words where they are made.
     data |= {"next": [], "is_not": [], "cautions": [], "provenance": [], "diagnostics": [], "headline": []}
-    data |= {"title": "", "plan_toml": "", "citation": "", "words": TABLE_WORDS}
-    data["answer"] = {name: [] if name == "warnings" else "" for name in data["answer"]}
+    data |= {"missed": "", "title": "", "plan_toml": "", "citation": "", "words": TABLE_WORDS}
+    data["answer"] = {name: [] if name == "warnings" else "" for name in data["answer"]} | {"level": "none"}
     path = tmp_path / "report.html"
     path.write_text(render_page(data), encoding="utf-8")
     browser.open(path)

@@ -71,6 +71,7 @@ class FewAtOnce(PackedFlags):
 @pytest.mark.parametrize("sampler", [Snowball(), Uniform()], ids=str)
 def test_a_table_that_is_not_in_memory(sampler: Sampler, demo: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fit_module, "_NUMBERS_AT_ONCE", 7 * demo.num_nodes)
+    monkeypatch.setattr("bmpaudit.util.matrices.MAX_BLOCK", 7 * demo.num_nodes)
     memberships = draw_memberships(demo, sampler, 30, seed=3)
     memberships[1] = memberships[0]
     table = FewAtOnce(*memberships.shape)

@@ -13,7 +13,7 @@ import pytest
 from bmpaudit import datasets, registry
 from bmpaudit.graph.graph import Graph
 from bmpaudit.samplers import Uniform, draw_memberships, prior_probabilities
-from bmpaudit.samplers.draw import exact_priors
+from bmpaudit.samplers.priors import exact_priors
 from bmpaudit.util.errors import InputError
 
 

@@ -44,14 +44,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def untrained(monkeypatch: pytest.MonkeyPatch) -> Any:
     """After `untrained()` the native engine may only ask models whose weights it has."""
-    ask = NativeEngine._ask
+    ask = NativeEngine._train_and_ask
 
     def forbid() -> None:
-        def checked(self: NativeEngine, batch: Any, repeat: int, *others: Any) -> None:
+        def checked(self: NativeEngine, batch: Any, repeat: int, *others: Any, **answers: Any) -> None:
             assert not np.isnan(batch.weights[repeat]).any()
-            ask(self, batch, repeat, *others)
+            ask(self, batch, repeat, *others, **answers)
 
-        monkeypatch.setattr(NativeEngine, "_ask", checked)
+        monkeypatch.setattr(NativeEngine, "_train_and_ask", checked)
 
     return forbid
 
@@ -84,13 +84,13 @@ def test_an_added_ensemble_trains_only_its_other_models(tmp_path: Path, monkeypa
     train_shadows(GRAPH, more, 5, tmp_path / "whole", keep_weights=True)
     train_shadows(GRAPH, PLAN, 5, tmp_path / "added", keep_weights=True)
     trained = []
-    ask = NativeEngine._ask
+    ask = NativeEngine._train_and_ask
 
-    def watched(self: NativeEngine, batch: Any, repeat: int, *others: Any) -> None:
+    def watched(self: NativeEngine, batch: Any, repeat: int, *others: Any, **answers: Any) -> None:
         trained.append((repeat, bool(np.isnan(batch.weights[repeat]).all())))
-        ask(self, batch, repeat, *others)
+        ask(self, batch, repeat, *others, **answers)
 
-    monkeypatch.setattr(NativeEngine, "_ask", watched)
+    monkeypatch.setattr(NativeEngine, "_train_and_ask", watched)
     train_shadows(GRAPH, more, 5, tmp_path / "added")
     assert trained == [(0, False), (1, True)]
     assert contents(tmp_path / "whole") == contents(tmp_path / "added")

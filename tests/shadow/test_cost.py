@@ -32,7 +32,7 @@ def test_opening_the_store_and_storing_models_count(
         assert num_models == num_stored
         return 2.0, 0.5 * num_models
 
-    monkeypatch.setattr(cost, "_store", store)
+    monkeypatch.setattr(cost, "_time_storing", store)
     monkeypatch.setattr(cost, "MOST_STORED", most_bytes)
     plan = ShadowPlan(Uniform(0.25), GCN(), Training(epochs=1))
     price = estimate_cost(datasets.load("demo"), plan, 1_000, num_threads=1)  # 1,000 nodes, four views

@@ -77,9 +77,9 @@ def test_the_last_layer_of_a_gcn_takes_the_embeddings() -> None:
     again = replace(batch, statistics=batch.statistics[:1].copy(), logits=batch.logits[:1].copy())
     again = replace(again, view_train_accuracy=batch.view_train_accuracy[:1].copy(), weights=weights[None])
     again = replace(again, view_held_out_accuracy=batch.view_held_out_accuracy[:1].copy())
-    from bmpaudit.shadow.engines.scoring import Question
+    from bmpaudit.shadow.engines import Question
 
-    engine._ask(again, 0, [Question(0, 0.0)], 1, lambda _: None, embeddings)
+    engine._train_and_ask(again, 0, [Question(0, 0.0)], 1, lambda _: None, embeddings=embeddings)
     classes = GRAPH.num_classes
     last, bias = weights[0, -7 * classes : -classes].reshape(classes, 6), weights[0, -classes:]
     assert again.logits[0, 0] == pytest.approx(embeddings[0, 0] @ last.T + bias, abs=1e-5)

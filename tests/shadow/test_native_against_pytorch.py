@@ -20,8 +20,8 @@ from helpers import (
 from bmpaudit import datasets
 from bmpaudit.graph.graph import Graph
 from bmpaudit.models import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC, NativeModel
+from bmpaudit.models.gnn import Schedule, Training
 from bmpaudit.models.torch_modules import LayeredModule
-from bmpaudit.models.training import Schedule, Training
 from bmpaudit.releases import label_margin
 from bmpaudit.samplers import Uniform
 from bmpaudit.shadow import ShadowPlan

@@ -20,7 +20,7 @@ from bmpaudit.attack.rules import Strong
 from bmpaudit.io.codec import to_arrays
 from bmpaudit.proof import expose
 from bmpaudit.util import matrices
-from bmpaudit.workers import SMALLEST_PART, Answer, Inbox, crew_of, executor_at, run_task
+from bmpaudit.workers import SMALLEST_PART, Answer, crew_of, executor_at, run_task
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_threads_of_this_process_need_no_files(read: list[str]) -> None:
 
 
 def answered(folder: Path, reader: int = 0) -> Any:
-    return run_task(many_arrays, "", (pickle.dumps(600), {}), Inbox(str(folder), reader), (7,))
+    return run_task(many_arrays, "", (pickle.dumps(600), {}), str(folder), reader, (7,))
 
 
 def test_a_worker_that_sees_no_inbox_answers_in_a_message(tmp_path: Path) -> None:

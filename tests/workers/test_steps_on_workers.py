@@ -169,9 +169,9 @@ class Watched(Runtime):
 def attacked(folder: Path, graph: Graph, runtime: Runtime, plan: AuditPlan = PLAN) -> tuple[Attacks, dict[str, Any]]:
     runs = ShadowStore(folder, graph, PLAN.shadow_plan, read_only=True).read()
     priors = prior_probabilities(graph, plan.sampler)
-    attacks = run_attacks(plan, graph, runs, priors, run_permutation_test(plan, graph, runs, priors, runtime), runtime)
+    attacks = run_attacks(plan, graph, runs, priors, run_permutation_test(plan, graph, runs, runtime), runtime)
     findings = run_proofs(plan, graph, runs, priors, attacks, runtime)
-    return attacks, {**attack_files(attacks), **proof_files(findings)}
+    return attacks, {**attack_files(attacks), **proof_files(plan, findings)}
 
 
 def contents(estimates: Estimates, files: dict[str, Any], folder: Path) -> dict[str, bytes]:

@@ -227,6 +227,32 @@ def find_surest(
     node: npt.NDArray[np.int64],
     value: npt.NDArray[np.float64],
 ) -> None: ...
+def test_nodes(
+    statistics: npt.NDArray[np.float32],
+    member: npt.NDArray[np.uint8],
+    order: npt.NDArray[np.int64],
+    num_threads: int,
+    z: npt.NDArray[np.float64],
+    num_reached: npt.NDArray[np.int64],
+    totals: npt.NDArray[np.float64],
+) -> None: ...
+def infer_members(
+    indptr: npt.NDArray[np.int64],
+    indices: npt.NDArray[np.int32],
+    values: npt.NDArray[np.float32],
+    rows: npt.NDArray[np.float32],
+    state: npt.NDArray[np.uint8],
+    noise: npt.NDArray[np.float32],
+    mean: npt.NDArray[np.float32],
+    variance: npt.NDArray[np.float32],
+    log_odds: npt.NDArray[np.float32],
+    temperatures: npt.NDArray[np.float32],
+    with_spread: bool,
+    num_threads: int,
+    statistic: npt.NDArray[np.float32] | None,
+    coefficient: npt.NDArray[np.float32] | None,
+    residual: npt.NDArray[np.float32] | None,
+) -> None: ...
 def student_scores(
     features: npt.NDArray[np.float32],
     member: npt.NDArray[np.uint8],

@@ -1,32 +1,24 @@
 """The attack: who was in the training sample, inferred from shadow models, and how often that inference is wrong."""
 
-from bmpaudit.attack.challenges import Challenges, ChallengeScores, challenge, node_mia, split_mia
+from bmpaudit.attack.certain import CertainNodes, certain_nodes
+from bmpaudit.attack.challenges import Challenges, ChallengeScores, challenge, node_mia
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.attack.evidence import (
-    SHADOW_FREQUENCY,
-    Evidence,
-    NotAuditable,
-    Scores,
-    SplitModels,
-    split_models,
-)
+from bmpaudit.attack.evidence import SHADOW_FREQUENCY, Evidence, NotAuditable, Scores, SplitModels, split_models
 from bmpaudit.attack.gaussian import Gaussian
-from bmpaudit.attack.other_attacks import RMIA, Base, RightOrWrong
-from bmpaudit.attack.performance import (
-    AttackPerformance,
-    PermutationTest,
-    RocCurve,
-    attack_performance,
-    permutation_test,
-)
-from bmpaudit.attack.rules import DecisionSettings, RuleErrors, RuleName, Strong, Weak, decide, log_likelihood_ratio
+from bmpaudit.attack.other_attacks import RMIA, Base, Raw, RightOrWrong
+from bmpaudit.attack.performance import AttackPerformance, RocCurve, attack_performance
+from bmpaudit.attack.permutation import PermutationTest, permutation_test
+from bmpaudit.attack.rows import RowAttack
+from bmpaudit.attack.rules import DecisionSettings, RuleErrors, Strong, Weak
 from bmpaudit.attack.student import Student
+from bmpaudit.util.matrices import Rows
 
 __all__ = [
     "RMIA",
     "SHADOW_FREQUENCY",
     "AttackPerformance",
     "Base",
+    "CertainNodes",
     "ChallengeScores",
     "Challenges",
     "DecisionSettings",
@@ -35,21 +27,21 @@ __all__ = [
     "Gaussian",
     "NotAuditable",
     "PermutationTest",
+    "Raw",
     "RightOrWrong",
     "RocCurve",
+    "RowAttack",
+    "Rows",
     "RuleErrors",
-    "RuleName",
     "Scores",
     "SplitModels",
     "Strong",
     "Student",
     "Weak",
     "attack_performance",
+    "certain_nodes",
     "challenge",
-    "decide",
-    "log_likelihood_ratio",
     "node_mia",
     "permutation_test",
-    "split_mia",
     "split_models",
 ]

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,27 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit import _native
+from bmpaudit.attack import evidence
 from bmpaudit.attack.counts import COLUMNS, ErrorCounts
-from bmpaudit.attack.evidence import (
-    SHADOW_FREQUENCY,
-    Evidence,
-    NotAuditable,
-    Scores,
-    can_be_attacked,
-    check_fitting_models,
-    folds,
-    prior_probs,
-)
+from bmpaudit.attack.evidence import Evidence, NotAuditable, Scores, can_be_attacked
 from bmpaudit.attack.gaussian import Gaussian
-from bmpaudit.attack.rules import (
-    DEFAULT_SETTINGS,
-    DecisionSettings,
-    RuleErrors,
-    Strong,
-    Weak,
-    as_rule,
-    log_prior_odds,
-)
+from bmpaudit.attack.rules import DEFAULT_SETTINGS, DecisionSettings, RuleErrors, Strong, Weak, as_rule, log_prior_odds
 from bmpaudit.interfaces import Attack, DecisionRule, LeaveOneOutAttack, Progress
 from bmpaudit.util import matrices
 from bmpaudit.util.errors import InputError, one_line, thread_count
@@ -71,17 +55,8 @@ class Round(NamedTuple):
     challenged: Evidence
     fitting: Evidence | None
 
-    def about(self, nodes: Ints) -> Round:
-        """The same models, with fewer nodes to score."""
-        fitting = None if self.fitting is None else self.fitting.about(nodes)
-        return Round(self.rows, self.challenged.about(nodes), fitting)
-
     def scores(self, attack: Attack, num_threads: int, is_asked: Flags | None = None) -> Scores:
-        """What an attack says, checked: float64, -∞ for nodes that it could not score or was not asked about.
-
-        Raises:
-            InputError: if the attack fails, or returns something else than scores of the right shape without NaN.
-        """
+        """What an attack says, checked: float64, -∞ for nodes that it could not score or was not asked about."""
         name, nodes = type(attack).__name__, self.challenged.nodes
         shape = (self.challenged.num_models, len(nodes))
         try:
@@ -117,13 +92,9 @@ class Round(NamedTuple):
 
 
 def rounds(attack: Attack, models: Evidence, fitting: Evidence | None) -> Iterator[Round]:
-    """How every model gets scored without being in its own fit.
+    """How every model gets scored: by other models (Algorithm 4), else by leaving it out (Algorithm 1).
 
-    With `fitting`, once (Algorithm 4). Else by the attack's own leave-one-out (Algorithm 1), or if it has none, by
-    folds: each of 10 contiguous parts of the models is scored with a fit on the others.
-
-    Raises:
-        InputError: if there is a single model and nothing to fit on.
+    If the attack cannot do that, each of 10 contiguous parts of the models is scored with a fit on the others.
     """
     if fitting is not None:
         yield Round(slice(None), models.without_memberships(), fitting)
@@ -132,7 +103,7 @@ def rounds(attack: Attack, models: Evidence, fitting: Evidence | None) -> Iterat
     elif models.num_models < 2:
         raise InputError(f"there must be at least 2 models to fit on others, got {models.num_models}")
     else:
-        for rows in folds(models.num_models):
+        for rows in evidence.folds(models.num_models):
             others = np.delete(np.arange(models.num_models), rows)
             yield Round(rows, models.take(rows).without_memberships(), models.take(others))
 
@@ -150,20 +121,15 @@ class BlockJob(ABC, Generic[Answer]):
 
     @abstractmethod
     def run(self, block: slice, num_threads: int, progress: Progress) -> Answer:
-        """Does one block of the nodes to score; the answer must not depend on the number of threads.
-
-        `progress` is called with the number of nodes of the block that are done, as a mean over models.
-        """
-
-    @property
-    def num_models(self) -> int:
-        """Models to score or to fit on."""
-        return self.models.num_models + (0 if self.fitting is None else self.fitting.num_models)
+        """Does one block of the nodes to score, telling how many are done; the answer is the same by any threads."""
 
     def within(self, block: slice, each: Round) -> Round:
         """The same round, with the nodes of a block to score."""
-        is_whole = block == slice(0, self.models.num_targets)
-        return each if is_whole else each.about(self.models.nodes_in(block))
+        if block == slice(0, self.models.num_targets):
+            return each
+        nodes = self.models.nodes_in(block)
+        fitting = None if each.fitting is None else each.fitting.about(nodes)
+        return Round(each.rows, each.challenged.about(nodes), fitting)
 
     def scores(
         self, block: slice, num_threads: int, progress: Progress, is_asked: Flags | None = None
@@ -184,16 +150,14 @@ class BlockJob(ABC, Generic[Answer]):
 def map_blocks(
     job: BlockJob[Answer], *, num_threads: int, executor: Executor | None, progress: Progress
 ) -> Iterator[tuple[slice, Answer]]:
-    """Does every block: here one after the other, or on workers of one thread each. The answers are the same.
+    """Blocks and their answers in the order of the nodes, done here or on workers of one thread each.
 
     With an executor, the first block is done here all the same. What an attack works out about the whole graph, such as
     the means over neighbours, is then there to be sent to the workers. And what takes a few seconds stays here.
-
-    Yields:
-        A block and its answer, in the order of the nodes; `progress` is called with the number of nodes done so far.
     """
-    blocks = list(node_blocks(job.models.num_targets, job.num_models))
-    is_large = blocks[-1].stop * job.num_models > SMALLEST_SENT * matrices.MAX_BLOCK
+    num_models = job.models.num_models + (0 if job.fitting is None else job.fitting.num_models)
+    blocks = list(node_blocks(job.models.num_targets, num_models))
+    is_large = blocks[-1].stop * num_models > SMALLEST_SENT * matrices.MAX_BLOCK
     num_here = 1 if executor is not None and is_large else len(blocks)
     for block in blocks[:num_here]:
         yield block, job.run(block, num_threads, lambda done, before=block.start: progress(before + done))  # type: ignore[misc]
@@ -208,17 +172,10 @@ AHEAD = 3
 """Blocks per worker that may be done before the first that is not: their answers wait in memory."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Sent:
-    """A job, and files that a worker must see to be able to read the models."""
-
-    job: BlockJob[Any]
-    marks: tuple[Path, ...]
-
-
-def _run_block(sent: _Sent, block: slice) -> Any:
-    """None if this worker cannot read the models."""
-    return sent.job.run(block, 1, lambda _: None) if all(mark.exists() for mark in sent.marks) else None
+def _run_block(sent: tuple[BlockJob[Any], Sequence[Path]], block: slice) -> Any:
+    """None if this worker cannot read the models: it must see some files."""
+    job, marks = sent
+    return job.run(block, 1, lambda _: None) if all(mark.exists() for mark in marks) else None
 
 
 def run_on_workers(
@@ -226,8 +183,8 @@ def run_on_workers(
 ) -> Iterator[tuple[slice, Answer]]:
     """Does blocks on workers of one thread each, and yields the answers in the order of the blocks.
 
-    Models that are held in memory are sent to each worker once; others are read from the store, and a block of a worker
-    that does not share it is done here.
+    Models that are held in memory are sent to each worker once; others are read from the store, whose folders are
+    marked, and a block of a worker that does not see the marks is done here.
     """
     crew = crew_of(executor)
     to_yield, to_send = deque(blocks), deque(blocks)
@@ -238,28 +195,22 @@ def run_on_workers(
         while to_send and len(to_yield) - len(to_send) < AHEAD * crew.width:
             tasks.append(to_send.popleft())
 
-    with _sent_to_workers(job) as sent:
+    fitting = None if job.fitting is None else job.fitting.without_targets()
+    sent = replace(job, models=job.models.without_targets(), fitting=fitting)
+    read = [sent.models] if fitting is None else [sent.models, fitting]
+    for each in read:
+        each.share_neighbour_means()
+    folders = {folder.resolve() for each in read for folder in each.folders}
+    with ExitStack() as stack:
+        marks = [folder / stack.enter_context(marked(folder)) for folder in sorted(folders)]
         send()
-        for done, answer in crew.run(_run_block, sent, tasks):
+        for done, answer in crew.run(_run_block, (sent, marks), tasks):
             answers[done.start] = answer
             while to_yield and to_yield[0].start in answers:
                 block = to_yield.popleft()
                 made = answers.pop(block.start)
                 yield block, job.run(block, num_threads, lambda _: None) if made is None else made
             send()
-
-
-@contextmanager
-def _sent_to_workers(job: BlockJob[Any]) -> Iterator[_Sent]:
-    """Marks the folders from which workers have to read."""
-    fitting = None if job.fitting is None else job.fitting.without_targets()
-    sent = replace(job, models=job.models.without_targets(), fitting=fitting)
-    evidence = [sent.models, *([] if fitting is None else [fitting])]
-    for each in evidence:
-        each.share_neighbour_means()
-    folders = {folder.resolve() for each in evidence for folder in each.folders}
-    with ExitStack() as stack:
-        yield _Sent(sent, tuple(folder / stack.enter_context(marked(folder)) for folder in sorted(folders)))
 
 
 # Errors of any attack under any rules.
@@ -318,6 +269,7 @@ class CountErrors(BlockJob[ScoredBlock]):
         scores = np.empty((self.models.num_models, block.stop - block.start)) if len(self.keep) else None
         weak, strong, reasons = cast(Gaussian, self.attack).count_errors(
             part.challenged,
+            as_bytes(part.challenged.at_targets(self.models.memberships)),
             part.fitting,
             self.log_prior_odds[block],
             self.threshold,
@@ -331,23 +283,14 @@ class CountErrors(BlockJob[ScoredBlock]):
 
 @dataclass(frozen=True, eq=False)
 class ChallengeScores:
-    """Scores of all challenges (model, node), with the truth.
+    """Scores of all challenges (model, node), with the truth."""
 
-    Attributes:
-        node: Ids of the K nodes, shape (K,).
-        log_likelihood_ratio: The attack's scores, shape (J, K); -∞ for nodes that it could not score.
-        memberships: The truth, shape (J, K).
-        prior_prob: γ(1), shape (K,).
-        is_scored: Whether a node could be attacked, shape (K,); others are only here if they were to be kept.
-        threshold: log(c_0/c_1): a decision score above it means "member".
-    """
-
-    node: Ints
-    log_likelihood_ratio: Floats
-    memberships: Flags
-    prior_prob: Floats
-    is_scored: Flags
-    threshold: float
+    node: Ints  # ids of the K nodes, shape (K,)
+    log_likelihood_ratio: Floats  # the attack's scores, shape (J, K); -∞ for nodes that it could not score
+    memberships: Flags  # the truth, shape (J, K)
+    prior_prob: Floats  # γ(1), shape (K,)
+    is_scored: Flags  # whether a node could be attacked, shape (K,); others are only here if they were to be kept
+    threshold: float  # log(c_0/c_1): a decision score above it means "member"
 
     def of(self, rule: str | DecisionRule) -> Floats:
         """Decision scores of a rule, shape (J, K); -∞ for nodes that could not be attacked."""
@@ -359,34 +302,19 @@ class ChallengeScores:
 
 @dataclass(frozen=True, eq=False)
 class Challenges:
-    """Outcome of all challenges (model, node) of one attack.
+    """Outcome of all challenges (model, node) of one attack."""
 
-    Attributes:
-        node: Ids of the K target nodes, shape (K,).
-        num_out: n_0, number of challenged models without each of them, shape (K,).
-        num_in: n_1, number of challenged models with each of them, shape (K,).
-        errors: By rule, the errors on each target.
-        prior_prob: γ(1), shape (K,).
-        is_counted: Which of the targets go into the counts, shape (K,).
-        not_auditable: The targets that could not be attacked, and why.
-        scores: Scores of the counted targets, if they were asked for.
-    """
-
-    node: Ints
-    num_out: Ints
-    num_in: Ints
-    errors: Mapping[str, RuleErrors]
-    prior_prob: Floats
-    is_counted: Flags
-    not_auditable: tuple[NotAuditable, ...]
-    scores: ChallengeScores | None = None
+    node: Ints  # ids of the K target nodes, shape (K,)
+    num_out: Ints  # n_0, number of challenged models without each of them, shape (K,)
+    num_in: Ints  # n_1, number of challenged models with each of them, shape (K,)
+    errors: Mapping[str, RuleErrors]  # by rule, the errors on each target
+    prior_prob: Floats  # γ(1), shape (K,)
+    is_counted: Flags  # which of the targets go into the counts, shape (K,)
+    not_auditable: tuple[NotAuditable, ...]  # the targets that could not be attacked, and why
+    scores: ChallengeScores | None = None  # scores of the counted targets, if they were asked for
 
     def error_counts(self, rule: str) -> ErrorCounts:
-        """Errors of one rule, by its name.
-
-        Raises:
-            InputError: if there is no such rule, or no node could be attacked.
-        """
+        """Errors of one rule, by its name; `InputError` if there is no such rule, or no node could be attacked."""
         if rule not in self.errors:
             raise InputError(f"rule must be one of {', '.join(self.errors)}, got rule={rule!r}")
         values: list[Any] = [self.node, self.num_out, self.num_in, *self.errors[rule], self.prior_prob]
@@ -415,21 +343,11 @@ def challenge(
     each model is challenged with a fit on all others (Algorithm 1) if the attack can leave models out, else with a fit
     on the nine tenths of the models that it is not part of. Nodes are taken in blocks, so that memory stays bounded.
 
-    Args:
-        attack: Any attack; one that does not fuse queries takes evidence of a single query.
-        models: Models to challenge.
-        prior_prob: γ(1) of all nodes of the graph, or "shadow-frequency": how often each node is in the samples of the
-            models that are fitted on.
-        rules: Decision rules by name.
-        fitting: Other models to fit on.
-        settings: Costs of errors, and what to do about nodes that cannot be attacked.
-        targets: The target set 𝒯 as node ids, or flags for all nodes; those of `models` if None.
-        with_scores: Whether to keep the scores, 8 bytes per challenge.
-        most_scores: If there are more challenges, the scores of evenly spaced nodes are kept, so many that there are no
-            more than that.
-        num_threads: Number of threads; the result does not depend on it.
-        executor: Workers for blocks of nodes, if there is more than one; the result does not depend on it.
-        progress: Called with the number of target nodes done so far.
+    `prior_prob` may be "shadow-frequency": how often each node is in the samples of the models that are fitted on. The
+    targets are node ids, or flags for all nodes; those of `models` if None. Scores, if they are kept, take 8 bytes per
+    challenge; of more than `most_scores` challenges only those about evenly spaced nodes are kept. The result depends
+    neither on the number of threads nor on the executor, whose workers do blocks of nodes; `progress` is called with
+    the number of target nodes done so far.
 
     Raises:
         InputError: if the inputs do not fit together, or scores are asked for and no node can be attacked.
@@ -443,13 +361,15 @@ def challenge(
     if targets is not None:
         models = models.about(targets)
     if fitting is not None:
-        check_fitting_models(fitting, models)
+        evidence.check_fitting_models(fitting, models)
         fitting = fitting.about(models.targets)
     nodes, num_in = models.nodes, models.num_in
-    prior = prior_probs(prior_prob, models if fitting is None else fitting)[nodes]
+    prior = evidence.prior_probs(prior_prob, models if fitting is None else fitting)[nodes]
     log_odds = log_prior_odds(prior)
     is_certain = np.isinf(log_odds)
-    keep = thinned(len(nodes), models.num_models, most_scores) if with_scores else np.zeros(0, dtype=np.int64)
+    keep = np.arange(len(nodes) if with_scores else 0)
+    if most_scores is not None and len(keep) > (most := max(1, most_scores // models.num_models)):
+        keep = np.linspace(0, len(keep) - 1, most).astype(np.int64)
     job = CountErrors(attack, models, fitting, rules, np.where(is_certain, 0.0, log_odds), settings.threshold, keep)
     kept = np.empty((models.num_models, len(keep)))
     errors = {name: RuleErrors(*np.empty((2, len(nodes)), dtype=np.int64)) for name in rules}
@@ -480,66 +400,27 @@ def challenge(
     return replace(challenges, scores=scores)
 
 
-def thinned(num_nodes: int, num_models: int, most_challenges: int | None) -> Ints:
-    """Positions of evenly spaced nodes, so many that there are no more challenges than that; of all nodes if None."""
-    most = num_nodes if most_challenges is None else max(1, most_challenges // num_models)
-    return np.arange(num_nodes) if num_nodes <= most else np.linspace(0, num_nodes - 1, most).astype(np.int64)
-
-
 def node_mia(
     models: Evidence,
     prior_prob: npt.ArrayLike | str,
     *,
+    fitting: Evidence | None = None,
     attack: Attack = DEFAULT_ATTACK,
     rule: str | DecisionRule = "strong",
     settings: DecisionSettings = DEFAULT_SETTINGS,
     targets: npt.ArrayLike | None = None,
     num_threads: int | None = None,
 ) -> ErrorCounts:
-    """Algorithm 1 (Node-MIA): each model is challenged with hypotheses fitted on other models of the same set.
+    """Node-MIA: each model is challenged with hypotheses fitted on other models, of the same set or of another one.
 
-    As challenges share the models they are fitted on, the counts of a node vary more than binomial counts would;
-    `split_mia` gives binomial ones. `challenge` counts the errors of several rules at once.
-
-    Args:
-        models: Models to challenge, as `Evidence.of_runs` makes them from shadow models.
-        prior_prob: γ(1) of all nodes of the graph, as `prior_probabilities(graph, sampler).prob` gives it; or
-            "shadow-frequency" as in the paper: how often each node is in the samples of `models`.
-        attack: Attack that scores the challenges.
-        rule: Decision rule, by name or itself: `strong` weighs the likelihood ratio with the prior odds, `weak` does
-            not.
-        settings: Costs of errors, and what to do about nodes that cannot be attacked.
-        targets: The target set 𝒯 as node ids, or flags for all nodes; all nodes if None.
-        num_threads: Number of threads; the result does not depend on it.
-
-    Raises:
-        InputError: if the inputs do not fit together, or no node can be attacked.
-    """
-    rules = {"rule": as_rule(rule)}
-    made = challenge(attack, models, prior_prob, rules, settings=settings, targets=targets, num_threads=num_threads)
-    return made.error_counts("rule")
-
-
-def split_mia(
-    fitting: Evidence,
-    challenged: Evidence,
-    prior_prob: npt.ArrayLike | str = SHADOW_FREQUENCY,
-    *,
-    attack: Attack = DEFAULT_ATTACK,
-    rule: str | DecisionRule = "strong",
-    settings: DecisionSettings = DEFAULT_SETTINGS,
-    targets: npt.ArrayLike | None = None,
-    num_threads: int | None = None,
-) -> ErrorCounts:
-    """Algorithm 4: the models that are challenged are not those that the hypotheses are fitted on.
-
-    Given the fitted hypotheses, the challenges of a node are independent and its counts binomial. `split_models`
-    divides one set of models. `prior_prob` may be "shadow-frequency" as in the paper: over the fitting models. All else
-    is as in `node_mia`.
+    In the same set (Algorithm 1), challenges share the models they are fitted on, and the counts of a node vary more
+    than binomial counts would. With `fitting` models (Algorithm 4) the challenges of a node are independent given the
+    hypotheses, and its counts binomial; `split_models` divides one set. All else is as in `challenge`, which counts the
+    errors of several rules at once; the rule is given by its name or itself.
 
     Raises:
         InputError: if the inputs do not fit together, or no node can be attacked.
     """
     options: dict[str, Any] = {"settings": settings, "targets": targets, "num_threads": num_threads}
-    made = challenge(attack, challenged, prior_prob, {"rule": as_rule(rule)}, fitting=fitting, **options)
+    made = challenge(attack, models, prior_prob, {"rule": as_rule(rule)}, fitting=fitting, **options)
     return made.error_counts("rule")

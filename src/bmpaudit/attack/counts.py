@@ -63,17 +63,6 @@ class ErrorCounts:
 
     Validated when created; the arrays are read-only, all of shape (K,).
 
-    Attributes:
-        node: Node ids, or names; distinct.
-        num_out: n_0, number of challenged models that were trained without the node.
-        num_in: n_1, number of challenged models that were trained with it.
-        false_positives: A, number of `num_out` that were taken for models with the node.
-        false_negatives: B, number of `num_in` that were taken for models without it.
-        prior_prob: γ(1), the prior probability of membership.
-        not_auditable: Nodes that could not be attacked, with the reasons. They are not among the rows, unless they were
-            kept on request as never decided to be members (`is_kept`). A table written by `to_table` does not hold this
-            list, and counts read by `from_table` have an empty one.
-
     Raises:
         InputError: if a value is impossible; the message names it and the node.
 
@@ -89,12 +78,15 @@ class ErrorCounts:
       constant decision       1 node  the attack learns nothing there
     """
 
-    node: npt.NDArray[Any]
-    num_out: Ints
-    num_in: Ints
-    false_positives: Ints
-    false_negatives: Ints
-    prior_prob: Floats
+    node: npt.NDArray[Any]  # node ids, or names; distinct
+    num_out: Ints  # n_0, number of challenged models that were trained without the node
+    num_in: Ints  # n_1, number of challenged models that were trained with it
+    false_positives: Ints  # A, number of `num_out` that were taken for models with the node
+    false_negatives: Ints  # B, number of `num_in` that were taken for models without it
+    prior_prob: Floats  # γ(1), the prior probability of membership
+    # Nodes that could not be attacked, with the reasons. They are not among the rows, unless they were kept on request
+    # as never decided to be members (`is_kept`). A table written by `to_table` does not hold this list, and counts read
+    # by `from_table` have an empty one.
     not_auditable: tuple[NotAuditable, ...] = ()
 
     def __post_init__(self) -> None:
@@ -201,8 +193,7 @@ class ErrorCounts:
     def from_table(cls, path: str | Path) -> ErrorCounts:
         """Reads a table, CSV or Parquet by its suffix, with the columns that `to_table` writes, in any order.
 
-        Raises:
-            DataError: naming the file, and the line or row where there is one.
+        A `DataError` names the file, and the line or row where there is one.
         """
         path = _table_path(path)
         is_csv = path.suffix == CSV

@@ -25,9 +25,8 @@ class NativeErrors(NamedTuple):
 class Gaussian:
     """Fits N(μ_0, σ_0²) and N(μ_1, σ_1²) to the statistic of each node without and with it (Algorithm 2).
 
-    The score is log N(z; μ_1, σ_1²) - log N(z; μ_0, σ_0²); `rules.log_likelihood_ratio` is the formula in plain Python.
-    Both sides are fitted, so nothing is assumed about which of them has the higher statistic. Leaving out each model in
-    turn is exact and takes O(models · nodes) for all of them.
+    The score is log N(z; μ_1, σ_1²) - log N(z; μ_0, σ_0²). Both sides are fitted, so nothing is assumed about which of
+    them has the higher statistic. Leaving out each model in turn is exact and takes O(models · nodes) for all of them.
 
     Attributes:
         pooled_variance: Whether both hypotheses share one standard deviation; steadier with few models.
@@ -48,23 +47,24 @@ class Gaussian:
 
     def score(self, fitting: Evidence, challenged: Evidence, *, num_threads: int) -> Scores:
         """Scores models with hypotheses fitted on others (Algorithm 4)."""
-        # Memberships would only serve to count errors, which are not wanted here.
-        return self._scores(
-            challenged, np.zeros((challenged.num_models, challenged.num_targets), np.uint8), fitting, num_threads
-        )
+        return self._scores(challenged, fitting, num_threads)
 
     def score_left_out(self, models: Evidence, *, num_threads: int) -> Scores:
         """Scores each model with hypotheses fitted on all others (Algorithm 1)."""
-        return self._scores(models, _members(models), None, num_threads)
+        return self._scores(models, None, num_threads)
 
-    def _scores(self, models: Evidence, members: Bytes, fitting: Evidence | None, num_threads: int) -> Scores:
-        scores = np.empty(members.shape)
-        made = self._challenge(models, members, fitting, np.zeros(members.shape[1]), 0.0, num_threads, scores)
+    def _scores(self, models: Evidence, fitting: Evidence | None, num_threads: int) -> Scores:
+        shape = models.num_models, models.num_targets
+        # Memberships of models to score would only serve to count errors, which are not wanted here.
+        members = _members(models) if fitting is None else np.zeros(shape, np.uint8)
+        scores, log_odds = np.empty(shape), np.zeros(models.num_targets)
+        made = self.count_errors(models, members, fitting, log_odds, 0.0, num_threads=num_threads, scores=scores)
         return Scores(scores, made.not_auditable)
 
     def count_errors(
         self,
         models: Evidence,
+        members: Bytes,
         fitting: Evidence | None,
         log_prior_odds: Floats,
         threshold: float,
@@ -74,21 +74,9 @@ class Gaussian:
     ) -> NativeErrors:
         """Counts the errors of both built-in rules in one pass: decision scores above the threshold mean "member".
 
-        Without `fitting`, each model is left out of its own fit. Log prior odds of the K targets must be finite. Scores
-        are kept only if there is an array of shape (J, K) to fill.
+        Without `fitting`, each model is left out of its own fit. Memberships have shape (J, K), log prior odds of the K
+        targets must be finite. Scores are kept only if there is an array of shape (J, K) to fill.
         """
-        return self._challenge(models, _members(models), fitting, log_prior_odds, threshold, num_threads, scores)
-
-    def _challenge(
-        self,
-        models: Evidence,
-        members: Bytes,
-        fitting: Evidence | None,
-        log_prior_odds: Floats,
-        threshold: float,
-        num_threads: int,
-        scores: Floats | None,
-    ) -> NativeErrors:
         needed = self.min_models + (1 if fitting is None else 0)  # one is left out
         reasons = (models if fitting is None else fitting).too_few_models(needed)
         errors = np.zeros((2, 2, members.shape[1]), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Attacks of others, by the same protocol: BASE, RMIA, and right-or-wrong for released labels."""
+"""Other attacks, by the same protocol: scores as they are, BASE, RMIA, and right-or-wrong for released labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bmpaudit.attack.evidence import Evidence, Scores
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.matrices import columns, evenly_spaced
-from bmpaudit.util.values import Flags, Floats, Ints
+from bmpaudit.util.values import Floats, Ints
 
 MAX_POPULATION = 2**24  # numbers that RMIA compares with, of all models together
 MOST_QUERIES = 8
@@ -29,25 +29,39 @@ def log_confidence(margins: npt.ArrayLike) -> Floats:
 
 def log_mean(log_values: Floats) -> Floats:
     """Log of the mean over models of e^v, from shape (J, N) to (N,)."""
-    result: Floats = np.logaddexp.reduce(log_values, axis=0) - np.log(len(log_values))
-    return result
+    return np.asarray(np.logaddexp.reduce(log_values, axis=0) - np.log(len(log_values)))
 
 
 def log_mean_of_others(log_values: Floats) -> Floats:
     """For each model the log of the mean over all others, shape (J, N).
 
     Sums from the left and from the right are joined, as a difference of sums would lose the small values.
-
-    Raises:
-        InputError: if there are no others.
     """
     if len(log_values) < 2:
         raise InputError(f"there must be at least 2 models to fit on others, got {len(log_values)}")
     nothing = np.full((1, log_values.shape[1]), -np.inf)
     before = np.concatenate([nothing, np.logaddexp.accumulate(log_values[:-1], axis=0)])
     after = np.concatenate([np.logaddexp.accumulate(log_values[:0:-1], axis=0)[::-1], nothing])
-    result: Floats = np.logaddexp(before, after) - np.log(len(log_values) - 1)
-    return result
+    return np.asarray(np.logaddexp(before, after) - np.log(len(log_values) - 1))
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Takes the statistic itself as the score, and learns nothing: for the scores of an attack from elsewhere.
+
+    Those of several attacks may be the statistics of as many queries, for a proof to choose from. Infinite ones enter
+    as large numbers, such as 1e30. No model may have been scored by a rule that was fitted on it.
+    """
+
+    fuses_queries: ClassVar[bool] = False
+
+    def score(self, fitting: Evidence, challenged: Evidence, *, num_threads: int) -> Scores:  # noqa: ARG002
+        """The statistics."""
+        return Scores(challenged.at_targets(challenged.only_statistic).astype(np.float64))
+
+    def score_left_out(self, models: Evidence, *, num_threads: int) -> Scores:
+        """The statistics."""
+        return self.score(models, models, num_threads=num_threads)
 
 
 @dataclass(frozen=True)
@@ -166,15 +180,11 @@ class RightOrWrong:
 
     def score(self, fitting: Evidence, challenged: Evidence, *, num_threads: int) -> Scores:  # noqa: ARG002
         """Scores models by how often others answer alike."""
-        members, answers = fitting.at_targets(fitting.memberships), _answers(challenged)
-        ratio = _log_ratio(answers, _answers(fitting), members, len(fitting.queries))
-        return Scores(ratio, fitting.too_few_models(self.min_models))
+        return Scores(_log_ratio(challenged, fitting), fitting.too_few_models(self.min_models))
 
     def score_left_out(self, models: Evidence, *, num_threads: int) -> Scores:  # noqa: ARG002
         """Scores each model by how often all others answer alike."""
-        members, answers = models.at_targets(models.memberships), _answers(models)
-        ratio = _log_ratio(answers, answers, members, len(models.queries), left_out=members)
-        return Scores(ratio, models.too_few_models(self.min_models + 1))
+        return Scores(_log_ratio(models, None), models.too_few_models(self.min_models + 1))
 
 
 def _answers(models: Evidence) -> Ints:
@@ -185,12 +195,10 @@ def _answers(models: Evidence) -> Ints:
     return np.asarray(sum(flags.astype(np.int64) << place for place, flags in enumerate(is_right)))
 
 
-def _log_ratio(answers: Ints, others: Ints, members: Flags, num_queries: int, left_out: Flags | None = None) -> Floats:
-    """Log Pr(answer | in) - log Pr(answer | out), from how often `others`, with memberships `members`, give it.
-
-    `left_out` are the memberships of the models to score if these are the others, each of which is then left out.
-    """
-    num_patterns = 2**num_queries
+def _log_ratio(models: Evidence, fitting: Evidence | None) -> Floats:
+    """Log Pr(answer | in) - log Pr(answer | out), from how often the fitting models give it, or all other models."""
+    known, answers, num_patterns = fitting or models, _answers(models), 2 ** len(models.queries)
+    members, others = known.at_targets(known.memberships), _answers(fitting) if fitting else answers
     ratio = np.zeros(answers.shape)
     for is_in, sign in ((True, 1.0), (False, -1.0)):
         of_hypothesis = members == is_in
@@ -199,6 +207,6 @@ def _log_ratio(answers: Ints, others: Ints, members: Flags, num_queries: int, le
             number = (of_hypothesis & (others == pattern)).sum(axis=0)
             alike = np.where(answers == pattern, number, alike)
         total = np.broadcast_to(of_hypothesis.sum(axis=0), answers.shape)
-        own = 0 if left_out is None else (left_out == is_in)
+        own = of_hypothesis if fitting is None else 0
         ratio += sign * np.log((alike - own + SMOOTHING) / (total - own + SMOOTHING * num_patterns))
     return ratio

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ FLOOR = 1e-6  # share of the variance within a node that is added within a side,
 LEAST_VARIANCE = 1e-90  # below the square of the smallest float32
 NUM_IN_CENTER = 9  # models whose median is the center: an answer far off must not cost the others their digits
 MIN_WEIGHT, MAX_WEIGHT = 1e-3, 1e3
+FAR, NUM_IN_QUARTILES = 10.0, 64
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Student:
     moments), `dof` and s maximise the marginal likelihood; see `learn_priors`. So a node needs no models on a side:
     what is known of it then rests on its other side and on the other nodes. Nodes cannot be scored only if no fitting
     model has a member, or none has a non-member, or no node has two models on a side.
+
+    Features far from all usual ones of a node are moved towards them first (`without_outliers`).
 
     Leaving out each model in turn is exact for the node's own models, by rank-one downdates in O(models · nodes). The
     prior is learnt without the tenth of the models that a model belongs to, so that nothing about its memberships
@@ -105,7 +108,7 @@ class Student:
     ) -> Floats | None:
         """Scores of nodes that have the same features; None if there is nothing to learn a prior from."""
         key, num_models = (self, with_neighbours), fitting.num_models
-        basis = fitting.kept("models", key, lambda: self._basis(with_neighbours, fitting, num_threads))
+        basis = fitting.kept("models", key, partial(self._basis, with_neighbours, fitting, num_threads))
         num_features = int(basis.is_kept.sum())
         scores = np.zeros((num_models if challenged is None else challenged.num_models, len(nodes)))
         if num_features == 0:  # no statistic varies between models: they all look alike
@@ -130,9 +133,10 @@ class Student:
             return node_features(models, nodes, with_neighbours, num_threads, basis.is_kept)
 
         if challenged is None:
-            features, asked = fitting.kept("targets", key, lambda: features_of(fitting)), None
+            features, asked = fitting.kept("targets", key, lambda: without_outliers(features_of(fitting))), None
         else:
             features, asked = features_of(fitting), features_of(challenged)
+            without_outliers(features, asked)
         _native.student_scores(
             features,
             as_bytes(fitting.memberships[:, nodes]),
@@ -149,11 +153,11 @@ class Student:
         every_node = np.arange(fitting.num_nodes)
         group = every_node[self._have_neighbours(fitting, every_node) == with_neighbours]
         some = _spread(group, fitting.num_models)
-        features = node_features(fitting, some, with_neighbours, num_threads)
+        features = without_outliers(node_features(fitting, some, with_neighbours, num_threads))
         is_kept = independent_features(features)
         if not with_neighbours and len(group) < fitting.num_nodes:  # all nodes have statistics of their own
             some = _spread(every_node, fitting.num_models)
-            features = node_features(fitting, some, with_neighbours, num_threads)
+            features = without_outliers(node_features(fitting, some, with_neighbours, num_threads))
         return _Basis(some, features[is_kept], is_kept)
 
 
@@ -209,6 +213,21 @@ def node_features(
     return features
 
 
+def without_outliers(features: Floats32, asked: Floats32 | None = None) -> Floats32:
+    """Moves what is far from a node's median, by ten times the distance between its quartiles, to that distance.
+
+    In place. One model whose training diverged, or a few answers of heavy tails, would spoil the prior of all nodes.
+    Medians and quartiles are those of evenly spaced models of `features`, shape (V, J, K), and memberships are not
+    looked at; `asked` are features of other models.
+    """
+    some = features[:, :: -(-features.shape[1] // NUM_IN_QUARTILES)]
+    first, median, third = np.quantile(some, (0.25, 0.5, 0.75), axis=1, keepdims=True, method="nearest")
+    reach = np.where(third > first, FAR * (third - first), np.inf)
+    for each in (features,) if asked is None else (features, asked):
+        np.clip(each, median - reach, median + reach, out=each)
+    return features
+
+
 def independent_features(features: Floats32) -> Flags:
     """Which features vary and are not a linear function of those before them, shape (V,).
 
@@ -247,8 +266,7 @@ class StudentPriors(NamedTuple):
     def log_gamma(self, max_count: int) -> Floats:
         """Log Γ((dof + n + 1)/2) - log Γ((dof + n + 1 - V)/2) for n from 0 to `max_count`, shape (F, 2, …)."""
         half = (self.dof[..., None] + np.arange(max_count + 1) + 1) / 2
-        result: Floats = gammaln(half) - gammaln(half - self.shift.shape[1] / 2)
-        return result
+        return np.asarray(gammaln(half) - gammaln(half - self.shift.shape[1] / 2))
 
 
 class Moments(NamedTuple):
@@ -316,14 +334,12 @@ def _node_covariances(moments: Moments, scale: Floats) -> Floats:
     """The covariance of each node within its sides, shape (F, M, V, V), steadied by the mean over nodes."""
     freedom = np.maximum(moments.num_models - 1, 0).sum(axis=1)
     total = ALL_NODES_WEIGHT * scale.mean(axis=1)[:, None] + moments.scatter.sum(axis=1)
-    result: Floats = total / (ALL_NODES_WEIGHT + freedom)[..., None, None]
-    return result
+    return np.asarray(total / (ALL_NODES_WEIGHT + freedom)[..., None, None])
 
 
 def _mean_squares(deviations: Floats, precision: Floats) -> Floats:
     """Of each node, the squared distance over V in units of its own spread."""
-    result: Floats = np.einsum("...v,...vw,...w->...", deviations, precision, deviations) / deviations.shape[-1]
-    return result
+    return np.asarray(np.einsum("...v,...vw,...w->...", deviations, precision, deviations) / deviations.shape[-1])
 
 
 def _level_weight(moments: Moments, level: Floats, precision: Floats) -> Floats:
@@ -364,7 +380,8 @@ def _covariance_priors(moments: Moments, scale: Floats, num_threads: int) -> tup
     num_features, shares = scale.shape[-1], OTHER_SHARES
     log_gamma = _log_gamma(num_features, int(moments.num_models.max(initial=1)))
     problems = [(part, side) for part in range(len(scale)) for side in (0, 1)]
-    used = [evenly_spaced(np.flatnonzero(moments.num_models[each] >= 2), MAX_LOOKED_AT) for each in problems]
+    known = (np.flatnonzero(moments.num_models[each] >= 2) for each in problems)
+    used = list(map(partial(evenly_spaced, most=MAX_LOOKED_AT), known))
     freedom = [moments.num_models[each][nodes] - 1 for each, nodes in zip(problems, used, strict=True)]
     likelihood = np.zeros((len(problems), len(shares), len(FREEDOM)))
     if problems:
@@ -373,9 +390,7 @@ def _covariance_priors(moments: Moments, scale: Floats, num_threads: int) -> tup
             np.concatenate(freedom),
             np.concatenate([moments.scatter[each][nodes] for each, nodes in zip(problems, used, strict=True)]),
             scale.reshape(-1, num_features, num_features),
-            np.concatenate(
-                [_other_covariances(moments, scale, each, nodes) for each, nodes in zip(problems, used, strict=True)]
-            ),
+            np.concatenate(list(map(partial(_other_covariances, moments, scale), problems, used))),
             shares,
             FREEDOM,
             num_threads,
@@ -395,8 +410,7 @@ def _log_gamma(num_features: int, max_freedom: int) -> Floats:
     half = (num_features + 1 + FREEDOM)[:, None, None] / 2
     steps, numbers = np.arange(num_features) / 2, np.arange(max_freedom + 1)[:, None]
     gammas = (gammaln(half + numbers / 2 - steps) - gammaln(half - steps)).sum(axis=2)
-    result: Floats = gammas + num_features * half[..., 0] * np.log(FREEDOM)[:, None]
-    return result
+    return np.asarray(gammas + num_features * half[..., 0] * np.log(FREEDOM)[:, None])
 
 
 def _other_covariances(moments: Moments, scale: Floats, each: tuple[int, int], nodes: Ints) -> Floats:
@@ -405,5 +419,4 @@ def _other_covariances(moments: Moments, scale: Floats, each: tuple[int, int], n
     ratio = np.sqrt(np.diagonal(scale[part, side]) / np.diagonal(scale[part, other]))
     scatter = ALL_NODES_WEIGHT * scale[part, other] + moments.scatter[part, other, nodes]
     number = ALL_NODES_WEIGHT + moments.num_models[part, other, nodes]
-    result: Floats = ratio[:, None] * ratio * scatter / number[:, None, None]
-    return result
+    return np.asarray(ratio[:, None] * ratio * scatter / number[:, None, None])

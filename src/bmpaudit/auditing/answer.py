@@ -4,56 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bmpaudit import registry
-from bmpaudit.auditing.context import attack_on, fingerprint, models_hash
+from bmpaudit.attack import PermutationTest
+from bmpaudit.auditing import result as tree
+from bmpaudit.auditing.context import Variant, attack_on, fingerprint, models_hash
 from bmpaudit.auditing.nodes import ranked_nodes
-from bmpaudit.auditing.result import (
-    FORMAT,
-    AnswerResult,
-    AuditResult,
-    BoundResult,
-    DriverResult,
-    EpsilonResult,
-    ErrorTotals,
-    ExposureResult,
-    GraphResult,
-    GuaranteeResult,
-    ModelsResult,
-    NamedResult,
-    NodesResult,
-    Parameter,
-    ParameterResult,
-    PosteriorResult,
-    PriorsResult,
-    ProofResult,
-    ReleaseResult,
-    ReliabilityResult,
-    TestResult,
-    VariantResult,
-)
-from bmpaudit.auditing.stages import SIDES, headline_parameters
+from bmpaudit.auditing.stages import SIDES, ReleaseFindings, bound_level, headline_parameters
 from bmpaudit.estimation import Posterior
 from bmpaudit.estimation.definitions import StoredDefinition, smallest_values
 from bmpaudit.graph import Graph
-from bmpaudit.interfaces import Definition
-from bmpaudit.io.codec import normal
-from bmpaudit.plan import AuditPlan, plan_table
-from bmpaudit.proof import ExposureCurve, Proof, ProvenBound, ReleaseExposure, models_to_prove_more, provable
-from bmpaudit.proof.exposure import HARDLY_ANY, MIN_MODELS
-from bmpaudit.proof.prove import LEAKAGE_LEVEL
-from bmpaudit.registry import ATTACK, DEFINITION, ENTRIES
+from bmpaudit.io.codec import filled, normal
+from bmpaudit.plan import ACCESSES, AuditPlan, plan_table
+from bmpaudit.proof import CertifiedExposure, ExposureCurve, Proof, ReleaseExposure, models_to_prove_more, provable
+from bmpaudit.proof.exposure import LEVEL_OF_GATES
+from bmpaudit.proof.guesses import PriorOdds
+from bmpaudit.proof.prove import LEAKAGE_LEVEL, provable_about_each
 from bmpaudit.releases import gives_labels_only
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
 from bmpaudit.shadow.runs import ViewAccuracy
-from bmpaudit.util.values import Floats32
-from bmpaudit.util.words import TABLE_WORDS, confidence, count, factor, in_other_words, listed, number, odds, percent
+from bmpaudit.util import words
+from bmpaudit.util.matrices import count_in
+from bmpaudit.util.values import Flags, Floats32
+from bmpaudit.util.words import MISSING, confidence, count, interval, listed, number, odds, percent
 
 if TYPE_CHECKING:
     from bmpaudit.auditing.finished import Audit
@@ -61,19 +41,29 @@ if TYPE_CHECKING:
 MAX_SHIFT = 0.1  # nats that the median may move by without a warning
 MAX_DRIVEN = 0.5  # nats by which nodes of constant decision may raise the mean before a warning is due
 PRIOR_SHARE = 0.9  # of a posterior's upper tail from which on it is the prior's
-MANY = 0.01  # share of the members
+HARDLY_BELOW_1 = 0.995  # an AUC that is shown as 1.00
+STRONG = ((0.99, 0.01), (0.95, 0.1))  # certainties, and the share of the training nodes that has to be named
 FEW_MODELS = 3  # of one side, below which the Gaussian attack leaves a node out
 CALIBRATED = 0.02  # expected calibration error up to which stated certainties are taken at their word
 OVERFITTED = 0.05  # by how much training accuracy may exceed held-out accuracy
 HELPS = 0.8  # a release helps if it exposes less than this share of what the main one does
 SAMPLING_SHARE = 0.5  # of the proven log-odds
 
+SEEN = {
+    "scores": "one released model",
+    "queries": "the answers of one released model",
+    "weights": "the weights of one released model",
+}
+MORE_ACCESS = (
+    "This is about scores. If you give out the model itself, or answer any query, audit that: --release-as weights, or "
+    "queries."
+)
 TABLE_NOTE = "The data are a table without edges: where pictures and files say node, they mean a row."
 
 
 def words_of(graph: Graph) -> Mapping[str, str]:
     """What the usual words are replaced by: none if there are edges."""
-    return {} if graph.num_edges else TABLE_WORDS
+    return {} if graph.num_edges else words.TABLE_WORDS
 
 
 def in_words_of(graph: Graph, text: str) -> str:
@@ -84,7 +74,7 @@ def in_words_of(graph: Graph, text: str) -> str:
     >>> in_words_of(table, "2 nodes of the training graph: bmpaudit nodes DIR")
     '2 rows of the training data: bmpaudit nodes DIR'
     """
-    return in_other_words(text, words_of(graph))
+    return words.in_other_words(text, words_of(graph))
 
 
 def release_accuracy(plan: AuditPlan, runs: ShadowRuns, release: str) -> ViewAccuracy:
@@ -103,71 +93,63 @@ def known_mean(values: Floats32) -> float | None:
 # The result, part by part
 
 
-def make_result(audit: Audit) -> AuditResult:
+def make_result(audit: Audit) -> tree.AuditResult:
     """Everything of interest that the stages of an audit found out."""
     attacks, estimates, graph, plan, runs = audit.attacks, audit.estimates, audit.graph, audit.plan, audit.runs
-    test, counts = attacks.permutation_test, attacks.main_counts
+    counts, prob, floor, promised = attacks.main_counts, audit.priors.prob, audit.priors.floor, audit.guaranteed
+    is_open = (prob > 0) & (prob < 1)
+    num_in = count_in(runs.memberships)[is_open]
     releases = {release: _release(audit, release) for release in attacks.releases}
     main = releases[attacks.releases[0]]
-    is_found = test.is_leakage_found or main.is_leakage_proven
+    tested = _test(attacks.permutation_test, is_open)
+    level = leakage_level(tested, main)
+    is_found = level != "none"
     headline = _headline(audit, main)
-    floor = audit.priors.floor
-    priors = PriorsResult(audit.priors.num_draws, floor.right, floor.left, None if floor.is_exact else floor.level)
-    models = ModelsResult(
+    priors = tree.PriorsResult(audit.priors.num_draws, floor.right, floor.left, floor.level)
+    models = tree.ModelsResult(
         trained=runs.num_models,
         failed=list(runs.failed),
         train_accuracy=known_mean(runs.train_accuracy),
         held_out_accuracy=known_mean(runs.held_out_accuracy),
     )
-    promised = audit.guaranteed
-    limits: dict[str, Any] = {} if promised is None else {**asdict(promised.guarantee), **promised.limits}
-    sizes = {name: getattr(graph, name) for name in ("num_nodes", "num_edges", "num_features", "num_classes")}
-
-    def fitting(sentences: Sequence[str]) -> list[str]:
-        return [in_words_of(graph, sentence) for sentence in sentences]
-
+    fitting = partial(in_words_of, graph)
     return normal(
-        AuditResult(
-            format=FORMAT,
+        tree.AuditResult(
+            format=tree.FORMAT,
             bmpaudit=version("bmpaudit"),
             fingerprint=fingerprint(plan, graph.content_hash, models_hash(runs, audit.priors)),
             title=audit.title,
             is_leakage_found=is_found,
-            answer=AnswerResult(
-                verdict=in_words_of(graph, _verdict(main, is_found)),
-                proven=in_words_of(graph, _proven(main, priors, plan)),
-                guaranteed=in_words_of(graph, "" if promised is None else promised.sentence(audit.main_findings.proof)),
-                exposure=in_words_of(graph, _exposed(main.exposure, is_found)),
-                floor=in_words_of(graph, _floor(priors)),
-                estimated=_estimated(headline) if is_found else "",
-                warnings=fitting(_warnings(headline) if is_found else []),
-            ),
-            next=fitting(_advice(plan, is_found, models, releases, priors)),
-            cautions=[*audit.notes, *fitting(_cautions(audit, main)), *([] if graph.num_edges else [TABLE_NOTE])],
-            is_not=fitting(IS_NOT),
-            guarantee=GuaranteeResult(**limits) if limits else None,
+            answer=_answer(audit, level, tested, main, priors, headline),
+            next=list(map(fitting, _advice(plan, is_found, models, releases, priors))),
+            cautions=[*audit.notes, *map(fitting, _cautions(audit, main)), *([] if graph.num_edges else [TABLE_NOTE])],
+            is_not=list(map(fitting, IS_NOT)),
+            guarantee=None if promised is None else filled(tree.GuaranteeResult, promised.guarantee, **promised.limits),
             releases=releases,
+            power=_power(audit, is_open),
             headline=headline,
-            graph=GraphResult(audit.graph_name, audit.source, graph.content_hash, **sizes),
+            graph=filled(tree.GraphResult, graph, name=audit.graph_name, source=audit.source),
             plan=plan_table(plan.without_gate, audit.source),
             proof_level=plan.proof_level,
             proof_method=plan.proof_method,
             priors=priors,
             shadow_models=models,
-            nodes=NodesResult(
+            nodes=tree.NodesResult(
                 audited=counts.num_nodes,
                 not_auditable=len(counts.not_auditable),
                 constant_decision=int(counts.is_constant.sum()),
                 level=estimates.leakage.level,
                 most_exposed=ranked_nodes(audit.nodes)["node"].head(20).tolist(),
+                rarest_prior=float(prob[is_open].min()),
+                commonest_prior=float(prob[is_open].max()),
+                fewest_in=int(num_in.min()),
+                fewest_out=int(runs.num_models - num_in.max()),
             ),
-            permutation_test=TestResult(
-                test.is_leakage_found, test.p_value, test.statistic, list(test.null_statistics)
-            ),
-            variants={variant.name: _variant(audit, variant.name, variant.label) for variant in attacks.variants},
+            permutation_test=tested,
+            variants={variant.name: _variant(audit, variant) for variant in attacks.variants},
             main_variant=attacks.main,
             drivers={
-                f"{definition} {parameter}": [DriverResult(**vars(node)) for node in influence.drivers(5)]
+                f"{definition} {parameter}": [tree.DriverResult(**vars(node)) for node in influence.drivers(5)]
                 for (definition, parameter), influence in estimates.influences.items()
             },
             notes=list(audit.notes),
@@ -176,98 +158,151 @@ def make_result(audit: Audit) -> AuditResult:
     )
 
 
-def _release(audit: Audit, release: str) -> ReleaseResult:
-    findings, variant = audit.findings[release], audit.attacks.strongest(release)
-    figures = audit.attacks.performance[variant.name]
-    accuracy = release_accuracy(audit.plan, audit.runs, release)
-    return ReleaseResult(
-        attack=registry.label(ATTACK, attack_on(audit.plan, release)),
-        queries=list(findings.queries),
+def _release(audit: Audit, release: str) -> tree.ReleaseResult:
+    variant, accuracy = audit.attacks.strongest(release), release_accuracy(audit.plan, audit.runs, release)
+    ladder = {access: _access(part, audit.priors) for access, part in audit.findings.ladders[release].items()}
+    access, released = ladder.popitem()
+    return filled(
+        tree.ReleaseResult,
+        released,
+        audit.attacks.performance[variant.name],
+        access=access,
+        lesser=ladder,
+        attack=registry.label(registry.ATTACK, attack_on(audit.plan, release)),
+        queries=variant.queries,
         variant=variant.name,
-        auc=figures.auc,
-        tpr_at_fpr=_by_text(figures.tpr_at_fpr),
         train_accuracy=known_mean(accuracy.train),
         held_out_accuracy=known_mean(accuracy.held_out),
-        proof=None if findings.proof is None else _proof(findings.proof),
-        not_proven=findings.not_proven,
+    )
+
+
+def _access(findings: ReleaseFindings, priors: Priors) -> tree.AccessResult:
+    return filled(
+        tree.AccessResult,
+        findings,  # why nothing is proven, and what exposes
+        proof=findings.proof and _proof(findings.proof),
+        certified=findings.certified and _certified(findings.certified, priors),
         exposure=_exposure(findings.exposure),
     )
 
 
-def _by_text(rates: Mapping[float, float]) -> dict[str, float]:
-    return {f"{rate:g}": value for rate, value in rates.items()}
+def _proof(proof: Proof) -> tree.ProofResult:
+    bounds = {
+        bound.parameter: filled(
+            tree.BoundResult,
+            bound,
+            is_shown=bound.parameter in proof.shown,
+            is_ceiling=0 < bound.num_hits == bound.num_guesses,
+            source=bound.choice.source,
+        )
+        for bound in proof.bounds
+    }
+    return filled(tree.ProofResult, proof, **bounds)
 
 
-def _proof(proof: Proof) -> ProofResult:
-    bounds: dict[str, Any] = {bound.parameter: _bound(bound, bound.parameter in proof.shown) for bound in proof.bounds}
-    return ProofResult(is_leakage_proven=proof.is_leakage_proven, **bounds)
+def _certified(exposure: CertifiedExposure, priors: Priors) -> tree.CertifiedResult:
+    sides: dict[str, list[tree.CertificateResult]] = {}
+    for side, prob in (("members", priors.prob), ("non_members", 1 - priors.prob)):
+        # The surest nodes by the prior alone, as many as are right often enough on average.
+        share = np.sort(prob)[::-1].cumsum() / np.arange(1, len(prob) + 1)
+        sides[side] = [
+            filled(tree.CertificateResult, row, by_prior=int(np.searchsorted(-share, -row.certainty, side="right")))
+            for row in getattr(exposure, side)
+        ]
+    return filled(tree.CertifiedResult, exposure, **sides)
 
 
-def _bound(bound: ProvenBound, is_shown: bool) -> BoundResult:
-    names = ("proven", "floor", "level", "method", "num_fitting", "num_challenged", "num_guesses", "num_hits")
-    values: dict[str, Any] = {name: getattr(bound, name) for name in names}
-    return BoundResult(is_shown=is_shown, source=bound.choice.source, **values)
+def _power(audit: Audit, is_open: Flags) -> dict[str, tree.PowerResult]:
+    priors, level = audit.priors, bound_level(audit.plan)
+    odds = PriorOdds.of(priors.prob, len(priors.prob), priors.num_draws, 1 - level)
+    about_each = provable_about_each(audit.runs.memberships, odds, level, audit.plan.proof_method)
+    least = {parameter: float(each[is_open].min()) for parameter, each in about_each.items()}
+    provable_at_least = {str(each): bound if math.isfinite(bound) else None for each, bound in least.items()}
+    made = {}
+    for release, findings in audit.findings.items():
+        proof, nodes = findings.proof, findings.exposure.exposure.member_nodes
+        bounds = {} if proof is None else {bound.parameter: bound for bound in proof.bounds}
+        nodes = replace(nodes, level=1 - (1 - LEVEL_OF_GATES) / len(nodes.node))
+        made[release] = tree.PowerResult(
+            provable=provable_at_least,
+            possible={name: bounds[name].possible if name in bounds else None for name in tree.PARAMETERS},
+            node_share_low=float(nodes.low.max()),
+            node_share_high=float(nodes.high.max()),
+        )
+    return made
 
 
-def _exposure(of_release: ReleaseExposure) -> ExposureResult:
-    exposure, reliability = of_release.exposure, of_release.reliability
-    return ExposureResult(
+def _test(test: PermutationTest, is_open: Flags) -> tree.TestResult:
+    could_be = test.can_be_found & ~test.is_leaking
+    return filled(
+        tree.TestResult,
+        test,
+        num_nodes=len(test.node),
+        num_hidden=int(np.count_nonzero(~test.can_be_found & is_open[test.node])),
+        missed_auc=float(np.median(test.missed_auc[could_be])) if could_be.any() else None,
+        statistic=float(test.largest[0]),
+        null_statistics=list(test.largest[1:]),
+    )
+
+
+def leakage_level(test: tree.TestResult, main: tree.ReleaseResult) -> tree.Level:
+    """How much leaks; where nothing does, "leak" or more with a probability of at most 1 %, if bounds hold with 95 %.
+
+    - strong: it leaks, and at least 1 % of a model's training nodes can be named beyond those that the sampling tells,
+      99 % of the names being right, or 10 % of them, 95 % being right; certified.
+    - leak: a node is proven to leak, or MP's ε is proven to be above 0, each with 99.5 % confidence.
+    - traces: the permutation test has a p-value of at most 0.01.
+    - none: none of these.
+    """
+    if test.num_leaking or main.is_leakage_proven:
+        for certainty, share in STRONG:
+            row = None if main.certified is None else main.certified.named(certainty)
+            if row is not None and row.by_model >= share * main.exposure.total_members:
+                return "strong"
+        return "leak"
+    return "traces" if test.is_leakage_found else "none"
+
+
+def _exposure(of_release: ReleaseExposure) -> tree.ExposureResult:
+    exposure = of_release.exposure
+    return filled(
+        tree.ExposureResult,
+        of_release,
+        exposure.members,  # as many models and the same level on both sides
         at_risk=exposure.at_risk,
-        num_models=exposure.members.num_models,
-        num_fitting=of_release.num_fitting,
-        num_nodes=of_release.num_nodes,
-        num_left_out=of_release.num_left_out,
-        level=exposure.members.level,
         total_members=exposure.members.total,
         total_non_members=exposure.non_members.total,
         members=_named(exposure.members),
         non_members=_named(exposure.non_members),
         mean_auc=float(np.nanmean(of_release.models.auc)),
-        reliability=ReliabilityResult(
-            edges=list(reliability.edges),
-            num_challenges=list(reliability.num_challenges),
-            stated=list(reliability.stated),
-            observed=list(reliability.observed),
-            expected_calibration_error=reliability.expected_calibration_error,
-        ),
+        reliability=filled(tree.ReliabilityResult, of_release.reliability),
         statement=exposure.statement(),
     )
 
 
-def _named(curve: ExposureCurve) -> list[NamedResult]:
-    columns = {
-        "precision": curve.precision,
-        "correct": curve.correct.mean,
-        "correct_low": curve.correct.low,
-        "correct_high": curve.reach.high,
-        "correct_high_so_far": curve.correct.high,
-        "named": curve.named.mean,
-        "named_low": curve.named.low,
-        "named_high": curve.named.high,
-        "named_high_with_more": curve.interval.high,
-        "share_correct": curve.share_correct.mean,
-        "still_to_come": curve.still_to_come,
-        "by_prior": curve.by_prior,
-        "is_settled": curve.is_settled,
-        "models_needed": curve.models_needed,
-    }
-    return [NamedResult(**{name: column[k] for name, column in columns.items()}) for k in range(len(curve.precision))]
+def _named(curve: ExposureCurve) -> list[tree.NamedResult]:
+    band = curve.correct
+    columns = filled(tree.NamedResult, curve, correct=band.mean, correct_low=band.low, correct_high=band.high)
+    return [tree.NamedResult(*row) for row in zip(*vars(columns).values(), strict=True)]
 
 
-def _headline(audit: Audit, main: ReleaseResult) -> list[EpsilonResult]:
+def _headline(audit: Audit, main: tree.ReleaseResult) -> list[tree.EpsilonResult]:
     """The ε of the main variant, and why not to trust them."""
     attacks, estimates, floor = audit.attacks, audit.estimates, audit.priors.floor
     posteriors = estimates.posteriors[attacks.main]
     rows = []
-    for place in headline_parameters(posteriors):
-        name, parameter_name = place
-        posterior = posteriors[name]
+    for name, parameter_name in headline_parameters(posteriors):
+        posterior, place = posteriors[name], (name, parameter_name)
         definition = posterior.definition
+        kind = registry.name_of(registry.DEFINITION, definition)
+        title = kind.upper() if kind in registry.ENTRIES[registry.DEFINITION] else kind.rpartition(":")[2]
         parameter = next(each for each in definition.parameters if each.name == parameter_name)
-        p5, p50, p95 = (float(value) for value in posterior.quantile([0.05, 0.5, 0.95], parameter_name))
-        influence = estimates.influences[place]
-        row = EpsilonResult(
-            name=parameter.symbol if parameter_name in SIDES else f"{_short_title(definition)} {parameter.symbol}",
+        p5, p50, p95 = posterior.quantile([0.05, 0.5, 0.95], parameter_name).tolist()
+        is_bmp = parameter_name in SIDES and definition.uses_prior
+        row = filled(
+            tree.EpsilonResult,
+            estimates.influences[place],  # its mean, with and without constant decisions
+            name=parameter.symbol if parameter_name in SIDES else f"{title} {parameter.symbol}",
             meaning=in_words_of(audit.graph, parameter.meaning),
             definition=name,
             parameter=parameter_name,
@@ -275,14 +310,12 @@ def _headline(audit: Audit, main: ReleaseResult) -> list[EpsilonResult]:
             p5=p5,
             p50=p50,
             p95=p95,
-            mean=influence.mean,
-            mean_without_constant=influence.mean_without_constant,
             half_median=estimates.half_medians.get(place),
             tail_prior_share=posterior.tail_prior_share(parameter_name),
             floor=floor_of(posterior, parameter_name, audit.priors),
-            floor_is_exact=floor.is_exact or not definition.uses_prior,
+            floor_is_exact=floor.level is None or not definition.uses_prior,
             floor_level=floor.level if definition.uses_prior else None,
-            proven=_proven_of(main, posterior, parameter_name),
+            proven=main.shown(parameter_name) if is_bmp else main.shown("mp") if kind == "mp" else None,
             proof_level=audit.plan.proof_level,
             warnings=[],
         )
@@ -291,7 +324,7 @@ def _headline(audit: Audit, main: ReleaseResult) -> list[EpsilonResult]:
     return rows
 
 
-def _row_warnings(row: EpsilonResult, num_constant: int, posterior: Posterior) -> list[str]:
+def _row_warnings(row: tree.EpsilonResult, num_constant: int, posterior: Posterior) -> list[str]:
     messages = []
     if row.proven is not None and row.proven > row.p95:
         messages.append(f"{row.name} lies below what is proven, {number(row.proven, 1)}: trust the proof")
@@ -313,19 +346,6 @@ def _row_warnings(row: EpsilonResult, num_constant: int, posterior: Posterior) -
     return messages
 
 
-def _proven_of(release: ReleaseResult, posterior: Posterior, parameter: str) -> float | None:
-    """What is shown as proven about a parameter of a definition."""
-    sides: dict[str, Parameter] = {"epsilon_right": "epsilon_right", "epsilon_left": "epsilon_left"}
-    if parameter in sides and posterior.definition.uses_prior:
-        return release.shown(sides[parameter])
-    return release.shown("mp") if registry.name_of(DEFINITION, posterior.definition) == "mp" else None
-
-
-def _short_title(definition: Definition) -> str:
-    name = registry.name_of(DEFINITION, definition)
-    return name.upper() if name in ENTRIES[DEFINITION] else name.rpartition(":")[2]
-
-
 def floor_of(posterior: Posterior, parameter: str, priors: Priors) -> float:
     """What the sampler alone gives away of a parameter: the smallest value that its floor leaves possible."""
     definition, floor = posterior.definition, priors.floor
@@ -337,27 +357,26 @@ def floor_of(posterior: Posterior, parameter: str, priors: Priors) -> float:
     return float(max(left[0], right[0]))
 
 
-def _variant(audit: Audit, name: str, label: str) -> VariantResult:
-    counts, figures = audit.attacks.counts[name], audit.attacks.performance[name]
+def _variant(audit: Audit, variant: Variant) -> tree.VariantResult:
+    counts = audit.attacks.counts[variant.name]
     totals = ("false_positives", "num_out", "false_negatives", "num_in")
-    return VariantResult(
-        label=label,
-        errors=ErrorTotals(**{each: int(getattr(counts, each).sum()) for each in totals}),
-        accuracy=figures.accuracy,
-        auc=figures.auc,
-        tpr_at_fpr=_by_text(figures.tpr_at_fpr),
+    return filled(
+        tree.VariantResult,
+        audit.attacks.performance[variant.name],
+        variant,
+        errors=tree.ErrorTotals(**{each: int(getattr(counts, each).sum()) for each in totals}),
         posteriors={
             definition: _posterior(posterior, audit.priors)
-            for definition, posterior in audit.estimates.posteriors[name].items()
+            for definition, posterior in audit.estimates.posteriors[variant.name].items()
         },
     )
 
 
-def _posterior(posterior: Posterior, priors: Priors) -> PosteriorResult:
+def _posterior(posterior: Posterior, priors: Priors) -> tree.PosteriorResult:
     summary = posterior.summary()
     symbols = {each.name: each.symbol for each in posterior.definition.parameters}
     parameters = {
-        name: ParameterResult(
+        name: tree.ParameterResult(
             symbol=symbols.get(name, name),
             floor=floor_of(posterior, name, priors) if name in symbols else None,
             tail_prior_share=summary[name].get("tail_prior_share"),
@@ -366,11 +385,10 @@ def _posterior(posterior: Posterior, priors: Priors) -> PosteriorResult:
         for name in posterior.marginals
     }
     names = ("method", "status", "num_nodes", "num_left_out", "num_constant", "prior", "strength", "strength_prior")
-    return PosteriorResult(parameters=parameters, **{name: summary[name] for name in names})
+    return tree.PosteriorResult(parameters=parameters, **{name: summary[name] for name in names})
 
 
 # The answer in plain words, what is certain first
-
 
 IS_NOT = (
     "The answer is about models trained this way. No released model was looked at; bmpaudit infer looks at one.",
@@ -383,51 +401,111 @@ IS_NOT = (
 )
 
 
-def _verdict(release: ReleaseResult, is_found: bool) -> str:
-    if not is_found:
-        return (
-            "No leakage found: this attack could not tell the training nodes of models trained this way from other "
-            "nodes any better than after shuffling who was in which model."
+def _answer(
+    audit: Audit,
+    level: tree.Level,
+    test: tree.TestResult,
+    main: tree.ReleaseResult,
+    priors: tree.PriorsResult,
+    headline: Sequence[tree.EpsilonResult],
+) -> tree.AnswerResult:
+    fitting, promised = partial(in_words_of, audit.graph), audit.guaranteed
+    least = "" if priors.level is None else "at least "
+    estimated, warnings = "", list[str]()
+    if level != "none":  # else an estimate means nothing
+        parts = [f"{row.name} = {number(row.p50, 1)} ({interval(row.p5, row.p95, 1)})" for row in headline]
+        estimated = (
+            f"{', '.join(parts)}: medians and 90 % intervals under the paper's model, from the errors of this attack."
         )
-    certain = "That they leak is proven."
-    if not release.is_leakage_proven:
-        certain = "The permutation test detects it, but no bound on how much is proven."
-    return f"Models trained this way leak who is in their training graph, {_consequence(release.exposure)}. {certain}"
+        warnings += [_sentence(warning) for row in headline for warning in row.warnings]
+        of_the_prior = [row.name for row in headline if row.tail_prior_share > PRIOR_SHARE]
+        if of_the_prior:
+            end, come = ("end", "comes") if len(of_the_prior) == 1 else ("ends", "come")
+            warnings.append(f"The upper {end} of {listed(of_the_prior)} {come} from the prior, not from the data.")
+    return tree.AnswerResult(
+        level=level,
+        verdict=fitting(_verdict(level, test, main, audit.plan)),
+        proven=fitting(_proven(main, priors, audit.plan)),
+        guaranteed=fitting("" if promised is None else promised.sentence(audit.main_findings.proof)),
+        exposure=fitting(_sentence(main.exposure.statement)),
+        floor=fitting(
+            f"The sampling alone gives odds of {least}{odds(priors.floor_right)} that some node was in, and of {least}"
+            f"{odds(priors.floor_left)} that some node was not."
+        ),
+        estimated=estimated,
+        warnings=list(map(fitting, warnings)),
+    )
 
 
-def _consequence(exposure: ExposureResult) -> str:
-    row, certainty = exposure.named(exposure.at_risk), f"with {percent(exposure.at_risk)} certainty"
-    by_model, sure = row.correct - row.by_prior, row.correct_low - row.by_prior
-    more = "" if row.by_prior < 1 else ", beyond those that the sampling tells"
-    if not row.is_settled:
-        if exposure.num_models < MIN_MODELS or sure < 1:
-            return "though it takes more shadow models to say how many training nodes can be named"
-        return f"and {sure:,.0f} or more of a model's training nodes can be named {certainty}{more}"
-    if by_model < HARDLY_ANY:
-        return f"though hardly any training node can be named {certainty}{more}"
-    if by_model < MANY * exposure.total_members:
-        return f"and a few training nodes can be named {certainty}{more}"
-    share = percent(by_model / exposure.total_members)
-    return f"and about {share} of a model's training nodes can be named {certainty}{more}"
+def _verdict(level: tree.Level, test: tree.TestResult, main: tree.ReleaseResult, plan: AuditPlan) -> str:
+    """What was found, or what could have been missed."""
+    if level in ("none", "traces"):
+        found = "The answers of models depend on who was in their training graph, but nothing shows whom they expose."
+        if level == "none":
+            found = f"No leakage found by the attack {main.exposed_by}, nor by testing every node."
+        return f"{found} {missed_in_words(test)}"
+    by_attack = f"The attack is {main.exposed_by}."
+    certificate = None if main.certified is None else main.certified.leading()
+    if certificate is None:
+        if not test.num_leaking:
+            return f"That models give away more than the sampling is proven; no name is certified. {by_attack}"
+        leaking = f"{test.num_leaking:,} of {count(test.num_nodes, 'node')}"
+        is_or_are = "is" if test.num_leaking == 1 else "are"
+        return f"{leaking} {is_or_are} proven to leak; no name is certified. {by_attack}"
+    beyond = "" if certificate.by_prior < 1 else f", {certificate.by_prior:,} of them by the sampling alone"
+    number_named = names(certificate.names)
+    nodes = "node as a training node" if number_named == "1" else "nodes as training nodes"
+    return (
+        f"From {SEEN[main.access]} an adversary can name at least {number_named} {nodes}{beyond}, and "
+        f"at least {percent(certificate.certainty)} of the names are right "
+        f"({confidence(plan.proof_level)} confidence; there are {main.exposure.total_members:,.0f})."
+    )
 
 
-def _exposed(exposure: ExposureResult, is_found: bool) -> str:
-    """What can be named; where nothing leaks, chance is not extrapolated."""
-    row = exposure.named(exposure.at_risk)
-    if not is_found and row.correct - row.by_prior < HARDLY_ANY:
-        beyond = "" if row.by_prior < 1 else " beyond those that the sampling alone tells"
-        return f"Hardly any training node can be named with {percent(exposure.at_risk)} certainty{beyond}."
-    return _sentence(exposure.statement)
+def certificate_cell(number: float | None, certainty: float | None) -> str:
+    """How many names are certified, and which share of them is right at least.
+
+    >>> certificate_cell(31.97, 0.99), certificate_cell(None, None)
+    ('31 (99 %)', '–')
+    """
+    return MISSING if number is None or certainty is None else f"{names(number)} ({percent(certainty)})"
 
 
-def _proven(release: ReleaseResult, priors: PriorsResult, plan: AuditPlan) -> str:
+def names(number: float) -> str:
+    """A number of names that is not rounded up.
+
+    >>> names(31.97), names(0.2468)
+    ('31', '0.24')
+    """
+    return f"{math.floor(number):,}" if number >= 1 else f"{math.floor(100 * number) / 100:g}"
+
+
+def missed_in_words(test: tree.TestResult) -> str:
+    """The smallest leak that could have been missed."""
+    parts = []
+    if test.missed_auc is not None:
+        parts.append(
+            f"A single node whose answers give its membership away with an AUC of {number(test.missed_auc, 2)} or more "
+            "would have been found with a probability of 95 %, a weaker leak may have been missed"
+            if test.missed_auc < HARDLY_BELOW_1
+            else "Only a node that every model gives away would have been found, a weaker leak may have been missed"
+        )
+    if test.num_hidden:
+        parts.append(
+            f"of {count(test.num_hidden, 'node')} no leak could have been found with so few models that hold them, or "
+            "do not"
+        )
+    return _sentence("; ".join(parts)) if parts else ""
+
+
+def _proven(release: tree.ReleaseResult, priors: tree.PriorsResult, plan: AuditPlan) -> str:
     proof = release.proof
     if proof is None:
         return f"Nothing: {release.not_proven}."
     shown = [_bound_in_words(name, bound) for name, bound in proof.bounds.items() if bound.is_shown]
     if shown:
-        level = confidence(proof.epsilon_right.level)
-        return _sentence(f"with {level} confidence each, an adversary {listed(shown)}.")
+        level = confidence(plan.proof_level)
+        return _sentence(f"with {level} confidence for all that is proven here, an adversary {listed(shown)}.")
     bound = proof.epsilon_right
     most, least = provable(bound.num_challenged, bound.level, plan.proof_method), priors.floor_right
     if most <= least:
@@ -439,36 +517,17 @@ def _proven(release: ReleaseResult, priors: PriorsResult, plan: AuditPlan) -> st
     return f"Nothing beyond what the sampling alone gives away{sure}."
 
 
-def _bound_in_words(parameter: Parameter, bound: BoundResult) -> str:
+def _bound_in_words(parameter: str, bound: tree.BoundResult) -> str:
     assert bound.proven is not None  # noqa: S101 - it is shown
     what = {
         "epsilon_right": f"reaches odds of at least {odds(bound.proven)} that a node was in the training graph (ε_R",
         "epsilon_left": f"reaches odds of at least {odds(bound.proven)} that a node was not in it (ε_L",
-        "mp": f"changes the odds about a node by at least {factor(bound.proven)} (MP ε",
+        "mp": f"changes the odds about a node by at least {words.factor(bound.proven)} (MP ε",
     }[parameter]
-    return f"{what} ≥ {number(bound.proven, 2)}; {bound.num_hits:,} of {bound.num_guesses:,} guesses right)"
-
-
-def _floor(priors: PriorsResult) -> str:
-    least = "" if priors.level is None else "at least "
-    return (
-        f"The sampling alone gives odds of {least}{odds(priors.floor_right)} that some node was in, and of {least}"
-        f"{odds(priors.floor_left)} that some node was not."
-    )
-
-
-def _estimated(rows: Sequence[EpsilonResult]) -> str:
-    parts = [f"{row.name} = {number(row.p50, 1)} ({number(row.p5, 1)} to {number(row.p95, 1)})" for row in rows]
-    return f"{', '.join(parts)}: medians and 90 % intervals under the paper's model, from the errors of this attack."
-
-
-def _warnings(rows: Sequence[EpsilonResult]) -> list[str]:
-    messages = [_sentence(warning) for row in rows for warning in row.warnings]
-    of_the_prior = [row.name for row in rows if row.tail_prior_share > PRIOR_SHARE]
-    if of_the_prior:
-        end, come = ("end", "comes") if len(of_the_prior) == 1 else ("ends", "come")
-        messages.append(f"The upper {end} of {listed(of_the_prior)} {come} from the prior, not from the data.")
-    return messages
+    hits = f"{bound.num_hits:,} of {bound.num_guesses:,} guesses right"
+    if bound.is_ceiling:
+        hits = f"every guess right: the most that {bound.num_guesses:,} guesses can show"
+    return f"{what} ≥ {number(bound.proven, 2)}; {hits})"
 
 
 def _sentence(text: str) -> str:
@@ -480,17 +539,21 @@ def _sentence(text: str) -> str:
 # What a reader must know before trusting an audit, and what to do next
 
 
-def _cautions(audit: Audit, main: ReleaseResult) -> list[str]:
+def _cautions(audit: Audit, main: tree.ReleaseResult) -> list[str]:
     counts = audit.attacks.main_counts
     messages: list[str] = []
     if audit.guaranteed is not None:
         messages += audit.guaranteed.contradictions(audit.findings)
-    if counts.not_auditable:
-        fate = "counted as non-members" if counts.is_kept.any() else "left out"
+    if main.access != audit.plan.release_as:
         messages.append(
-            f"{count(len(counts.not_auditable), 'node')} could not be audited and "
-            f"{'is' if len(counts.not_auditable) == 1 else 'are'} {fate}, such as {counts.not_auditable[0]}."
+            f"The plan releases access to {audit.plan.release_as}; what was attacked is access to {main.access}, which "
+            "is all that these models show: with more access more nodes may be named."
         )
+    if counts.not_auditable:
+        is_or_are = "is" if len(counts.not_auditable) == 1 else "are"
+        fate = f"{is_or_are} {'counted as non-members' if counts.is_kept.any() else 'left out'}"
+        nodes = count(len(counts.not_auditable), "node")
+        messages.append(f"{nodes} could not be audited and {fate}, such as {counts.not_auditable[0]}.")
     fewest = np.minimum(counts.num_in, counts.num_out)
     num_few = int(np.count_nonzero((fewest < FEW_MODELS) & ~counts.is_kept))
     if num_few:
@@ -511,21 +574,21 @@ def _cautions(audit: Audit, main: ReleaseResult) -> list[str]:
 def _advice(
     plan: AuditPlan,
     is_found: bool,
-    models: ModelsResult,
-    releases: Mapping[str, ReleaseResult],
-    priors: PriorsResult,
+    models: tree.ModelsResult,
+    releases: Mapping[str, tree.ReleaseResult],
+    priors: tree.PriorsResult,
 ) -> list[str]:
     """Short instructions, the most useful first."""
-    main = next(iter(releases.values()))
-    steps = [*_defences(plan, models, releases, priors)] if is_found else []
-    steps += _more_models(main, is_found, models.trained)
+    steps = _more_models(next(iter(releases.values())), is_found, models.trained)
+    if plan.release_as == ACCESSES[0] and replace(plan.shadow_plan, rows=ACCESSES[1:]).row_sets:
+        steps.append(MORE_ACCESS)
     if is_found:
-        steps.append("See who is at risk: bmpaudit nodes DIR.")
+        steps = [*_defences(plan, models, releases, priors), *steps, "See who is at risk: bmpaudit nodes DIR."]
     return [*steps, "Before you release a model, look at that very model: bmpaudit infer DIR --model FILE."]
 
 
 def _defences(
-    plan: AuditPlan, models: ModelsResult, releases: Mapping[str, ReleaseResult], priors: PriorsResult
+    plan: AuditPlan, models: tree.ModelsResult, releases: Mapping[str, tree.ReleaseResult], priors: tree.PriorsResult
 ) -> list[str]:
     steps = []
     train, held_out = models.train_accuracy, models.held_out_accuracy
@@ -553,7 +616,7 @@ def _defences(
     return steps
 
 
-def _better_release(releases: Mapping[str, ReleaseResult]) -> list[str]:
+def _better_release(releases: Mapping[str, tree.ReleaseResult]) -> list[str]:
     """The release that exposes least, if it helps, and what it costs in accuracy."""
     (main_name, main), *others = releases.items()
     most = main.exposure.named(0.99).correct
@@ -570,14 +633,14 @@ def _better_release(releases: Mapping[str, ReleaseResult]) -> list[str]:
     ]
 
 
-def _more_models(main: ReleaseResult, is_found: bool, num_models: int) -> list[str]:
-    row = main.exposure.named(0.99)
-    more = "try --shadows {} --proof-method prequential"  # adds models without spoiling what is proven
-    if not row.is_settled and (is_found or main.exposure.num_models < MIN_MODELS):
-        too_few = f"{count(num_models, 'shadow model')} are too few to settle the exposure"
-        return [f"{too_few}: {more.format(row.models_needed)}."]
+def _more_models(main: tree.ReleaseResult, is_found: bool, num_models: int) -> list[str]:
+    """Why more models would say more; how many are named only where that is known."""
+    more = "--proof-method prequential adds models without spoiling what is proven"
+    row = main.exposure.named(tree.HEADLINE_CERTAINTY)
     if not is_found:
-        return [f"More shadow models find smaller leaks: {more.format(2 * num_models)}."]
+        return [f"More shadow models find smaller leaks: {more}."]
+    if not row.is_settled:
+        return [f"{count(num_models, 'shadow model')} leave the exposure open; more narrow it down: {more}."]
     bound = None if main.proof is None else main.proof.epsilon_right
     if bound is None or bound.proven is None or bound.num_hits < bound.num_challenged:
         return []

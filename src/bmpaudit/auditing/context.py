@@ -6,10 +6,9 @@ import hashlib
 import inspect
 import json
 import sys
-import zipfile
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,50 +22,24 @@ from bmpaudit.models.own import function_name
 from bmpaudit.plan import AuditPlan, plain_value, plan_keys
 from bmpaudit.registry import ATTACK, ENGINE, ENTRIES, QUERY, RELEASE, UntrustedPart
 from bmpaudit.releases import gives_labels_only
-from bmpaudit.samplers import Priors, draw_memberships
-from bmpaudit.samplers.draw import AnySampler
+from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
 from bmpaudit.util.files import sha256_of
 from bmpaudit.util.matrices import model_blocks
 from bmpaudit.util.progress import progress_bar
 from bmpaudit.util.values import plain
 
-
-def write_samples(
-    path: Path, *, graph: Graph, sampler: AnySampler, num_samples: int, seed: int, num_threads: int | None
-) -> None:
-    """Writes `memberships`, shape (J, N), as `numpy.savez_compressed` does, drawing some samples at a time."""
-    shape = num_samples, graph.num_nodes
-    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.bool_)), "fortran_order": False, "shape": shape}
-    with (
-        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
-        archive.open("memberships.npy", "w", force_zip64=True) as file,
-    ):
-        np.lib.format.write_array_header_1_0(file, header)
-        for rows in model_blocks(*shape):
-            number = rows.stop - rows.start
-            some = draw_memberships(graph, sampler, number, seed, first=rows.start, num_threads=num_threads)
-            file.write(np.ascontiguousarray(some).data)
-
-
 # The ways in which a plan attacks its shadow models.
-
 
 LABEL_ATTACK = "right-or-wrong"
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One way of attacking: what is given out, what the adversary asks, and how they decide.
-
-    Attributes:
-        release: Label of the release.
-        queries: Labels of the queries whose answers are used together.
-        rule: Label of the decision rule.
-    """
+    """One way of attacking, by labels: what is given out, what the adversary asks, and how they decide."""
 
     release: str
-    queries: tuple[str, ...]
+    queries: tuple[str, ...]  # whose answers are used together
     rule: str
 
     @property
@@ -98,8 +71,13 @@ def attack_on(plan: AuditPlan, release: str) -> Any:
     of the user's own is taken as it is.
     """
     is_of_scores = registry.name_of(ATTACK, plan.attack) in ENTRIES[ATTACK].keys() - {LABEL_ATTACK}
-    part = next(each for each in plan.releases if registry.label(RELEASE, each) == release)
-    return registry.build(ATTACK, LABEL_ATTACK) if is_of_scores and gives_labels_only(part) else plan.attack
+    is_of_labels = gives_labels_only(release_of(plan, release))
+    return registry.build(ATTACK, LABEL_ATTACK) if is_of_scores and is_of_labels else plan.attack
+
+
+def release_of(plan: AuditPlan, label: str) -> Any:
+    """The release of a label."""
+    return next(each for each in plan.releases if registry.label(RELEASE, each) == label)
 
 
 def variants(plan: AuditPlan) -> tuple[Variant, ...]:
@@ -118,29 +96,29 @@ def variants(plan: AuditPlan) -> tuple[Variant, ...]:
     )
 
 
-# What changes how an audit runs and what it shows on the way, but not its answer.
+# What an audit is about, and what changes how it runs, but not its answer.
 
 
-def _print_notice(message: str) -> None:
-    print(f"bmpaudit: {message}", file=sys.stderr)
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What is audited, and how."""
+
+    graph: Graph
+    source: str  # where the graph came from: the name of a data set, a path, or module:function; empty for an object
+    plan: AuditPlan
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """How to run.
+    """How to run: threads, progress and workers, which change no answer."""
 
-    Attributes:
-        num_threads: Number of threads; all cores if None.
-        quiet: Whether to hide progress bars. They show on terminals and in notebooks only.
-        notice: Called with messages, such as about damage that was found and repaired; prints to stderr by default.
-        executor: Workers that train the shadow models, score them in blocks of nodes (attack, proof and exposure), and
-            compute a posterior each: any `concurrent.futures.Executor`, such as a process pool or what
-            `distributed.Client.get_executor()` returns. Everything runs in this process if None (docs/scaling.md).
-    """
-
-    num_threads: int | None = None
-    quiet: bool = False
-    notice: Callable[[str], None] = _print_notice
+    num_threads: int | None = None  # all cores if None
+    quiet: bool = False  # whether to hide progress bars, which show on terminals and in notebooks only
+    # Called with messages, such as about damage that was found and repaired.
+    notice: Callable[[str], None] = lambda message: print(f"bmpaudit: {message}", file=sys.stderr)
+    # Workers that train the shadow models, score them in blocks of nodes (attack, proof and exposure), and compute a
+    # posterior each: any `concurrent.futures.Executor`, such as a process pool, or what `get_executor` of a Dask
+    # client returns. Everything runs in this process if None (docs/scaling.md).
     executor: Executor | None = None
 
     def progress(self, what: str, total: int) -> AbstractContextManager[Progress]:
@@ -148,37 +126,30 @@ class Runtime:
         return nullcontext(lambda _: None) if self.quiet else progress_bar(what, total)
 
 
-# What an audit is about.
-
-
-@dataclass(frozen=True, eq=False)
-class Subject:
-    """What is audited, and how.
-
-    Attributes:
-        graph: The graph.
-        source: Where it came from: the name of a data set, a path, or module:function; empty for an object.
-        plan: The plan.
-    """
-
-    graph: Graph
-    source: str
-    plan: AuditPlan
-
-
 # What tells one answer from another: plan, graph, models, and the code that made it.
+
+
+def parts_of(plan: AuditPlan, names: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """The parts that these fields of a plan hold, and the names of the fields."""
+    for name in names:
+        value = getattr(plan, name)
+        yield from ((name, part) for part in (value if isinstance(value, tuple) else (value,)))
+
+
+def check_trusted(plan: AuditPlan, names: Collection[str]) -> None:
+    """Raises `UntrustedCodeError`, naming the part and its module, if one in these fields is code that may not run."""
+    for _, part in parts_of(plan, names):
+        if isinstance(part, UntrustedPart):
+            raise registry.untrusted(part.kind, part.target)
 
 
 def code_hashes(plan: AuditPlan) -> dict[str, str] | None:
     """A hash of the source of each part of the user's own, by `module:Name`; None if one of them was not imported."""
     hashes: dict[str, str] = {}
-    for name, key in plan_keys().items():
-        value = getattr(plan, name)
-        for part in value if key.is_list else (value,):
-            if isinstance(part, UntrustedPart):
-                return None
-            for code in _own_code(key.kind, part):
-                hashes[function_name(code)] = _source_hash(code)
+    for name, part in parts_of(plan, plan_keys()):
+        if isinstance(part, UntrustedPart):
+            return None
+        hashes |= {function_name(code): _source_hash(code) for code in _own_code(plan_keys()[name].kind, part)}
     return hashes
 
 
@@ -195,11 +166,10 @@ def _own_code(kind: str, part: Any) -> Iterator[Any]:
 
 
 def _source_hash(code: Any) -> str:
-    try:
+    with suppress(OSError, TypeError):  # defined at a prompt, or a callable object: there is no file
         source = inspect.getsourcefile(code)
-    except (OSError, TypeError):  # defined at a prompt, or a callable object: there is no file
-        source = None
-    return "" if source is None or not Path(source).is_file() else sha256_of(Path(source))
+        return sha256_of(Path(source)) if source is not None and Path(source).is_file() else ""
+    return ""
 
 
 def plan_hash(plan: AuditPlan, *, only: Collection[str] = (), without_sections: Collection[str] = ()) -> str:
@@ -235,15 +205,11 @@ def models_hash(runs: ShadowRuns, priors: Priors) -> str:
     for name, values in runs.statistics.items():
         digest.update(name.encode())
         for rows in model_blocks(*values.shape):
-            digest.update(_buffer(values[rows]))
-    digest.update(_buffer(priors.prob))
+            digest.update(np.ascontiguousarray(values[rows]).data)
+    digest.update(np.ascontiguousarray(priors.prob).data)
     return digest.hexdigest()
 
 
 def fingerprint(plan: AuditPlan, graph_hash: str, models: str) -> str:
     """Tells audits apart whose answers may differ."""
     return hashlib.sha256(f"{plan_hash(plan)} {graph_hash} {models}".encode()).hexdigest()
-
-
-def _buffer(values: Any) -> Any:
-    return np.ascontiguousarray(values).data

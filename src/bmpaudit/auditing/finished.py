@@ -1,4 +1,4 @@
-"""A finished audit: everything that one plan found out about one graph."""
+"""A finished audit, everything that one plan found out about one graph; and what reads and writes its folder."""
 
 from __future__ import annotations
 
@@ -9,23 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bmpaudit import datasets
+from bmpaudit.auditing import stages
 from bmpaudit.auditing.answer import make_result
 from bmpaudit.auditing.context import Runtime, Subject, attack_hash, models_hash, plan_hash, proof_hash
 from bmpaudit.auditing.nodes import NODE_COLUMNS, nodes_table
-from bmpaudit.auditing.result import FORMAT, AnswerResult, AuditResult, EpsilonResult, read_result
-from bmpaudit.auditing.stages import (
-    Attacks,
-    Estimates,
-    Findings,
-    Guaranteed,
-    ReleaseFindings,
-    guaranteed,
-    posterior_files,
-    read_attacks,
-    read_estimates,
-    read_proofs,
-)
-from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.auditing.result import FORMAT, LEVELS, AnswerResult, AuditResult, EpsilonResult, read_result
+from bmpaudit.auditing.workspace import Files, Workspace
 from bmpaudit.graph import Graph
 from bmpaudit.io.codec import encode
 from bmpaudit.io.readers import read_json, read_table
@@ -44,53 +33,42 @@ if TYPE_CHECKING:
 
 
 class Audit:
-    """Everything that one plan found out about one graph; `bmpaudit.audit` returns it, `Audit.load` reads it again.
-
-    Attributes:
-        plan: What was done.
-        source: Where the graph came from; empty if it was given as an object.
-        priors: Membership probabilities under the sampler alone.
-        attacks: Errors of every variant of the attack.
-        findings: What each release proves and exposes, by its label.
-        estimates: Posteriors and the leakage of nodes.
-        timings: Seconds that each step took.
-    """
+    """Everything that one plan found out about one graph; `bmpaudit.audit` returns it, `Audit.load` reads it again."""
 
     def __init__(
         self,
         *,
-        plan: AuditPlan,
-        source: str,
-        priors: Priors,
-        attacks: Attacks,
-        findings: Findings,
-        estimates: Estimates,
+        plan: AuditPlan,  # what was done
+        source: str,  # where the graph came from; empty if it was given as an object
+        priors: Priors,  # membership probabilities under the sampler alone
+        attacks: stages.Attacks,  # errors of every variant of the attack
+        findings: stages.Findings,  # what each release proves and exposes, by its label
+        estimates: stages.Estimates,  # posteriors and the leakage of nodes
         graph: Graph | Callable[[], Graph],
         runs: ShadowRuns | Callable[[], ShadowRuns],
-        timings: Mapping[str, float] | None = None,
-        result: AuditResult | None = None,
-        nodes: pd.DataFrame | None = None,
+        timings: Mapping[str, float] | None = None,  # seconds that each step took
+        result: AuditResult | None = None,  # of an audit that was read, as the folder has it
+        nodes: pd.DataFrame | None = None,  # likewise
     ) -> None:
         self.plan, self.source = plan, source
         self.priors, self.attacks, self.findings, self.estimates = priors, attacks, findings, estimates
         self.timings = dict(timings or {})
-        self._graph, self._runs = graph, runs
-        # Of an audit that was read, as the folder has them.
-        self._result, self._nodes = result, nodes
+        self._graph, self._runs, self._result, self._nodes = graph, runs, result, nodes
 
     @classmethod
     def load(cls, folder: str | Path, *, trust_code: bool = False) -> Audit:
         """Reads a finished audit from its folder; graph and shadow models are read when they are first asked for.
 
-        Args:
-            folder: What `bmpaudit.audit(..., folder=...)` or `bmpaudit audit --out` left.
-            trust_code: Whether to import samplers, models and other parts that the folder's plan names `module:Name`.
-                Everything that is stored can be read without them.
+        Samplers, models and other parts that the folder's plan names `module:Name` are imported with `trust_code` only;
+        everything that is stored can be read without them.
 
         Raises:
             DataError: if it is not a finished audit, or a file is missing, damaged, or of another plan.
         """
-        return load_audit(folder, trust_code=trust_code)
+        workspace = Workspace(folder)
+        with workspace.unchanged():
+            stored = stored_plan(workspace, trust_code=trust_code)
+            return read_audit(workspace, stored.plan, stored.graph, Runtime(), trust_code=trust_code)
 
     @cached_property
     def graph(self) -> Graph:
@@ -138,7 +116,7 @@ class Audit:
         return self.result.headline
 
     @property
-    def main_findings(self) -> ReleaseFindings:
+    def main_findings(self) -> stages.ReleaseFindings:
         """What the main release proves and exposes."""
         return self.findings[self.attacks.releases[0]]
 
@@ -148,9 +126,9 @@ class Audit:
         return self.result.is_leakage_found
 
     @cached_property
-    def guaranteed(self) -> Guaranteed | None:
+    def guaranteed(self) -> stages.Guaranteed | None:
         """What the model guarantees by a proof; None if it guarantees nothing, or is code that has not been run."""
-        return guaranteed(self.plan.shadow_plan, self.graph, self.priors)
+        return stages.guaranteed(self.plan.shadow_plan, self.graph, self.priors)
 
     @property
     def verdict(self) -> str:
@@ -167,8 +145,7 @@ class Audit:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The result as plain values (docs/audit-folder.md)."""
-        values: dict[str, Any] = encode(self.result)
-        return values
+        return dict(encode(self.result))
 
     @property
     def plot(self) -> AuditPlots:
@@ -179,41 +156,32 @@ class Audit:
 
     def __str__(self) -> str:
         answer = self.result.answer
-        lines = [f"  {name + ':':<10} {text}" for name, text in answer.lines]
-        return "\n".join([self.title, answer.verdict, *lines, *(f"  ! {warning}" for warning in answer.warnings)])
+        lines = [self.title, f"{LEVELS[answer.level]}. {answer.verdict}"]
+        lines += [f"  {name + ':':<10} {text}" for name, text in answer.lines]
+        return "\n".join([*lines, *(f"  ! {warning}" for warning in answer.warnings)])
 
     def _repr_html_(self) -> str:
         answer = self.result.answer
         rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in answer.lines)
         warnings = paragraphs(f"! {warning}" for warning in answer.warnings)
-        return f"<h4>{escape(self.title)}</h4><p>{escape(self.verdict)}</p><table>{rows}</table>{warnings}"
+        said = f"<p><b>{LEVELS[answer.level]}</b> {escape(answer.verdict)}</p>"
+        return f"<h4>{escape(self.title)}</h4>{said}<table>{rows}</table>{warnings}"
 
 
 # Reading an audit folder, which runs nobody's code unless it is trusted, and what writes the files of its steps.
 
-
 OWN_GRAPH = "graph.npz"
-
-Files = dict[str, Callable[[Path], None]]
 
 
 def stored_plan(workspace: Workspace, *, trust_code: bool = False) -> PlanFile:
-    """The plan of an audit folder, and where its graph came from.
-
-    Raises:
-        DataError: if it is not an audit folder.
-    """
+    """The plan of an audit folder, and where its graph came from; `DataError` if it is not an audit folder."""
     if not workspace.plan_path.exists():
         raise DataError(f"{workspace.path} is not an audit folder: it has no plan.toml")
     return read_plan(workspace.plan_path, trust_code=trust_code)
 
 
 def stored_graph(workspace: Workspace, source: str, *, trust_code: bool = False) -> Graph:
-    """The graph of an audit folder: its own copy, or the data set that it names.
-
-    Raises:
-        DataError: if there is neither.
-    """
+    """The graph of an audit folder: its own copy, or the data set that it names; `DataError` if there is neither."""
     if source == OWN_GRAPH:
         workspace.stamp("graph")  # there is no other copy
     if workspace.has("graph"):
@@ -222,26 +190,13 @@ def stored_graph(workspace: Workspace, source: str, *, trust_code: bool = False)
 
 
 def stored_subject(workspace: Workspace, *, trust_code: bool = False) -> Subject:
-    """What an audit folder is about.
-
-    Raises:
-        DataError: if it is not an audit folder.
-    """
+    """What an audit folder is about; `DataError` if it is not an audit folder."""
     stored = stored_plan(workspace, trust_code=trust_code)
     return Subject(stored_graph(workspace, stored.graph, trust_code=trust_code), stored.graph, stored.plan)
 
 
-def priors_files(priors: Priors) -> Files:
-    """What writes the priors."""
-    return {"priors.parquet": partial(_write_table, priors.to_frame())}
-
-
 def read_priors(workspace: Workspace, sampler: Any) -> Priors:
-    """The priors of an audit folder.
-
-    Raises:
-        DataError: if there are none, or they are damaged.
-    """
+    """The priors of an audit folder; `DataError` if there are none, or they are damaged."""
     workspace.stamp("priors")
     return workspace.read(
         "priors.parquet", lambda path: Priors.from_frame(sampler, read_table(path, required=PRIOR_COLUMNS, only=True))
@@ -249,38 +204,27 @@ def read_priors(workspace: Workspace, sampler: Any) -> Priors:
 
 
 def read_runs(workspace: Workspace, graph: Graph, plan: AuditPlan) -> ShadowRuns:
-    """The shadow models of an audit folder.
-
-    Raises:
-        DataError: if there are none, or fewer than the plan says.
-    """
+    """The shadow models of an audit folder; `DataError` if there are none, or fewer than the plan says."""
     if not workspace.has_shadows:
         raise DataError(f"{workspace.path} has no shadow models yet: run bmpaudit train")
     runs = ShadowStore(workspace.shadows, graph, plan.shadow_plan, read_only=True).read(plan.shadows)
     num_there = runs.num_models + len(runs.failed)
-    if num_there < plan.shadows and plan.shadow_plan.is_trained_elsewhere:
-        raise DataError(
-            f"{workspace.path} holds {num_there:,} models trained elsewhere; bmpaudit cannot train more of them"
-        )
     if num_there < plan.shadows:
-        raise DataError(f"{workspace.path} has {num_there:,} of {plan.shadows:,} shadow models: run bmpaudit train")
+        if plan.shadow_plan.is_trained_elsewhere:
+            there = f"holds {num_there:,} models trained elsewhere; bmpaudit cannot train more of them"
+        else:
+            there = f"has {num_there:,} of {plan.shadows:,} shadow models: run bmpaudit train"
+        raise DataError(f"{workspace.path} {there}")
     return runs
 
 
 def audit_files(audit: Audit) -> Files:
     """What writes the estimates, the table of nodes and the summary."""
-    files: Files = dict(posterior_files(audit.estimates))
-    files["nodes.parquet"] = partial(_write_table, audit.nodes)
-    files["summary.json"] = lambda path: _write_text(path, to_json(audit.summary) + "\n")
-    return files
-
-
-def load_audit(folder: str | Path, *, trust_code: bool = False, runtime: Runtime | None = None) -> Audit:
-    """A finished audit from its folder; see `Audit.load`."""
-    workspace = Workspace(folder)
-    with workspace.unchanged():
-        stored = stored_plan(workspace, trust_code=trust_code)
-        return read_audit(workspace, stored.plan, stored.graph, runtime or Runtime(), trust_code=trust_code)
+    return {
+        **stages.posterior_files(audit.estimates),
+        "nodes.parquet": partial(audit.nodes.to_parquet, index=False),
+        "summary.json": lambda path: path.write_text(to_json(audit.summary) + "\n", encoding="utf-8"),
+    }
 
 
 def read_audit(
@@ -293,11 +237,7 @@ def read_audit(
     runs: ShadowRuns | None = None,
     trust_code: bool = False,
 ) -> Audit:
-    """A finished audit from its workspace; graph and models are read when they are first asked for.
-
-    Raises:
-        DataError: if a step is missing, damaged, or of another plan or other models.
-    """
+    """A finished audit from its workspace; graph and models are read when they are first asked for."""
     stamp = workspace.stamp("estimate", plan_hash(plan))
     attack = workspace.stamp("attack", attack_hash(plan))
     if (attack.graph, attack.models) != (stamp.graph, stamp.models):
@@ -305,7 +245,7 @@ def read_audit(
     workspace.stamp("proof", proof_hash(plan))
     priors = read_priors(workspace, plan.sampler)
     result = stored_result(workspace)
-    attacks = read_attacks(workspace)
+    attacks = stages.read_attacks(workspace)
     if set(result.variants) != set(attacks.counts) or set(result.releases) != set(attacks.releases):
         raise DataError(f"{workspace.path / 'summary.json'} is not about the variants of attack.json")
 
@@ -326,8 +266,8 @@ def read_audit(
         source=source,
         priors=priors,
         attacks=attacks,
-        findings=read_proofs(workspace, attacks.releases),
-        estimates=read_estimates(workspace, plan, attacks, result, runtime),
+        findings=stages.read_proofs(workspace, plan, attacks.releases),
+        estimates=stages.read_estimates(workspace, plan, attacks, result, runtime),
         graph=graph or load_graph,
         runs=runs or load_runs,
         timings=result.timings,
@@ -338,35 +278,18 @@ def read_audit(
 
 
 def stored_result(workspace: Workspace) -> AuditResult:
-    """The result of an audit folder whose estimates were checked.
-
-    Raises:
-        DataError: if it is of another format, or damaged.
-    """
+    """The result of an audit folder whose estimates were checked."""
     summary = workspace.read("summary.json", read_json)
-    if not isinstance(summary, dict) or summary.get("format") != FORMAT:
-        there = summary.get("format") if isinstance(summary, dict) else None
+    there = summary.get("format") if isinstance(summary, dict) else None
+    if there != FORMAT:
         raise DataError(f"{workspace.path / 'summary.json'}: format {there!r}; this version reads {FORMAT}")
     return workspace.read("summary.json", lambda _: read_result(summary))
 
 
 def read_nodes(workspace: Workspace) -> pd.DataFrame:
-    """The table of nodes of an audit folder.
-
-    Raises:
-        DataError: if it is not there, damaged, or of another plan.
-    """
+    """The table of nodes of an audit folder; `DataError` if it is not there, damaged, or of another plan."""
     workspace.stamp("estimate", plan_hash(stored_plan(workspace).plan))
     return workspace.read("nodes.parquet", _read_nodes)
 
 
-def _read_nodes(path: Path) -> pd.DataFrame:
-    return read_table(path, required=NODE_COLUMNS)
-
-
-def _write_table(table: pd.DataFrame, path: Path) -> None:
-    table.to_parquet(path, index=False)
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+_read_nodes = partial(read_table, required=NODE_COLUMNS)

@@ -8,169 +8,155 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from bmpaudit.io.codec import Number, Record, decode, json_schema
 from bmpaudit.util.errors import InputError
 
-FORMAT: Literal[4] = 4
+FORMAT: Literal[6] = 6
 
 Parameter = Literal["epsilon_right", "epsilon_left", "mp"]
 PARAMETERS: tuple[Parameter, ...] = ("epsilon_right", "epsilon_left", "mp")
 
+Level = Literal["none", "traces", "leak", "strong"]
+LEVELS: dict[Level, str] = {
+    "none": "No leakage found",
+    "traces": "Traces of leakage",
+    "leak": "Leak",
+    "strong": "Strong leak",
+}
+HEADLINE_CERTAINTY = 0.99
+
 
 @dataclass(frozen=True)
 class BoundResult(Record):
-    """What is proven of one parameter.
+    """What is proven of one parameter."""
 
-    Attributes:
-        proven: The lower bound; null if nothing is proven.
-        is_shown: Whether it is shown as proven: leakage is, and the bound is beyond what the sampling gives away.
-        floor: What the sampling alone gives away, at least (Prop. 1).
-        level: Confidence of the bound.
-        method: Method of the proof.
-        num_fitting: Number of models that the rule was fitted on.
-        num_challenged: Number of models that could be guessed about.
-        num_guesses: Number of models about which something was guessed.
-        num_hits: Number of correct guesses.
-        source: Attack and queries that the guesses were made by.
-    """
-
-    proven: float | None
-    is_shown: bool
-    floor: Number
-    level: float
-    method: str
-    num_fitting: int
-    num_challenged: int
-    num_guesses: int
-    num_hits: int
-    source: str
+    proven: Annotated[float | None, "The lower bound; null if nothing is proven"]
+    is_shown: Annotated[bool, "Whether it is shown: leakage is proven, and the bound is beyond what the sampling gives"]
+    is_ceiling: Annotated[bool, "Whether every guess was right: it is the most that so many guesses can show"]
+    floor: Annotated[Number, "What the sampling alone gives away, at least (Prop. 1)"]
+    level: Annotated[float, "Confidence of the bound"]
+    method: Annotated[str, "Method of the proof"]
+    num_fitting: Annotated[int, "Number of models that the rule was fitted on"]
+    num_challenged: Annotated[int, "Number of models that could be guessed about"]
+    num_guesses: Annotated[int, "Number of models about which something was guessed"]
+    num_hits: Annotated[int, "Number of correct guesses"]
+    source: Annotated[str, "Attack and queries that the guesses were made by"]
 
     @property
     def shown(self) -> float | None:
         """What is proven, if it is to be shown."""
         return self.proven if self.is_shown else None
 
+    @property
+    def is_at_ceiling(self) -> bool:
+        """Whether what is shown is the most that so many guesses can show: nothing is ranked by that."""
+        return self.is_shown and self.is_ceiling
+
 
 @dataclass(frozen=True)
 class ProofResult(Record):
-    """What is proven of a release.
+    """What is proven of a release."""
 
-    Attributes:
-        is_leakage_proven: Whether the guesses show with 99 % confidence that models give away more than the sampling.
-        epsilon_right: Bound on ε_R.
-        epsilon_left: Bound on ε_L.
-        mp: Bound on the ε of MP.
-    """
-
-    is_leakage_proven: bool
-    epsilon_right: BoundResult
-    epsilon_left: BoundResult
-    mp: BoundResult
+    is_leakage_proven: Annotated[bool, "Whether models give away more than the sampling, with 99 % confidence"]
+    epsilon_right: Annotated[BoundResult, "Bound on ε_R"]
+    epsilon_left: Annotated[BoundResult, "Bound on ε_L"]
+    mp: Annotated[BoundResult, "Bound on the ε of MP"]
 
     @property
-    def bounds(self) -> Mapping[Parameter, BoundResult]:
+    def bounds(self) -> Mapping[str, BoundResult]:
         """All three, by parameter."""
         return {"epsilon_right": self.epsilon_right, "epsilon_left": self.epsilon_left, "mp": self.mp}
 
 
 @dataclass(frozen=True)
+class CertificateResult(Record):
+    """So many names per model, of which at least such a share is right, with the confidence that is shown."""
+
+    certainty: Annotated[float, "Share of the names that is right, at least"]
+    names: Annotated[float, "Number of names per model, at least; 0 if nothing is certified"]
+    by_prior: Annotated[int, "Number of names that the priors alone allow with that share, without any model"]
+    mean_names: Annotated[float, "Number of names per challenged model"]
+    share_correct: Annotated[float | None, "Share of them that were right; null without any"]
+    most_names: Annotated[int, "Number of names about one model, at most"]
+
+    @property
+    def by_model(self) -> float:
+        """Number of names that only the model gives away."""
+        return max(self.names - self.by_prior, 0.0)
+
+
+@dataclass(frozen=True)
+class CertifiedResult(Record):
+    """What one released model provably gives away, on average over models."""
+
+    level: Annotated[float, "Confidence of each side by itself, for all certainties together"]
+    num_fitting: Annotated[int, "Number of models that rules were learnt on"]
+    num_challenged: Annotated[int, "Number of models about which nodes were named"]
+    source: Annotated[str, "Attack and queries that nodes were named by"]
+    members: Annotated[list[CertificateResult], "Names of members, by certainty"]
+    non_members: Annotated[list[CertificateResult], "Names of non-members, by certainty"]
+
+    def named(self, certainty: float, side: str = "members") -> CertificateResult | None:
+        """The certificate of most names that are right with at least a certainty; None if there is none."""
+        rows: list[CertificateResult] = getattr(self, side)
+        some = (row for row in rows if row.certainty >= certainty and row.names > 0)
+        return max(some, key=lambda row: row.names, default=None)
+
+    def leading(self, side: str = "members") -> CertificateResult | None:
+        """The certificate of a side to lead with: of 99 % if there is one beyond the prior, else of less."""
+        rows: list[CertificateResult] = getattr(self, side)
+        chosen = (row for row in rows if row.certainty <= HEADLINE_CERTAINTY and row.by_model > 0)
+        return max(chosen, key=lambda row: row.certainty, default=None)
+
+
+@dataclass(frozen=True)
 class NamedResult(Record):
-    """How many nodes of one model are named with one certainty.
+    """How many nodes of one model are named with one certainty, as estimated."""
 
-    Attributes:
-        precision: Posterior probability from which on a node is named.
-        correct: Number of nodes that are named correctly, per model.
-        correct_low: Lower limit of it.
-        correct_high: Upper limit of it, for an adversary with any number of shadow models.
-        correct_high_so_far: Upper limit of it, for an adversary with as many shadow models as here.
-        named: Number of nodes that are named, rightly or wrongly.
-        named_low: Lower limit of it.
-        named_high: Upper limit of it, for as many shadow models as here.
-        named_high_with_more: Upper limit of it, for any number of shadow models.
-        share_correct: Share of the names that are right; null if nobody is named.
-        still_to_come: How many more may be named with any number of shadow models.
-        by_prior: How many the priors alone name correctly, without any model.
-        is_settled: Whether there are enough models to say.
-        models_needed: About how many models would settle it.
-    """
-
-    precision: float
-    correct: float
-    correct_low: float
-    correct_high: float
-    correct_high_so_far: float
-    named: float
-    named_low: float
-    named_high: float
-    named_high_with_more: float
-    share_correct: float | None
-    still_to_come: float
-    by_prior: float
-    is_settled: bool
-    models_needed: int
+    precision: Annotated[float, "Posterior probability from which on a node is named"]
+    correct: Annotated[float, "Number of nodes that are named correctly, per model"]
+    correct_low: Annotated[float, "Lower limit of it"]
+    correct_high: Annotated[float, "Upper limit of it, for an adversary with any number of shadow models"]
+    at_most: Annotated[float, "Upper limit of it with 99.5 % confidence"]
+    named: Annotated[float, "Number of nodes that are named, rightly or wrongly"]
+    share_correct: Annotated[float | None, "Share of the names that are right; null if nobody is named"]
+    by_prior: Annotated[float, "How many the priors alone name correctly, without any model"]
+    is_settled: Annotated[bool, "Whether there are enough models to say"]
 
 
 @dataclass(frozen=True)
 class ReliabilityResult(Record):
-    """Stated against observed probabilities of membership.
+    """Stated against observed probabilities of membership."""
 
-    Attributes:
-        edges: Edges of the bins of stated probability.
-        num_challenges: Number of challenges in each bin.
-        stated: Mean stated probability in each bin; null in an empty one.
-        observed: Share of members in each bin; null in an empty one.
-        expected_calibration_error: Mean |stated - observed| over challenges.
-    """
-
-    edges: list[float]
-    num_challenges: list[int]
-    stated: list[float | None]
-    observed: list[float | None]
-    expected_calibration_error: float
+    edges: Annotated[list[float], "Edges of the bins of stated probability"]
+    num_challenges: Annotated[list[int], "Number of challenges in each bin"]
+    stated: Annotated[list[float | None], "Mean stated probability in each bin; null in an empty one"]
+    observed: Annotated[list[float | None], "Share of members in each bin; null in an empty one"]
+    expected_calibration_error: Annotated[float, "Mean |stated - observed| over challenges"]
 
 
 @dataclass(frozen=True)
 class ExposureResult(Record):
-    """What one released model exposes.
+    """What one released model exposes."""
 
-    Attributes:
-        at_risk: Certainty that the statement, and the exposure of single nodes, are about.
-        num_models: Number of models behind it.
-        num_fitting: Number of models that each model's attack was fitted on.
-        num_nodes: Number of nodes that can be named.
-        num_left_out: Number of nodes that cannot.
-        level: Confidence of each pair of limits.
-        total_members: Members per model.
-        total_non_members: Non-members per model.
-        members: Members named, by certainty.
-        non_members: Non-members named, by certainty.
-        mean_auc: Mean over models of the area under the ROC curve within the model.
-        reliability: How well stated certainties agree with the truth.
-        statement: What can be named, in a sentence.
-    """
-
-    at_risk: float
-    num_models: int
-    num_fitting: int
-    num_nodes: int
-    num_left_out: int
-    level: float
-    total_members: float
-    total_non_members: float
-    members: list[NamedResult]
-    non_members: list[NamedResult]
-    mean_auc: float | None
-    reliability: ReliabilityResult
-    statement: str
+    at_risk: Annotated[float, "Certainty that the statement, and the exposure of single nodes, are about"]
+    num_models: Annotated[int, "Number of models behind it"]
+    num_fitting: Annotated[int, "Number of models that each model's attack was fitted on"]
+    num_nodes: Annotated[int, "Number of nodes that can be named"]
+    num_left_out: Annotated[int, "Number of nodes that cannot"]
+    level: Annotated[float, "Confidence of each pair of limits"]
+    total_members: Annotated[float, "Members per model"]
+    total_non_members: Annotated[float, "Non-members per model"]
+    members: Annotated[list[NamedResult], "Members named, by certainty"]
+    non_members: Annotated[list[NamedResult], "Non-members named, by certainty"]
+    mean_auc: Annotated[float | None, "Mean over models of the area under the ROC curve within the model"]
+    reliability: Annotated[ReliabilityResult, "How well stated certainties agree with the truth"]
+    statement: Annotated[str, "What can be named, in a sentence"]
 
     def named(self, precision: float, side: str = "members") -> NamedResult:
-        """How many are named with one certainty.
-
-        Raises:
-            InputError: if that certainty is not among those that were counted.
-        """
+        """How many are named with one certainty; `InputError` if it is not among those that were counted."""
         rows: list[NamedResult] = getattr(self, side)
         for row in rows:
             if abs(row.precision - precision) < 1e-12:
@@ -179,197 +165,135 @@ class ExposureResult(Record):
 
 
 @dataclass(frozen=True)
-class ReleaseResult(Record):
-    """What is known of one release.
+class AccessResult(Record):
+    """What is known of one access to a release."""
 
-    Attributes:
-        attack: The attack on it.
-        queries: Queries of the strongest variant, which the exposure is about.
-        variant: Name of the strongest variant.
-        auc: Area under its ROC curve.
-        tpr_at_fpr: Its true positive rates, by false positive rate.
-        train_accuracy: Mean accuracy on training nodes; null if unknown.
-        held_out_accuracy: Mean accuracy on other nodes; null if unknown.
-        proof: What is proven; null if there are too few models.
-        not_proven: Why there is no proof; empty if there is one.
-        exposure: What one released model exposes.
-    """
-
-    attack: str
-    queries: list[str]
-    variant: str
-    auc: float
-    tpr_at_fpr: dict[str, float]
-    train_accuracy: float | None
-    held_out_accuracy: float | None
-    proof: ProofResult | None
-    not_proven: str
-    exposure: ExposureResult
+    proof: Annotated[ProofResult | None, "What is proven; null if there are too few models"]
+    certified: Annotated[CertifiedResult | None, "What one released model provably gives away; null likewise"]
+    not_proven: Annotated[str, "Why there is no proof; empty if there is one"]
+    exposed_by: Annotated[str, "Attack and queries that the exposure was found by"]
+    exposure: Annotated[ExposureResult, "What one released model exposes, as estimated"]
 
     @property
     def is_leakage_proven(self) -> bool:
         """Whether the guesses prove that models give away more than the sampling."""
         return self.proof is not None and self.proof.is_leakage_proven
 
-    def shown(self, parameter: Parameter) -> float | None:
+    def shown(self, parameter: str) -> float | None:
         """What is proven of a parameter, if it is to be shown."""
         return None if self.proof is None else self.proof.bounds[parameter].shown
+
+    def is_at_ceiling(self, parameter: str) -> bool:
+        """Whether that is the most that so many guesses can show."""
+        return self.proof is not None and self.proof.bounds[parameter].is_at_ceiling
+
+
+@dataclass(frozen=True)
+class ReleaseResult(AccessResult):
+    """What is known of one release, as it is released."""
+
+    access: Annotated[str, "What the adversary sees of it: scores, queries or weights"]
+    lesser: Annotated[dict[str, AccessResult], "The same for lesser access, the least first"]
+    attack: Annotated[str, "The attack on its scores"]
+    queries: Annotated[list[str], "Queries of the strongest variant"]
+    variant: Annotated[str, "Name of the strongest variant"]
+    auc: Annotated[float, "Area under its ROC curve"]
+    tpr_at_fpr: Annotated[dict[str, float], "Its true positive rates, by false positive rate"]
+    train_accuracy: Annotated[float | None, "Mean accuracy on training nodes; null if unknown"]
+    held_out_accuracy: Annotated[float | None, "Mean accuracy on other nodes; null if unknown"]
+
+    @property
+    def ladder(self) -> Mapping[str, AccessResult]:
+        """Every access, the least first."""
+        return {**self.lesser, self.access: self}
 
 
 @dataclass(frozen=True)
 class EpsilonResult(Record):
-    """One estimated ε of the main variant.
+    """One estimated ε of the main variant."""
 
-    Attributes:
-        name: Its symbol.
-        meaning: In words.
-        definition: The definition it is a parameter of.
-        parameter: Which of the definition's parameters.
-        multiplies_odds: Whether ε bounds by how much the odds change, as in MP, and not the odds themselves.
-        p5: 5th percentile of the posterior.
-        p50: Median of the posterior.
-        p95: 95th percentile of the posterior.
-        mean: Mean of the posterior.
-        mean_without_constant: Mean without the nodes whose decision never varies.
-        half_median: Median with half of the models; null if that is too few.
-        tail_prior_share: How much of the upper tail is the prior's.
-        floor: What the sampling alone gives away, at least (Prop. 1).
-        floor_is_exact: Whether the floor comes from a formula.
-        floor_level: Confidence of the floor otherwise.
-        proven: What is shown as proven of it; null if nothing, or if no proof is about this definition.
-        proof_level: Confidence of what is proven.
-        warnings: Why not to trust the estimate, in words.
-    """
-
-    name: str
-    meaning: str
-    definition: str
-    parameter: str
-    multiplies_odds: bool
-    p5: Number
-    p50: Number
-    p95: Number
-    mean: Number
-    mean_without_constant: Number
-    half_median: Number | None
-    tail_prior_share: float
-    floor: Number
-    floor_is_exact: bool
-    floor_level: float | None
-    proven: float | None
-    proof_level: float
-    warnings: list[str]
+    name: Annotated[str, "Its symbol"]
+    meaning: Annotated[str, "In words"]
+    definition: Annotated[str, "The definition it is a parameter of"]
+    parameter: Annotated[str, "Which of the definition's parameters"]
+    multiplies_odds: Annotated[bool, "Whether ε bounds by how much the odds change, as in MP, not the odds themselves"]
+    p5: Annotated[Number, "5th percentile of the posterior"]
+    p50: Annotated[Number, "Median of the posterior"]
+    p95: Annotated[Number, "95th percentile of the posterior"]
+    mean: Annotated[Number, "Mean of the posterior"]
+    mean_without_constant: Annotated[Number, "Mean without the nodes whose decision never varies"]
+    half_median: Annotated[Number | None, "Median with half of the models; null if that is too few"]
+    tail_prior_share: Annotated[float, "How much of the upper tail is the prior's"]
+    floor: Annotated[Number, "What the sampling alone gives away, at least (Prop. 1)"]
+    floor_is_exact: Annotated[bool, "Whether the floor comes from a formula"]
+    floor_level: Annotated[float | None, "Confidence of the floor otherwise"]
+    proven: Annotated[float | None, "What is shown as proven of it; null if nothing, or if no proof is about it"]
+    proof_level: Annotated[float, "Confidence of what is proven"]
+    warnings: Annotated[list[str], "Why not to trust the estimate, in words"]
 
 
 @dataclass(frozen=True)
 class ParameterResult(Record):
-    """The posterior of one parameter.
+    """The posterior of one parameter."""
 
-    Attributes:
-        symbol: How it is written.
-        p5: 5th percentile.
-        p50: Median.
-        p95: 95th percentile.
-        mean: Mean.
-        tail_prior_share: How much of the upper tail is the prior's; null for what is no parameter of the definition.
-        floor: What the sampling alone gives away, at least; null likewise.
-    """
-
-    symbol: str
-    p5: Number
-    p50: Number
-    p95: Number
-    mean: Number
-    tail_prior_share: float | None
-    floor: Number | None
+    symbol: Annotated[str, "How it is written"]
+    p5: Annotated[Number, "5th percentile"]
+    p50: Annotated[Number, "Median"]
+    p95: Annotated[Number, "95th percentile"]
+    mean: Annotated[Number, "Mean"]
+    tail_prior_share: Annotated[float | None, "How much of the upper tail is the prior's; null for other parameters"]
+    floor: Annotated[Number | None, "What the sampling alone gives away, at least; null likewise"]
 
 
 @dataclass(frozen=True)
 class PosteriorResult(Record):
-    """The posterior of one definition, from the errors of one variant.
+    """The posterior of one definition, from the errors of one variant."""
 
-    Attributes:
-        method: How it was computed.
-        status: Whether to believe it.
-        num_nodes: Number of nodes that count.
-        num_left_out: Number of nodes that do not.
-        num_constant: Number of nodes whose decision never varies.
-        prior: The prior of ε.
-        strength: The attack's strength, if it is fixed.
-        strength_prior: Its prior otherwise.
-        parameters: What it says of each parameter.
-    """
-
-    method: str
-    status: str
-    num_nodes: int
-    num_left_out: int
-    num_constant: int
-    prior: Any
-    strength: float | None
-    strength_prior: dict[str, float] | None
-    parameters: dict[str, ParameterResult]
+    method: Annotated[str, "How it was computed"]
+    status: Annotated[str, "Whether to believe it"]
+    num_nodes: Annotated[int, "Number of nodes that count"]
+    num_left_out: Annotated[int, "Number of nodes that do not"]
+    num_constant: Annotated[int, "Number of nodes whose decision never varies"]
+    prior: Annotated[Any, "The prior of ε"]
+    strength: Annotated[float | None, "The attack's strength, if it is fixed"]
+    strength_prior: Annotated[dict[str, float] | None, "Its prior otherwise"]
+    parameters: Annotated[dict[str, ParameterResult], "What it says of each parameter"]
 
 
 @dataclass(frozen=True)
 class ErrorTotals(Record):
-    """Errors over all nodes and models.
+    """Errors over all nodes and models."""
 
-    Attributes:
-        false_positives: Non-members taken for members.
-        num_out: Challenges about non-members.
-        false_negatives: Members taken for non-members.
-        num_in: Challenges about members.
-    """
-
-    false_positives: int
-    num_out: int
-    false_negatives: int
-    num_in: int
+    false_positives: Annotated[int, "Non-members taken for members"]
+    num_out: Annotated[int, "Challenges about non-members"]
+    false_negatives: Annotated[int, "Members taken for non-members"]
+    num_in: Annotated[int, "Challenges about members"]
 
 
 @dataclass(frozen=True)
 class VariantResult(Record):
-    """One attack and decision rule.
+    """One attack and decision rule."""
 
-    Attributes:
-        label: What it is called.
-        errors: How often it erred.
-        accuracy: Share of its decisions that are right.
-        auc: Area under its ROC curve.
-        tpr_at_fpr: Its true positive rates, by false positive rate.
-        posteriors: What its errors say about ε, by definition.
-    """
-
-    label: str
-    errors: ErrorTotals
-    accuracy: float
-    auc: float
-    tpr_at_fpr: dict[str, float]
-    posteriors: dict[str, PosteriorResult]
+    label: Annotated[str, "What it is called"]
+    errors: Annotated[ErrorTotals, "How often it erred"]
+    accuracy: Annotated[float, "Share of its decisions that are right"]
+    auc: Annotated[float, "Area under its ROC curve"]
+    tpr_at_fpr: Annotated[dict[str, float], "Its true positive rates, by false positive rate"]
+    posteriors: Annotated[dict[str, PosteriorResult], "What its errors say about ε, by definition"]
 
 
 @dataclass(frozen=True)
 class AnswerResult(Record):
-    """What to tell people, in this order.
+    """What to tell people, in this order."""
 
-    Attributes:
-        verdict: One sentence for the reader in a hurry.
-        proven: Odds that an adversary provably reaches.
-        guaranteed: What the model guarantees by a proof, and the range that is left; empty if it guarantees nothing.
-        exposure: How many training nodes can be named from one released model.
-        floor: What the sampling alone gives away.
-        estimated: The paper's ε; empty where no leakage was found, since it means nothing there.
-        warnings: Why not to trust the estimate.
-    """
-
-    verdict: str
-    proven: str
-    guaranteed: str
-    exposure: str
-    floor: str
-    estimated: str
-    warnings: list[str]
+    level: Annotated[Level, "How much leaks: none, traces, leak or strong (docs/numbers.md has the condition of each)"]
+    verdict: Annotated[str, "One sentence for the reader in a hurry"]
+    proven: Annotated[str, "Odds that an adversary provably reaches"]
+    guaranteed: Annotated[str, "What the model guarantees by a proof, and the range that is left; empty if nothing"]
+    exposure: Annotated[str, "How many training nodes can be named from one released model"]
+    floor: Annotated[str, "What the sampling alone gives away"]
+    estimated: Annotated[str, "The paper's ε; empty where no leakage was found, since it means nothing there"]
+    warnings: Annotated[list[str], "Why not to trust the estimate"]
 
     @property
     def lines(self) -> list[tuple[str, str]]:
@@ -380,194 +304,160 @@ class AnswerResult(Record):
 
 @dataclass(frozen=True)
 class GuaranteeResult(Record):
-    """What the model guarantees by a proof.
+    """What the model guarantees by a proof."""
 
-    Attributes:
-        mechanism: What gives the guarantee.
-        epsilon: ε of MDP.
-        delta: δ of MDP; 0 for a pure guarantee.
-        distance: How many memberships may change with one under the plan's sampler.
-        epsilon_right: ε_R is at most this.
-        epsilon_left: ε_L is at most this.
-        mp: The ε of MP is at most this.
-    """
-
-    mechanism: str
-    epsilon: float
-    delta: float
-    distance: int
-    epsilon_right: Number
-    epsilon_left: Number
-    mp: Number
+    mechanism: Annotated[str, "What gives the guarantee"]
+    epsilon: Annotated[float, "ε of MDP"]
+    delta: Annotated[float, "δ of MDP; 0 for a pure guarantee"]
+    distance: Annotated[int, "How many memberships may change with one under the plan's sampler"]
+    epsilon_right: Annotated[Number, "ε_R is at most this"]
+    epsilon_left: Annotated[Number, "ε_L is at most this"]
+    mp: Annotated[Number, "The ε of MP is at most this"]
 
 
 @dataclass(frozen=True)
 class GraphResult(Record):
-    """The graph that was audited.
+    """The graph that was audited."""
 
-    Attributes:
-        name: What it is called.
-        source: Where it came from; empty if it was given as an object.
-        content_hash: Hash of its content.
-        num_nodes: Number of nodes.
-        num_edges: Number of edges.
-        num_features: Number of features.
-        num_classes: Number of classes.
-    """
-
-    name: str
-    source: str
-    content_hash: str
-    num_nodes: int
-    num_edges: int
-    num_features: int
-    num_classes: int
+    name: Annotated[str, "What it is called"]
+    source: Annotated[str, "Where it came from; empty if it was given as an object"]
+    content_hash: Annotated[str, "Hash of its content"]
+    num_nodes: Annotated[int, "Number of nodes"]
+    num_edges: Annotated[int, "Number of edges"]
+    num_features: Annotated[int, "Number of features"]
+    num_classes: Annotated[int, "Number of classes"]
 
 
 @dataclass(frozen=True)
 class ModelsResult(Record):
-    """The shadow models.
+    """The shadow models."""
 
-    Attributes:
-        trained: Number of models.
-        failed: Numbers of those that failed.
-        train_accuracy: Mean accuracy on training nodes; null if unknown.
-        held_out_accuracy: Mean accuracy on other nodes; null if unknown.
-    """
-
-    trained: int
-    failed: list[int]
-    train_accuracy: float | None
-    held_out_accuracy: float | None
+    trained: Annotated[int, "Number of models"]
+    failed: Annotated[list[int], "Numbers of those that failed"]
+    train_accuracy: Annotated[float | None, "Mean accuracy on training nodes; null if unknown"]
+    held_out_accuracy: Annotated[float | None, "Mean accuracy on other nodes; null if unknown"]
 
 
 @dataclass(frozen=True)
 class NodesResult(Record):
-    """The nodes.
+    """The nodes."""
 
-    Attributes:
-        audited: Number of nodes that the main variant decides about.
-        not_auditable: Number of nodes that it cannot decide about.
-        constant_decision: Number of nodes whose decision never varies.
-        level: Level of the intervals of a node's ε.
-        most_exposed: Numbers of the twenty most exposed.
-    """
+    audited: Annotated[int, "Number of nodes that the main variant decides about"]
+    not_auditable: Annotated[int, "Number of nodes that it cannot decide about"]
+    constant_decision: Annotated[int, "Number of nodes whose decision never varies"]
+    level: Annotated[float, "Level of the intervals of a node's ε"]
+    most_exposed: Annotated[list[int], "Numbers of the twenty most exposed"]
+    rarest_prior: Annotated[float, "Smallest prior of a node that is neither in every sample nor in none"]
+    commonest_prior: Annotated[float, "Largest prior of such a node"]
+    fewest_in: Annotated[int, "Number of models that hold the one of these nodes that fewest hold"]
+    fewest_out: Annotated[int, "Number of models without the one of these nodes that most hold"]
 
-    audited: int
-    not_auditable: int
-    constant_decision: int
-    level: float
-    most_exposed: list[int]
+
+@dataclass(frozen=True)
+class PowerResult(Record):
+    """What the shadow models leave open about a release: what a gate needs to know before it passes a threshold."""
+
+    provable: Annotated[
+        dict[str, float | None],
+        "By parameter, what would have been proven at least of a mechanism that gives away one node in every "
+        "model, whichever node it is; null if guesses about some node prove nothing",
+    ]
+    possible: Annotated[
+        dict[str, Number | None],
+        "By parameter, what the guesses that were made leave possible, an upper confidence limit: infinite if all "
+        "were right; null without a proof",
+    ]
+    node_share_low: Annotated[
+        float,
+        "Largest lower limit of a node's exposure, the share of the models with it that name it, with 99.5 % "
+        "confidence for all nodes together",
+    ]
+    node_share_high: Annotated[float, "Largest upper limit of a node's exposure, likewise"]
 
 
 @dataclass(frozen=True)
 class TestResult(Record):
-    """The permutation test.
-
-    Attributes:
-        is_leakage_found: Whether it found leakage.
-        p_value: Its p-value.
-        statistic: The attack's statistic.
-        null_statistics: The same with permuted memberships.
-    """
+    """The permutation test."""
 
     __test__ = False  # nothing for pytest to collect
 
-    is_leakage_found: bool
-    p_value: float
-    statistic: float
-    null_statistics: list[float]
+    is_leakage_found: Annotated[bool, "Whether its p-value is at most 0.01"]
+    p_value: Annotated[float, "Its p-value"]
+    num_shuffles: Annotated[int, "Number of shuffles of memberships"]
+    num_nodes: Annotated[int, "Number of nodes that were tested"]
+    num_leaking: Annotated[int, "Number of nodes that are proven to leak"]
+    num_hidden: Annotated[
+        int,
+        "Number of nodes that could not have been found, however much they leak; nodes that are in every sample, "
+        "or in none, do not count",
+    ]
+    missed_auc: Annotated[
+        float | None,
+        "AUC of a node's answers above which a leak of that node alone is found with a probability of 95 %, for "
+        "the median of the other nodes; null without any",
+    ]
+    statistic: Annotated[float, "Largest statistic of any node"]
+    null_statistics: Annotated[list[float], "The same with permuted memberships"]
 
 
 @dataclass(frozen=True)
 class PriorsResult(Record):
-    """What the sampling alone gives away.
+    """What the sampling alone gives away."""
 
-    Attributes:
-        num_draws: Number of draws behind the priors; 0 if they come from a formula.
-        floor_right: Log-odds that some node was in, at least.
-        floor_left: Log-odds that some node was not in, at least.
-        level: Confidence of both; null if they come from a formula.
-    """
-
-    num_draws: int
-    floor_right: Number
-    floor_left: Number
-    level: float | None
+    num_draws: Annotated[int, "Number of draws behind the priors; 0 if they come from a formula"]
+    floor_right: Annotated[Number, "Log-odds that some node was in, at least"]
+    floor_left: Annotated[Number, "Log-odds that some node was not in, at least"]
+    level: Annotated[float | None, "Confidence of both; null if they come from a formula"]
 
 
 @dataclass(frozen=True)
 class DriverResult(Record):
-    """A node that a posterior depends on.
+    """A node that a posterior depends on."""
 
-    Attributes:
-        node: Its number or name.
-        shift: How far it raises the posterior mean; null if unknown.
-        is_constant: Whether the decision about it never varies.
-    """
-
-    node: int | str
-    shift: Number | None
-    is_constant: bool
+    node: Annotated[int | str, "Its number or name"]
+    shift: Annotated[Number | None, "How far it raises the posterior mean; null if unknown"]
+    is_constant: Annotated[bool, "Whether the decision about it never varies"]
 
 
 @dataclass(frozen=True)
 class AuditResult(Record):
-    """Everything that an audit found out, but for what is about single nodes and models.
+    """Everything that an audit found out, but for what is about single nodes and models."""
 
-    Attributes:
-        format: Format of the file.
-        bmpaudit: Version of the program that made it.
-        fingerprint: Tells audits apart whose answers may differ.
-        title: What was audited, in a few words.
-        is_leakage_found: Whether the permutation test found leakage, or the guesses prove it.
-        answer: The answer in words.
-        next: What to do next.
-        cautions: What to know before trusting it.
-        is_not: What the answer does not say.
-        guarantee: What the model guarantees by a proof; null if it guarantees nothing.
-        releases: What is known of each release, by its label, the main one first.
-        headline: Every estimated ε of the main variant.
-        graph: The graph that was audited.
-        plan: What was done, as in the plan file.
-        proof_level: Confidence of what is proven.
-        proof_method: Method of the proofs.
-        priors: What the sampling alone gives away.
-        shadow_models: The shadow models.
-        nodes: The nodes.
-        permutation_test: The permutation test.
-        variants: Each attack and decision rule, by name, the plan's first one first.
-        main_variant: The variant that the headline is about.
-        drivers: By definition and parameter (`bmp epsilon_right`), the nodes that move the posterior most.
-        notes: What was overridden or is unusual.
-        timings: Seconds that each step took.
-    """
+    format: Annotated[Literal[6], "Format of the file"]
+    bmpaudit: Annotated[str, "Version of the program that made it"]
+    fingerprint: Annotated[str, "Tells audits apart whose answers may differ"]
+    title: Annotated[str, "What was audited, in a few words"]
+    is_leakage_found: Annotated[bool, "Whether there are traces of leakage at least"]
+    answer: Annotated[AnswerResult, "The answer in words"]
+    next: Annotated[list[str], "What to do next"]
+    cautions: Annotated[list[str], "What to know before trusting it"]
+    is_not: Annotated[list[str], "What the answer does not say"]
+    guarantee: Annotated[GuaranteeResult | None, "What the model guarantees by a proof; null if it guarantees nothing"]
+    releases: Annotated[dict[str, ReleaseResult], "What is known of each release, by its label, the main one first"]
+    power: Annotated[dict[str, PowerResult], "What the shadow models leave open about each release"]
+    headline: Annotated[list[EpsilonResult], "Every estimated ε of the main variant"]
+    graph: Annotated[GraphResult, "The graph that was audited"]
+    plan: Annotated[dict[str, Any], "What was done, as in the plan file"]
+    proof_level: Annotated[float, "Confidence of all that is proven and certified together, of all releases"]
+    proof_method: Annotated[Literal["one-guess", "prequential"], "Method of the proofs"]
+    priors: Annotated[PriorsResult, "What the sampling alone gives away"]
+    shadow_models: Annotated[ModelsResult, "The shadow models"]
+    nodes: Annotated[NodesResult, "The nodes"]
+    permutation_test: Annotated[TestResult, "The permutation test"]
+    variants: Annotated[dict[str, VariantResult], "Each attack and decision rule, by name, the plan's first one first"]
+    main_variant: Annotated[str, "The variant that the headline is about"]
+    drivers: Annotated[dict[str, list[DriverResult]], "Nodes that move a posterior most, by `definition parameter`"]
+    notes: Annotated[list[str], "What was overridden or is unusual"]
+    timings: Annotated[dict[str, float], "Seconds that each step took"]
 
-    format: Literal[4]
-    bmpaudit: str
-    fingerprint: str
-    title: str
-    is_leakage_found: bool
-    answer: AnswerResult
-    next: list[str]
-    cautions: list[str]
-    is_not: list[str]
-    guarantee: GuaranteeResult | None
-    releases: dict[str, ReleaseResult]
-    headline: list[EpsilonResult]
-    graph: GraphResult
-    plan: dict[str, Any]
-    proof_level: float
-    proof_method: Literal["one-guess", "prequential"]
-    priors: PriorsResult
-    shadow_models: ModelsResult
-    nodes: NodesResult
-    permutation_test: TestResult
-    variants: dict[str, VariantResult]
-    main_variant: str
-    drivers: dict[str, list[DriverResult]]
-    notes: list[str]
-    timings: dict[str, float]
+    @property
+    def rungs(self) -> list[tuple[str, ReleaseResult, AccessResult]]:
+        """Every access to every release, the main release first, by its label, and by the access if there are more."""
+        return [
+            (name if not release.lesser else f"{name}, {access}", release, part)
+            for name, release in self.releases.items()
+            for access, part in release.ladder.items()
+        ]
 
     @property
     def main_release(self) -> str:
@@ -595,11 +485,7 @@ def summary_schema() -> dict[str, Any]:
 
 
 def read_result(summary: Any) -> AuditResult:
-    """The result in a summary.
-
-    Raises:
-        ValueError: naming the first key that is missing, unknown or of another kind.
-    """
+    """The result in a summary; a `ValueError` names the first key that is missing, unknown or of another kind."""
     result = decode(AuditResult, summary)
     if not result.releases or result.main_variant not in result.variants:
         raise ValueError("a summary must have a release, and its main variant")

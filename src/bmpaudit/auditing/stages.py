@@ -4,43 +4,34 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from bmpaudit import registry
-from bmpaudit.attack import (
-    AttackPerformance,
-    ErrorCounts,
-    Evidence,
-    NotAuditable,
-    PermutationTest,
-    RocCurve,
-    attack_performance,
-    challenge,
-    permutation_test,
-)
-from bmpaudit.attack.challenges import thinned
+from bmpaudit.attack import ErrorCounts, Evidence, NotAuditable, PermutationTest, challenge, permutation_test
 from bmpaudit.attack.evidence import SHADOW_FREQUENCY
-from bmpaudit.auditing.context import Runtime, Variant, attack_on, queries_of, variants
+from bmpaudit.attack.performance import AttackPerformance, RocCurve, attack_performance
+from bmpaudit.auditing.context import LABEL_ATTACK, Runtime, Variant, attack_on, queries_of, release_of, variants
 from bmpaudit.auditing.result import AuditResult
-from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.auditing.workspace import Files, Workspace
 from bmpaudit.estimation import Influence, NodeLeakage, Posterior, estimate, node_leakage
 from bmpaudit.estimation.estimate import PARTS
 from bmpaudit.estimation.likelihood import likelihood_of
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Attack, Progress
-from bmpaudit.io.codec import Record, from_arrays, read_record, to_arrays
+from bmpaudit.io.codec import Record, filled, from_arrays, read_record, to_arrays
 from bmpaudit.io.readers import read_archive
-from bmpaudit.plan import AuditPlan
-from bmpaudit.privacy import Guarantee
-from bmpaudit.proof import Proof, ProvenBound, ReleaseExposure, expose, prove
-from bmpaudit.registry import ATTACK, UntrustedPart
-from bmpaudit.releases import models_of
+from bmpaudit.plan import ACCESSES, AuditPlan
+from bmpaudit.privacy import ApproximateMP, Guarantee, approximate_mp_to_bmp, non_empty_mdp_to_mp
+from bmpaudit.proof import CertifiedExposure, Proof, ProvenBound, ReleaseExposure, certify, expose, prove
+from bmpaudit.proof.exposure import SURE_NAMES
+from bmpaudit.proof.guesses import Source
+from bmpaudit.releases import gives_embeddings, is_computed_from, models_of
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowPlan, ShadowRuns
 from bmpaudit.util.errors import DataError, InputError, UntrustedCodeError
@@ -50,32 +41,24 @@ from bmpaudit.workers import crew_of
 
 # From shadow models to errors: every variant of the attack, and the permutation test.
 
-
 FEWEST_MODELS = 4
+Result = TypeVar("Result")
 HALF = "half"
 MOST_SCORES = 20_000_000  # challenges whose scores are kept for AUC and ROC; beyond that, nodes are thinned evenly
-MOST_PERMUTED = 300_000  # challenges of each attack of the permutation test; likewise
 
 
 @dataclass(frozen=True, eq=False)
 class Attacks:
-    """The results of all variants of the attack.
+    """The results of all variants of the attack."""
 
-    Attributes:
-        variants: The variants, the main one first.
-        counts: Errors of Algorithm 1, by the variant's name.
-        performance: Accuracy, AUC and the like, by the variant's name.
-        half_counts: Errors of the main variant with the first half of the models; None if that is too few to attack.
-        permutation_test: The attack on the main release, as it is and after shuffling memberships between models.
-        notes: What was overridden or is unusual.
-    """
-
-    variants: tuple[Variant, ...]
-    counts: Mapping[str, ErrorCounts]
-    performance: Mapping[str, AttackPerformance]
+    variants: tuple[Variant, ...]  # the variants, the main one first
+    counts: Mapping[str, ErrorCounts]  # errors of Algorithm 1, by the variant's name
+    performance: Mapping[str, AttackPerformance]  # accuracy, AUC and the like, by the variant's name
+    # Errors of the main variant with the first half of the models; None if that is too few to attack.
     half_counts: ErrorCounts | None
+    # Whether answers of the main release are linked to memberships, and about which nodes.
     permutation_test: PermutationTest
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was overridden or is unusual
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -94,6 +77,11 @@ class Attacks:
         return self.strongest(self.variants[0].release).name
 
     @property
+    def all_counts(self) -> Mapping[str, ErrorCounts]:
+        """Errors of every variant, and with half of the models as `half` if there are any."""
+        return self.counts if self.half_counts is None else {**self.counts, HALF: self.half_counts}
+
+    @property
     def main_counts(self) -> ErrorCounts:
         """Errors of the main variant."""
         return self.counts[self.main]
@@ -104,25 +92,15 @@ def attack_prior(plan: AuditPlan, priors: Priors) -> Floats | str:
     return SHADOW_FREQUENCY if plan.prior_source == SHADOW_FREQUENCY else priors.prob
 
 
-def run_permutation_test(
-    plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors, runtime: Runtime
-) -> PermutationTest:
-    """Attacks the main release as it is, and after shuffling memberships between models.
-
-    Raises:
-        InputError: if there are too few models.
-    """
+def run_permutation_test(plan: AuditPlan, graph: Graph, runs: ShadowRuns, runtime: Runtime) -> PermutationTest:
+    """Tests every node on the main release, by shuffling memberships between models."""
     _check_enough(runs)
     main = variants(plan)[0].release
-    targets = thinned(graph.num_nodes, runs.num_models, MOST_PERMUTED)
-    with runtime.progress("permutation test", plan.permutations + 1) as progress:
+    with runtime.progress("permutation test", graph.num_nodes) as progress:
         return permutation_test(
-            attack_on(plan, main),
             Evidence.of_runs(runs, main, queries_of(plan), graph),
-            attack_prior(plan, priors),
-            num_permutations=plan.permutations,
+            num_shuffles=plan.permutations,
             seed=plan.seed,
-            targets=targets,
             num_threads=runtime.num_threads,
             progress=progress,
         )
@@ -131,18 +109,13 @@ def run_permutation_test(
 def run_attacks(
     plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors, test: PermutationTest, runtime: Runtime
 ) -> Attacks:
-    """Attacks the shadow models in every way that the plan names.
-
-    Raises:
-        InputError: if there are too few models.
-    """
+    """Attacks the shadow models in every way that the plan names; `InputError` if there are too few models."""
     _check_enough(runs)
     prior, all_variants = attack_prior(plan, priors), variants(plan)
     groups: dict[tuple[str, tuple[str, ...]], list[Variant]] = {}
     for variant in all_variants:
         groups.setdefault((variant.release, variant.queries), []).append(variant)
-    counts: dict[str, ErrorCounts] = {}
-    performance: dict[str, AttackPerformance] = {}
+    made: dict[str, tuple[ErrorCounts, AttackPerformance]] = {}
     num_nodes, num_attacked = graph.num_nodes, len(groups) * graph.num_nodes
     options: dict[str, Any] = {
         "settings": plan.decision_settings,
@@ -152,7 +125,7 @@ def run_attacks(
     # Progress counts the nodes of every attack; the last one, with half of the models, counts half.
     with runtime.progress("attack", num_attacked + num_nodes // 2) as progress:
         for number, ((release, queries), members) in enumerate(groups.items()):
-            made = challenge(
+            challenges = challenge(
                 attack_on(plan, release),
                 Evidence.of_runs(runs, release, queries, graph),
                 prior,
@@ -162,21 +135,26 @@ def run_attacks(
                 progress=lambda done, before=number * num_nodes: progress(before + done),  # type: ignore[misc]
                 **options,
             )
-            assert made.scores is not None  # noqa: S101 - they were asked for
+            assert challenges.scores is not None  # noqa: S101 - they were asked for
             for variant in members:
-                counts[variant.name] = made.error_counts(variant.rule)
                 rule = plan.rules_by_name[variant.rule]
-                performance[variant.name] = attack_performance(made.scores, rule, num_threads=runtime.num_threads)
-        ordered = [variant.name for variant in all_variants]
-        attacks = Attacks(
-            all_variants,
-            {name: counts[name] for name in ordered},
-            {name: performance[name] for name in ordered},
-            None,
-            test,
+                figures = attack_performance(challenges.scores, rule, num_threads=runtime.num_threads)
+                made[variant.name] = challenges.error_counts(variant.rule), figures
+        counts = {each.name: made[each.name][0] for each in all_variants}  # in the order of the variants
+        attacks = Attacks(all_variants, counts, {name: made[name][1] for name in counts}, None, test)
+        num_models = runs.num_models // 2
+        if num_models < FEWEST_MODELS:
+            return attacks
+        main = attacks.strongest(attacks.releases[0])
+        half = challenge(
+            attack_on(plan, main.release),
+            Evidence.of_runs(runs, main.release, main.queries, graph).take(slice(num_models)),
+            prior,
+            {main.rule: plan.rules_by_name[main.rule]},
+            progress=lambda done: progress(num_attacked + done // 2),
+            **options,
         )
-        options["progress"] = lambda done: progress(num_attacked + done // 2)
-        return replace(attacks, half_counts=_half_counts(plan, graph, runs, prior, attacks, options))
+        return replace(attacks, half_counts=half.error_counts(main.rule) if half.is_counted.any() else None)
 
 
 def _check_enough(runs: ShadowRuns) -> None:
@@ -184,19 +162,6 @@ def _check_enough(runs: ShadowRuns) -> None:
         raise InputError(
             f"an attack needs at least {FEWEST_MODELS} shadow models, got {runs.num_models}; {len(runs.failed)} failed"
         )
-
-
-def _half_counts(
-    plan: AuditPlan, graph: Graph, runs: ShadowRuns, prior: Floats | str, attacks: Attacks, options: dict[str, Any]
-) -> ErrorCounts | None:
-    num_models = runs.num_models // 2
-    if num_models < FEWEST_MODELS:
-        return None
-    main = attacks.strongest(attacks.releases[0])
-    evidence = Evidence.of_runs(runs, main.release, main.queries, graph).take(slice(num_models))
-    rules = {main.rule: plan.rules_by_name[main.rule]}
-    challenges = challenge(attack_on(plan, main.release), evidence, prior, rules, **options)
-    return challenges.error_counts(main.rule) if challenges.is_counted.any() else None
 
 
 @dataclass(frozen=True)
@@ -216,78 +181,62 @@ class _Performance(Record):
 
 
 @dataclass(frozen=True)
-class _Test(Record):
-    statistic: float
-    null_statistics: list[float]
-
-
-@dataclass(frozen=True)
 class _AttackFile(Record):
-    """What `attack.json` holds; the errors of each node are in Parquet files."""
+    """What `attack.json` holds; errors of each node are in Parquet files, the permutation test in an archive."""
 
-    variants: list[Variant]
-    notes: list[str]
-    not_auditable: list[NotAuditable]
-    permutation_test: _Test
+    variants: tuple[Variant, ...]
+    notes: tuple[str, ...]
+    not_auditable: tuple[NotAuditable, ...]
     performance: dict[str, _Performance]
 
 
-def attack_files(attacks: Attacks) -> dict[str, Callable[[Path], None]]:
+def attack_files(attacks: Attacks) -> Files:
     """What writes each file of the step."""
-    counts = {**attacks.counts, **({} if attacks.half_counts is None else {HALF: attacks.half_counts})}
-    files: dict[str, Callable[[Path], None]] = {
-        f"counts/{name}.parquet": each.to_table for name, each in counts.items()
-    }
-    test = attacks.permutation_test
     summary = {
         "variants": [asdict(variant) for variant in attacks.variants],
         "notes": attacks.notes,
         "not_auditable": [asdict(node) for node in attacks.main_counts.not_auditable],
-        "permutation_test": {"statistic": test.statistic, "null_statistics": test.null_statistics},
         "performance": {name: asdict(figures) for name, figures in attacks.performance.items()},
     }
-    return files | {"attack.json": lambda path: _write_json(path, summary)}
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(to_json(value) + "\n", encoding="utf-8")
+    return {
+        **{f"counts/{name}.parquet": each.to_table for name, each in attacks.all_counts.items()},
+        "permutation_test.npz": partial(_write_arrays, attacks.permutation_test),
+        "attack.json": lambda path: path.write_text(to_json(summary) + "\n", encoding="utf-8"),
+    }
 
 
 def read_attacks(workspace: Workspace) -> Attacks:
-    """Reads what the step left; the workspace has checked that it is whole.
-
-    Raises:
-        DataError: if it cannot be read.
-    """
+    """Reads what the step left; the workspace has checked that it is whole; `DataError` if it cannot be read."""
     content = workspace.read("attack.json", lambda path: read_record(path, _AttackFile))
     names = [variant.name for variant in content.variants]
     if not names or set(names) != set(content.performance):
         raise DataError(f"{workspace.path / 'attack.json'}: performance must be that of {', '.join(names)}")
 
+    performance = {}
+    for name in names:
+        row = content.performance[name]
+        rates = {float(rate): value for rate, value in row.tpr_at_fpr.items()}
+        roc = RocCurve(np.array(row.roc.false_positive_rate), np.array(row.roc.true_positive_rate))
+        performance[name] = filled(AttackPerformance, row, tpr_at_fpr=rates, roc=roc)
+
     def read(name: str) -> ErrorCounts:
         counts = workspace.read(f"counts/{name}.parquet", ErrorCounts.from_table)
-        return replace(counts, not_auditable=tuple(content.not_auditable))
+        return replace(counts, not_auditable=content.not_auditable)
 
-    test = content.permutation_test
     return Attacks(
-        variants=tuple(content.variants),
+        variants=content.variants,
         counts={name: read(name) for name in names},
-        performance={name: _performance(content.performance[name]) for name in names},
+        performance=performance,
         half_counts=read(HALF) if f"counts/{HALF}.parquet" in workspace.files("attack") else None,
-        permutation_test=PermutationTest(test.statistic, np.array(test.null_statistics)),
-        notes=tuple(content.notes),
+        permutation_test=workspace.read("permutation_test.npz", partial(_read_arrays, PermutationTest)),
+        notes=content.notes,
     )
-
-
-def _performance(row: _Performance) -> AttackPerformance:
-    roc = RocCurve(np.array(row.roc.false_positive_rate), np.array(row.roc.true_positive_rate))
-    rates = {float(rate): value for rate, value in row.tpr_at_fpr.items()}
-    return AttackPerformance(**{**vars(row), "tpr_at_fpr": rates, "roc": roc})
 
 
 # From shadow models to what is certain: what each release proves, and what one released model exposes.
 
-
+BOUNDS_OF_A_RELEASE = 5  # that are shown
+ROW_ATTACK = "rows"
 CANDIDATES = ("student", "gaussian")
 """Attacks that a proof chooses from on its fitting models, besides the plan's."""
 
@@ -296,91 +245,171 @@ CANDIDATES = ("student", "gaussian")
 class ReleaseFindings:
     """What is certain about one release.
 
-    Attributes:
-        queries: Queries that the exposure's attack uses: those of the strongest variant.
-        exposure: What one released model gives away under that attack, on average over the shadow models.
-        proof: What is proven, by whatever attack and queries promised most on the fitting models; None if there are too
-            few models to prove anything.
-        not_proven: Why there is no proof; empty if there is one.
+    What was found about a release that is computed from it holds for it too, and is taken if it is more (Prop. 2): a
+    weak attack on one of them makes neither safe.
     """
 
-    queries: tuple[str, ...]
-    exposure: ReleaseExposure
+    exposed_by: str  # attack and queries that the exposure was found by
+    exposure: ReleaseExposure  # what one released model gives away, on average over the shadow models
+    certified: CertifiedExposure | None  # how many names are certified; None if there are too few models
+    # What is proven, by whatever attack and queries promised most on the fitting models; None likewise.
     proof: Proof | None
-    not_proven: str = ""
+    not_proven: str = ""  # why nothing is proven or certified; empty otherwise
 
 
-Findings = Mapping[str, ReleaseFindings]
-"""By the release's label, the main one first."""
+@dataclass(frozen=True, eq=False)
+class Findings(Mapping[str, ReleaseFindings]):
+    """By the release's label, the main one first, what is certain of it as it is released."""
+
+    ladders: Mapping[str, Mapping[str, ReleaseFindings]]  # by release and access, the least access first
+
+    def __getitem__(self, release: str) -> ReleaseFindings:
+        return list(self.ladders[release].values())[-1]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ladders)
+
+    def __len__(self) -> int:
+        return len(self.ladders)
 
 
-def proof_attacks(plan: AuditPlan, release: str) -> list[Attack]:
-    """The attack on a release, and the built-in ones that a proof may choose instead."""
-    attack = attack_on(plan, release)
-    own = registry.label(ATTACK, attack)
-    return [attack, *(registry.build(ATTACK, name) for name in CANDIDATES if name != own)]
+def accesses_of(plan: AuditPlan, release: str) -> tuple[str, ...]:
+    """What of a release is attacked by itself, the least first."""
+    return plan.accesses(release_of(plan, release))
+
+
+def proof_attacks(
+    plan: AuditPlan, release: str, names: Sequence[str] = CANDIDATES, access: str = ACCESSES[0]
+) -> list[Attack]:
+    """The attack on a release, the built-in ones that may be chosen instead, and right-or-wrong on changed outputs.
+
+    An attack that fits distributions to coarse scores may miss what the mere label says. Whoever sees more than scores
+    takes the row attack, which uses these as well.
+    """
+    if access != ACCESSES[0]:
+        return [registry.build(registry.ATTACK, ROW_ATTACK)]
+    attack, part = attack_on(plan, release), release_of(plan, release)
+    names = [*names, *([LABEL_ATTACK] if not is_built_in(part) or part.changes_outputs else [])]
+    own = registry.label(registry.ATTACK, attack)
+    return [attack, *(registry.build(registry.ATTACK, name) for name in names if name != own)]
+
+
+def is_built_in(release: Any) -> bool:
+    """Whether a release is one of ours; of others nothing is read here, so that results do not depend on trust."""
+    return registry.name_of(registry.RELEASE, release) in registry.ENTRIES[registry.RELEASE]
+
+
+def bound_level(plan: AuditPlan) -> float:
+    """Confidence of each bound by itself, so that all bounds of an audit hold together with the plan's.
+
+    Of each access to each release these are the bounds on ε_R, ε_L and MP, and the certified names of members and of
+    non-members.
+    """
+    return 1 - (1 - plan.proof_level) / (BOUNDS_OF_A_RELEASE * sum(len(plan.accesses(each)) for each in plan.releases))
 
 
 def run_proofs(
     plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors, attacks: Attacks, runtime: Runtime
 ) -> Findings:
-    """Proves and counts what can be named, for each release."""
-    findings = {}
-    # Exposure scores every node twice, once with all models and once with halves of them; a proof counts as one more.
-    num_nodes = graph.num_nodes
-    with runtime.progress("proof and exposure", 3 * num_nodes * len(attacks.releases)) as progress:
-        for number, release in enumerate(attacks.releases):
-            before = 3 * num_nodes * number
-            strongest = attacks.strongest(release).queries
-            exposed = expose(
-                attack_on(plan, release),
-                Evidence.of_runs(runs, release, strongest, graph),
-                priors.prob,
-                level=plan.proof_level,
-                num_threads=runtime.num_threads,
-                executor=runtime.executor,
-                progress=lambda done, before=before: progress(before + done),  # type: ignore[misc]
-            )
-            proof, reason = None, ""
-            try:
-                proof = prove_release(
-                    plan,
-                    graph,
-                    runs,
-                    priors,
-                    release,
-                    runtime,
-                    progress=lambda done, before=before: progress(before + 2 * num_nodes + done),  # type: ignore[misc]
-                )
-            except InputError as wrong:  # too few models, or none with a member: there is an audit all the same
+    """Proves, certifies and counts what can be named, for each access to each release."""
+    own: dict[tuple[str, str], ReleaseFindings] = {}
+    tried = {
+        (release, access): proof_attacks(plan, release, CANDIDATES[:1], access)
+        for release in attacks.releases
+        for access in accesses_of(plan, release)
+    }
+    workers: dict[str, Any] = {"num_threads": runtime.num_threads, "executor": runtime.executor}
+    num_nodes, num_done, level = graph.num_nodes, 0, bound_level(plan)
+    # Exposure scores every node twice, with all models and with halves; proof and certificates count as one more each.
+    total = num_nodes * sum(2 * len(each) + 2 for each in tried.values())
+    with runtime.progress("proof and exposure", total) as progress:
+
+        def next_part(size: int) -> Progress:
+            nonlocal num_done
+            before, num_done = num_done, num_done + size * num_nodes
+            return lambda done: progress(before + done)
+
+        for (release, access), attackers in tried.items():
+            evidence = Evidence.of_runs(runs, release, queries_of(plan), graph, access)
+            exposed: dict[str, ReleaseExposure] = {}
+            for attack in attackers:
+                is_plans = attack is attackers[0] and access == ACCESSES[0]
+                source = Source(attack, attacks.strongest(release).queries if is_plans else evidence.queries)
+                report = next_part(2)
+                try:
+                    exposed[source.name] = expose(
+                        attack, source.seen(evidence), priors.prob, level=plan.proof_level, progress=report, **workers
+                    )
+                except InputError:
+                    if attack is attackers[-1] and not exposed:
+                        raise
+            strongest = max(exposed, key=lambda name: num_named(exposed[name]))
+            certified, proof, reason = None, None, ""
+            try:  # with too few models, or none with a member, there is an audit all the same
+                proof = prove_release(plan, evidence, priors, release, runtime, access, progress=next_part(1))
+                certified = certify(attackers, evidence, priors.prob, level=level, progress=next_part(1), **workers)
+            except InputError as wrong:
                 reason = str(wrong)
-            findings[release] = ReleaseFindings(strongest, exposed, proof, reason)
-            progress(before + 3 * num_nodes)
-    return findings
+            own[release, access] = ReleaseFindings(strongest, exposed[strongest], certified, proof, reason)
+        progress(total)
+    return Findings(
+        {
+            release: {access: _inherited(plan, release, access, own) for access in accesses_of(plan, release)}
+            for release in attacks.releases
+        }
+    )
+
+
+def num_named(exposure: ReleaseExposure) -> float:
+    """How many members are named per model with 90 % certainty."""
+    curve = exposure.exposure.members
+    return float(curve.correct.mean[curve.at(SURE_NAMES)])
+
+
+def _inherited(
+    plan: AuditPlan, release: str, access: str, own: Mapping[tuple[str, str], ReleaseFindings]
+) -> ReleaseFindings:
+    """What was found about a release, or about what can be computed from it, whichever is more; of equals its own."""
+    base, result = release_of(plan, release), own[release, access]
+    for (name, seen), other in own.items():
+        part = release_of(plan, name)
+        is_derived = name == release or (is_built_in(base) and is_built_in(part) and is_computed_from(part, base))
+        if (name, seen) == (release, access) or not is_derived or ACCESSES.index(seen) > ACCESSES.index(access):
+            continue
+        # From answers alone other answers can be made, but no noise on weights and no hidden layer.
+        has_answers_only = plan.release_as != ACCESSES[0] and access != ACCESSES[-1]
+        if name != release and has_answers_only and (not part.changes_outputs or gives_embeddings(part)):
+            continue
+        found_on = (f", on the {name} release" if name != release else "") + (
+            f", from {seen}" if seen != access else ""
+        )
+        least, most = sorted((other.exposure, result.exposure), key=num_named)
+        exposed_by = result.exposed_by if most is result.exposure else other.exposed_by + found_on
+        result = replace(result, exposure=most.joined(least), exposed_by=exposed_by)
+        if other.certified is not None:
+            theirs = replace(other.certified, source=other.certified.source + found_on)
+            result = replace(result, certified=theirs if result.certified is None else result.certified.joined(theirs))
+        if other.proof is not None and result.proof is not None:
+            result = replace(result, proof=result.proof.joined(other.proof, found_on))
+    return result
 
 
 def prove_release(
     plan: AuditPlan,
-    graph: Graph,
-    runs: ShadowRuns,
+    evidence: Evidence,
     priors: Priors,
     release: str,
     runtime: Runtime,
+    access: str = ACCESSES[0],
     progress: Progress = lambda _: None,
 ) -> Proof:
-    """What one release proves, by the plan's method.
-
-    `progress` is called with how much of the work is done, from 0 to the number of nodes.
-
-    Raises:
-        InputError: if there are too few models to prove anything.
-    """
+    """What access to one release proves, by the plan's method; progress counts nodes."""
     proof = prove(
-        proof_attacks(plan, release),
-        Evidence.of_runs(runs, release, queries_of(plan), graph),
+        proof_attacks(plan, release, access=access),
+        evidence,
         priors.prob,
         prior_draws=priors.num_draws,
-        level=plan.proof_level,
+        level=bound_level(plan),
         method=plan.proof_method,
         num_threads=runtime.num_threads,
         executor=runtime.executor,
@@ -391,36 +420,46 @@ def prove_release(
     return replace(proof, epsilon_right=right, epsilon_left=replace(left, floor=priors.floor.left))
 
 
-def proof_files(findings: Findings) -> dict[str, Callable[[Path], None]]:
+def proof_name(plan: AuditPlan, release: str, access: str) -> str:
+    """Where findings are kept: by the release alone for the access that it is released with."""
+    return f"proof/{release}.npz" if access == accesses_of(plan, release)[-1] else f"proof/{release}@{access}.npz"
+
+
+def proof_files(plan: AuditPlan, findings: Findings) -> Files:
     """What writes each file of the step."""
-    return {proof_name(release): partial(_write, part) for release, part in findings.items()}
+    return {
+        proof_name(plan, release, access): partial(_write_arrays, part)
+        for release, ladder in findings.ladders.items()
+        for access, part in ladder.items()
+    }
 
 
-def proof_name(release: str) -> str:
-    """The path of a release's file in the folder."""
-    return f"proof/{release}.npz"
-
-
-def _write(findings: ReleaseFindings, path: Path) -> None:
+def _write_arrays(result: Any, path: Path) -> None:
     with path.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **to_arrays(findings))
+        np.savez_compressed(file, allow_pickle=False, **to_arrays(result))
 
 
-def read_proofs(workspace: Workspace, releases: tuple[str, ...]) -> Findings:
+def _read_arrays(kind: type[Result], path: Path) -> Result:
+    return from_arrays(kind, read_archive(path))
+
+
+def read_proofs(workspace: Workspace, plan: AuditPlan, releases: tuple[str, ...]) -> Findings:
     """Reads what the step left; the workspace has checked that it is whole."""
-    return {release: workspace.read(proof_name(release), _read) for release in releases}
-
-
-def _read(path: Path) -> ReleaseFindings:
-    return from_arrays(ReleaseFindings, read_archive(path))
+    read = partial(_read_arrays, ReleaseFindings)
+    return Findings(
+        {
+            release: {
+                access: workspace.read(proof_name(plan, release, access), read) for access in accesses_of(plan, release)
+            }
+            for release in releases
+        }
+    )
 
 
 # The posteriors of an audit: independent of each other, so each can be computed by another worker.
 
-
 JOINT_COST = 10.0  # of a posterior of two parameters, against one
-KNOWN_HERE = ("definition", "counts", "likelihood")
-"""Fields of a posterior that a worker does not send back."""
+KNOWN_HERE = ("definition", "counts", "likelihood")  # fields of a posterior that a worker does not send back
 
 
 class Task(NamedTuple):
@@ -430,22 +469,12 @@ class Task(NamedTuple):
     definition: str
 
 
-Answers: TypeAlias = Iterator[tuple[Task, Posterior | str]]
-Report: TypeAlias = Callable[[Task, int], None]
-"""Is called with how many of `PARTS` of a task are done."""
-
-
 @dataclass(frozen=True, eq=False)
 class PosteriorJob:
-    """What all tasks have in common; sent to each worker once.
+    """What all tasks have in common; sent to each worker once."""
 
-    Attributes:
-        plan: Its definitions and what is assumed.
-        counts: Errors by the variant's name.
-    """
-
-    plan: AuditPlan
-    counts: Mapping[str, ErrorCounts]
+    plan: AuditPlan  # its definitions and what is assumed
+    counts: Mapping[str, ErrorCounts]  # errors by the variant's name
 
     def cost(self, task: Task) -> float:
         """How long a task takes, against a posterior of one parameter."""
@@ -460,12 +489,6 @@ class PosteriorJob:
             raise
         except InputError as reason:
             return str(reason)
-
-    def received(self, task: Task, made: dict[str, Any], num_threads: int | None) -> Posterior:
-        """A posterior that a worker has computed."""
-        definition, counts = self.plan.definitions_by_name[task.definition], self.counts[task.variant]
-        likelihood = likelihood_of(counts, definition, made["is_used"], num_threads=num_threads)
-        return Posterior(definition=definition, counts=counts, likelihood=likelihood, **made)
 
 
 def estimate_one(
@@ -482,39 +505,6 @@ def estimate_one(
     )
 
 
-def run_posteriors(
-    job: PosteriorJob, tasks: Sequence[Task], runtime: Runtime, progress: Progress
-) -> dict[Task, Posterior | str]:
-    """Every posterior, or why it cannot be computed: here one after the other, or on workers of one thread each.
-
-    `progress` is called with how many of `PARTS` are done, by how long tasks take.
-    """
-    total, done = sum(map(job.cost, tasks)), 0.0
-    made = {}
-
-    def report(task: Task, part: int) -> None:
-        progress(int((PARTS * done + part * job.cost(task)) / total))
-
-    # The longest first, so that nobody waits for one at the end.
-    ordered = deque(sorted(tasks, key=job.cost, reverse=True))
-    for task, posterior in (_here if runtime.executor is None else _on_workers)(job, ordered, runtime, report):
-        made[task] = posterior
-        report(task, PARTS)
-        done += job.cost(task)
-    return {task: made[task] for task in tasks}
-
-
-def _here(job: PosteriorJob, tasks: deque[Task], runtime: Runtime, report: Report) -> Answers:
-    for task in tasks:
-        yield task, job.run(task, runtime, partial(report, task))
-
-
-def _on_workers(job: PosteriorJob, tasks: deque[Task], runtime: Runtime, _: Report) -> Answers:
-    assert runtime.executor is not None  # noqa: S101 - or it would be done here
-    for task, answer in crew_of(runtime.executor).run(_run_task, job, tasks):
-        yield task, answer if isinstance(answer, str) else job.received(task, answer, runtime.num_threads)
-
-
 def _run_task(job: PosteriorJob, task: Task) -> dict[str, Any] | str:
     """What a worker does: it sends back what is not known where the task comes from."""
     made = job.run(task, Runtime(num_threads=1, quiet=True), lambda _: None)
@@ -525,30 +515,22 @@ def _run_task(job: PosteriorJob, task: Task) -> dict[str, Any] | str:
 
 # From errors to what they say about ε.
 
-
 SIDES = ("epsilon_right", "epsilon_left")
 
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """What the errors say.
+    """What the errors say."""
 
-    Attributes:
-        posteriors: By the variant's name, then by definition.
-        leakage: Leakage of every node under the main variant.
-        influences: By definition and parameter, for the headline's: which nodes drive the posterior. Empty if the audit
-            was read from a folder: the summary has the strongest.
-        half_medians: By definition and parameter, for the headline's: the median with half of the models, which tells
-            whether the estimate moves with their number. Only of definitions with one parameter, and empty if half are
-            too few to attack.
-        not_estimated: Why, for each posterior that could not be computed, in words.
-    """
-
-    posteriors: Mapping[str, Mapping[str, Posterior]]
-    leakage: NodeLeakage
+    posteriors: Mapping[str, Mapping[str, Posterior]]  # by the variant's name, then by definition
+    leakage: NodeLeakage  # leakage of every node under the main variant
+    # By definition and parameter, for the headline's: which nodes drive the posterior. Empty if the audit was read from
+    # a folder: the summary has the strongest.
     influences: Mapping[tuple[str, str], Influence]
+    # By definition and parameter, for the headline's: the median with half of the models, which tells whether the
+    # estimate moves with their number. Only of definitions with one parameter, and empty if half are too few to attack.
     half_medians: Mapping[tuple[str, str], float]
-    not_estimated: tuple[str, ...] = ()
+    not_estimated: tuple[str, ...] = ()  # why, for each posterior that could not be computed, in words
 
 
 def headline_parameters(posteriors: Mapping[str, Posterior]) -> list[tuple[str, str]]:
@@ -580,14 +562,34 @@ def estimation_tasks(plan: AuditPlan, attacks: Attacks) -> list[Task]:
 
 
 def run_estimates(plan: AuditPlan, attacks: Attacks, runtime: Runtime) -> Estimates:
-    """Estimates every definition for every variant, and what stands beside it."""
-    half = {} if attacks.half_counts is None else {HALF: attacks.half_counts}
+    """Estimates every definition for every variant, and what stands beside it.
+
+    Posteriors are computed here one after the other, or on workers of one thread each. Progress is by how long they
+    take.
+    """
+    job, tasks = PosteriorJob(plan, attacks.all_counts), estimation_tasks(plan, attacks)
+    total, done, made = sum(map(job.cost, tasks)), 0.0, dict[Task, Posterior | str]()
+    # The longest first, so that nobody waits for one at the end.
+    ordered = deque(sorted(tasks, key=job.cost, reverse=True))
     with runtime.progress("posteriors, ‰", PARTS) as progress:
-        job = PosteriorJob(plan, {**attacks.counts, **half})
-        made = run_posteriors(job, estimation_tasks(plan, attacks), runtime, progress)
+
+        def report(task: Task, part: int) -> None:
+            progress(int((PARTS * done + part * job.cost(task)) / total))
+
+        here = ((task, job.run(task, runtime, partial(report, task))) for task in ordered)
+        answers = here if runtime.executor is None else crew_of(runtime.executor).run(_run_task, job, ordered)
+        for task, answer in answers:
+            if isinstance(answer, dict):
+                definition, counts = plan.definitions_by_name[task.definition], job.counts[task.variant]
+                likelihood = likelihood_of(counts, definition, answer["is_used"], num_threads=runtime.num_threads)
+                answer = Posterior(definition=definition, counts=counts, likelihood=likelihood, **answer)
+            made[task] = answer
+            report(task, PARTS)
+            done += job.cost(task)
     posteriors: dict[str, dict[str, Posterior]] = {name: {} for name in job.counts}
     reasons = []
-    for task, posterior in made.items():
+    for task in tasks:
+        posterior = made[task]
         if isinstance(posterior, str):  # what is proven and exposed does not depend on it
             whose = "half of the models" if task.variant == HALF else task.variant
             reasons.append(f"{task.definition} of {whose} could not be estimated: {posterior}")
@@ -601,13 +603,9 @@ def run_estimates(plan: AuditPlan, attacks: Attacks, runtime: Runtime) -> Estima
     return Estimates(
         posteriors=posteriors,
         leakage=_leakage(plan, attacks, runtime),
-        influences={
-            (definition, parameter): main[definition].influence(parameter) for definition, parameter in headline
-        },
+        influences={place: main[place[0]].influence(place[1]) for place in headline},
         half_medians={
-            (definition, parameter): float(of_half[definition].quantile(0.5, parameter))
-            for definition, parameter in headline
-            if definition in of_half
+            place: float(of_half[place[0]].quantile(0.5, place[1])) for place in headline if place[0] in of_half
         },
         not_estimated=tuple(reasons),
     )
@@ -617,22 +615,16 @@ def _leakage(plan: AuditPlan, attacks: Attacks, runtime: Runtime) -> NodeLeakage
     return node_leakage(attacks.main_counts, plan.level, num_threads=runtime.num_threads)
 
 
-def posterior_files(estimates: Estimates) -> dict[str, Callable[[Path], None]]:
+POSTERIOR_NAME = "posteriors/{}_{}.npz"  # of a variant and a definition
+
+
+def posterior_files(estimates: Estimates) -> Files:
     """What writes the file of each posterior."""
     return {
-        posterior_name(variant, definition): partial(_save, posterior)
+        POSTERIOR_NAME.format(variant, definition): posterior.save
         for variant, row in estimates.posteriors.items()
         for definition, posterior in row.items()
     }
-
-
-def posterior_name(variant: str, definition: str) -> str:
-    """The path of a posterior in the folder."""
-    return f"posteriors/{variant}_{definition}.npz"
-
-
-def _save(posterior: Posterior, path: Path) -> None:
-    posterior.save(path)
 
 
 def read_estimates(
@@ -641,7 +633,7 @@ def read_estimates(
     """Reads what the step left; the workspace has checked that it is whole."""
     posteriors = {
         variant: {
-            definition: workspace.read(posterior_name(variant, definition), Posterior.load)
+            definition: workspace.read(POSTERIOR_NAME.format(variant, definition), Posterior.load)
             for definition in each.posteriors
         }
         for variant, each in result.variants.items()
@@ -654,30 +646,30 @@ def read_estimates(
 
 # What the model of an audit guarantees by a proof, beside what the audit proves of it.
 
+PRIOR_LEVEL = 0.999
+"""Confidence that estimated priors lie within the limits that upper bounds are worked out with."""
+VISIBLE = 0.005
+
 
 @dataclass(frozen=True)
 class Guaranteed:
-    """A guarantee, and the upper bounds that follow for an audit.
+    """A guarantee, and the upper bounds that follow for an audit."""
 
-    Attributes:
-        guarantee: What the model guarantees with the audit's sampler.
-        limits: Upper bounds by parameter: epsilon_right, epsilon_left and mp.
-        deltas: The δ of each, by parameter; 0 for a pure guarantee.
-        num_nodes: Number of nodes that the audit could name.
-    """
-
-    guarantee: Guarantee
-    limits: dict[str, float]
-    deltas: dict[str, float]
-    num_nodes: int
+    guarantee: Guarantee  # what the model guarantees with the audit's sampler
+    limits: dict[str, float]  # upper bounds by parameter: epsilon_right, epsilon_left and mp
+    deltas: dict[str, float]  # the δ of each, by parameter; 0 for a pure guarantee
+    num_nodes: int  # number of nodes that the audit could name
+    mp: ApproximateMP  # the MP that holds of any node's answers
+    level: float = 1.0  # confidence of the limits: below 1 if priors are estimated
 
     def level_of(self, bound: ProvenBound) -> float | None:
         """The confidence of a lower bound on the smallest ε that holds with the guarantee's δ; None if it is too low.
 
-        A δ costs at most δ for each node that could be named and each model that was challenged (docs/guarantees.md).
-        Where that is more than the bound may fail with anyhow, the two are not compared.
+        A δ costs at most δ for each node that could be named and each model that was challenged (docs/guarantees.md),
+        and estimated priors cost what their limits may fail with. Where that is more than the bound may fail with
+        anyway, the two are not compared.
         """
-        cost = self.deltas[bound.parameter] * self.num_nodes * bound.num_challenged
+        cost = self.deltas[bound.parameter] * self.num_nodes * bound.num_challenged + (1 - self.level)
         if cost > 1 - bound.level:
             return None
         return bound.level if cost == 0 else math.floor(1_000 * (bound.level - cost)) / 1_000
@@ -688,6 +680,10 @@ class Guaranteed:
         limits = listed([f"{symbol} ≤ {number(self.limits[name], 2)}" for name, symbol in SYMBOLS.items()])
         with_delta = f", each with δ = {self.guarantee.delta:.2g} of MDP" if self.guarantee.delta > 0 else ""
         text = f"By the proof of {self.guarantee.mechanism}, {limits}{with_delta}."
+        if self.level < 1:
+            text += f" Priors are estimated: these limits hold with {confidence(self.level)} confidence."
+        if self.mp.epsilon > self.guarantee.mp.epsilon + VISIBLE:
+            text += " The limits allow for what the existence of a model says: its sample is not empty."
         if proven and all(self.level_of(bound) is None for bound in proven.values()):
             return f"{text} That δ is too large for the lower bounds of this audit to be set against it."
         between = [
@@ -717,13 +713,9 @@ class Guaranteed:
 
 
 def guaranteed(plan: ShadowPlan, graph: Graph, priors: Priors) -> Guaranteed | None:
-    """What the model of a plan guarantees; None if it has no method `guarantee`, or its code has not been run.
-
-    Raises:
-        InputError: if the method returns something else.
-    """
-    model = plan.model
-    if isinstance(model, UntrustedPart) or isinstance(plan.sampler, UntrustedPart) or not hasattr(model, "guarantee"):
+    """What the model of a plan guarantees; None if it has no method `guarantee`, or its code has not been run."""
+    model, own_code = plan.model, (plan.model, plan.sampler)
+    if any(isinstance(part, registry.UntrustedPart) for part in own_code) or not hasattr(model, "guarantee"):
         return None
     guarantee = model.guarantee(graph, plan.sampler)
     if guarantee is None:
@@ -732,7 +724,13 @@ def guaranteed(plan: ShadowPlan, graph: Graph, priors: Priors) -> Guaranteed | N
         raise InputError(f"guarantee of {model} must return a Guarantee or None, got {guarantee!r}")
     # The same limits for all releases: an ensemble gives out several models.
     guarantee = guarantee.repeated(max(map(models_of, plan.releases)))
-    bmp = guarantee.bmp(priors.odds)
-    limits = {"epsilon_right": bmp.right, "epsilon_left": bmp.left, "mp": guarantee.mp.epsilon}
-    deltas = {"epsilon_right": bmp.delta, "epsilon_left": bmp.delta, "mp": guarantee.mp.delta}
-    return Guaranteed(guarantee, limits, deltas, graph.num_nodes)
+    with np.errstate(divide="ignore"):
+        low, high = (prob / (1.0 - prob) for prob in priors.confidence_bounds(PRIOR_LEVEL))
+    mp = of_samples = guarantee.mp
+    if guarantee.distance == 1:  # samples are independent coins, and may be empty: no model is trained on those
+        mp = non_empty_mdp_to_mp(guarantee.epsilon, guarantee.delta, low)
+    odds = np.concatenate([low, high])
+    right, left = (approximate_mp_to_bmp(each.epsilon, each.delta, odds) for each in (mp, of_samples))
+    limits = {"epsilon_right": right.right, "epsilon_left": left.left, "mp": mp.epsilon}
+    deltas = {"epsilon_right": right.delta, "epsilon_left": left.delta, "mp": mp.delta}
+    return Guaranteed(guarantee, limits, deltas, graph.num_nodes, mp, 1.0 if priors.is_exact else PRIOR_LEVEL)

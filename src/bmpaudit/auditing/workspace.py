@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from bmpaudit.io.codec import Record, decode, encode, read_record
 from bmpaudit.io.readers import damage_in, read_json
@@ -18,15 +18,14 @@ from bmpaudit.util.text import is_text
 from bmpaudit.util.values import to_json
 
 Value = TypeVar("Value")
-Write = Callable[[Path], None]
+Files = Mapping[str, Callable[[Path], object]]
+"""What writes each file, by its path in the folder."""
 
 FORMAT = 2
-MANIFEST = "manifest.json"
-STORE = "store.json"
+MANIFEST, STORE = "manifest.json", "store.json"
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(NamedTuple):
     """A stage of the pipeline: the command that makes it, and the files it may own."""
 
     command: str
@@ -37,7 +36,7 @@ STAGES: Mapping[str, Stage] = {
     "graph": Stage("audit", ("graph.npz",)),
     "samples": Stage("sample", ("memberships.npz",)),
     "priors": Stage("attack", ("priors.parquet",)),
-    "attack": Stage("attack", ("attack.json", "counts/*.parquet")),
+    "attack": Stage("attack", ("attack.json", "permutation_test.npz", "counts/*.parquet")),
     "proof": Stage("attack", ("proof/*.npz",)),
     "estimate": Stage("estimate", ("summary.json", "nodes.parquet", "posteriors/*.npz")),
     "report": Stage(
@@ -48,27 +47,18 @@ STAGES: Mapping[str, Stage] = {
 
 # What shows that a folder is an audit's, whatever step it has reached.
 SIGNS = (MANIFEST, "plan.toml", "shadows.json")
-FIRST_WITH_MANIFEST = 2  # format of summary.json
 FOLDERS = ("counts", "proof", "posteriors", "figures")
 
 
 @dataclass(frozen=True)
 class Stamp(Record):
-    """What a stage was made from.
+    """What a stage was made from, as hashes."""
 
-    Attributes:
-        plan: Hash of the settings that matter to the stage.
-        graph: Content hash of the graph.
-        models: Hash of the shadow models' statistics and of the priors; empty for stages before them.
-        build: Hash of bmpaudit's own code.
-        code: Hash of each module of the user's own that took part, by name; only where it was run.
-    """
-
-    plan: str
+    plan: str  # of the settings that matter to the stage
     graph: str
-    models: str = ""
-    build: str = ""
-    code: dict[str, str] | None = None
+    models: str = ""  # of the shadow models' statistics and of the priors; empty for stages before them
+    build: str = ""  # of bmpaudit's own code
+    code: dict[str, str] | None = None  # of each module of the user's own that took part, by name, if it was run
 
 
 @dataclass(frozen=True)
@@ -102,10 +92,8 @@ class Workspace:
     finds either a whole stage or none. Only files that the manifest lists are ever removed, and nothing is written or
     removed through a link.
 
-    Args:
-        path: The folder.
-        store: An address that fsspec knows, such as `s3://bucket/audit`, for the shadow models of a new folder; it is
-            written down when the folder is first locked, and an old folder remembers its own.
+    `store` is an address that fsspec knows, such as `s3://bucket/audit`, for the shadow models of a new folder; it is
+    written down when the folder is first locked, and an old folder remembers its own.
     """
 
     def __init__(self, path: str | Path, store: str | None = None) -> None:
@@ -124,11 +112,7 @@ class Workspace:
 
     @property
     def shadows(self) -> Path | RemoteFolder:
-        """Where the shadow models are: here, or at the address that `store.json` says.
-
-        Raises:
-            DataError: if it does not say an address.
-        """
+        """Where the shadow models are: here, or at the address that `store.json` says."""
         if not (self.path / STORE).exists():
             return self.path
         return RemoteFolder(read_record(self.path / STORE, _Store).shadows)
@@ -137,14 +121,6 @@ class Workspace:
     def has_shadows(self) -> bool:
         """Whether there are shadow models, finished or not."""
         return (self.shadows / "shadows.json").exists()
-
-    def _write_store(self, store: RemoteFolder) -> None:
-        there = self.shadows
-        if there == store:
-            return
-        if isinstance(there, RemoteFolder) or self.has_shadows:
-            raise InputError(f"{self.path} has its shadow models in {there}, not in {store}: use a new folder")
-        write_text(self._own(STORE), to_json({"shadows": str(store)}) + "\n")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -164,8 +140,11 @@ class Workspace:
             self._own(name)
         with folder_lock(self.path):
             remove_leftovers(self.path)
-            if self._new_store is not None:
-                self._write_store(self._new_store)
+            store = self._new_store
+            if store is not None and store != (there := self.shadows):
+                if isinstance(there, RemoteFolder) or self.has_shadows:
+                    raise InputError(f"{self.path} has its shadow models in {there}, not in {store}: use a new folder")
+                write_text(self._own(STORE), to_json({"shadows": str(store)}) + "\n")
             yield
 
     # Reading
@@ -182,11 +161,7 @@ class Workspace:
         return made_from == stamp and self._damage(entry) is None
 
     def stamp(self, stage: str, plan: str | None = None) -> Stamp:
-        """What a stage was made from, after checking that it is here and whole.
-
-        Args:
-            stage: One of `STAGES`.
-            plan: The hash of the settings it must have been made with, if that matters.
+        """What a stage was made from, after checking that it is here and whole, and by the settings of a plan's hash.
 
         Raises:
             DataError: naming what is missing, damaged or of another plan, and the command that makes it again.
@@ -215,26 +190,15 @@ class Workspace:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """For readers, who hold no lock: everything that is read in the block belongs together.
-
-        Raises:
-            DataError: if somebody replaced a stage meanwhile.
-        """
-        before = self._manifest_content()
+        """For readers, who hold no lock: `DataError` if not everything that is read in the block belongs together."""
+        path = self.path / MANIFEST
+        before = path.read_bytes() if path.exists() else None
         yield
-        if self._manifest_content() != before:
+        if (path.read_bytes() if path.exists() else None) != before:
             raise DataError(f"{self.path} changed while it was read: try again")
 
-    def _manifest_content(self) -> bytes:
-        path = self.path / MANIFEST
-        return path.read_bytes() if path.exists() else b""
-
     def read(self, name: str, reader: Callable[[Path], Value]) -> Value:
-        """Reads a file of a stage that was checked.
-
-        Raises:
-            DataError: if the manifest does not list it, or it cannot be read.
-        """
+        """Reads a file of a stage that was checked; `DataError` if the manifest does not list it."""
         path = self.path / name
         if not any(name in entry.files for entry in self._entries().values()):
             raise DataError(f"{path} is not a file of this audit")
@@ -244,34 +208,21 @@ class Workspace:
     # Writing
 
     def write_plan(self, text: str) -> None:
-        """Writes the plan, if it says something new.
-
-        Raises:
-            InputError: if it cannot be written, such as a path that is not in UTF-8.
-        """
+        """Writes the plan, if it says something new; `InputError` if it cannot be, such as a path not in UTF-8."""
         if not is_text(text):
             raise InputError(f"a plan must be text: {next(line for line in text.splitlines() if not is_text(line))!r}")
         if not self.plan_path.exists() or self.plan_path.read_text(encoding="utf-8") != text:
             write_text(self._own(self.plan_path.name), text)
 
-    def publish(self, stage: str, stamp: Stamp, files: Mapping[str, Write]) -> None:
-        """Replaces a stage: its files, then the manifest that vouches for them. Later stages are removed.
-
-        Args:
-            stage: One of `STAGES`.
-            stamp: What it was made from.
-            files: For each path in the folder, what writes it.
-        """
-        entries = self._entries()
-        order = list(STAGES)
+    def publish(self, stage: str, stamp: Stamp, files: Files) -> None:
+        """Replaces a stage: its files, then the manifest that vouches for them. Later stages are removed."""
+        entries, order = self._entries(), list(STAGES)
         later = order[order.index(stage) + 1 :]
-        stale: set[str] = set()
-        for name in (stage, *later):
-            known = entries[name].files if name in entries else {}
-            stale |= set(known) - set(files if name == stage else ())
-            planned = dict.fromkeys(files, "") if name == stage else {}
-            if known or planned:
-                entries[name] = _Entry(None, {**known, **planned})
+        known = {name: entries[name].files if name in entries else {} for name in (stage, *later)}
+        stale = {file for there in known.values() for file in there} - set(files)
+        known[stage] = {**known[stage], **dict.fromkeys(files, "")}
+        # Without stamps, but with all files, old and new: whatever a kill leaves is known, and nothing vouches for it.
+        entries |= {name: _Entry(None, there) for name, there in known.items() if there}
         self._write_manifest(entries)
         for name, write in files.items():
             path = self._own(name)
@@ -301,7 +252,10 @@ class Workspace:
         if not path.exists():
             # Nothing is vouched for, so every stage is made again. Folders of the first format had no manifest at all,
             # and their shadow models mean something else now: these are refused.
-            if _had_no_manifest(self.path / "summary.json"):
+            is_of_first = False
+            with suppress(DataError, KeyError, TypeError):
+                is_of_first = read_json(self.path / "summary.json")["format"] < 2
+            if is_of_first:
                 raise DataError(f"{self.path} was made by an earlier version of bmpaudit: use a new folder")
             return {}
         remedy = "; remove it to have everything made again"
@@ -322,26 +276,14 @@ class Workspace:
 
     def _damage(self, entry: _Entry) -> str | None:
         """The first file of a stage that is not as it was written, or None."""
-        for name, checksum in entry.files.items():
-            path = self.path / name
-            if not path.is_file() or sha256_of(path) != checksum:
-                return name
-        return None
-
-
-def _had_no_manifest(summary: Path) -> bool:
-    """Whether a summary is of a version that wrote no manifest."""
-    with suppress(DataError, KeyError, TypeError):
-        return bool(read_json(summary)["format"] < FIRST_WITH_MANIFEST)
-    return False
+        paths = {name: self.path / name for name in entry.files}
+        damaged = (name for name, path in paths.items() if not path.is_file() or sha256_of(path) != entry.files[name])
+        return next(damaged, None)
 
 
 def _check_name(stage: str, name: str) -> None:
     """Raises `DataError` unless a path from a manifest, which anybody may have written, is one the stage may own."""
-    path = PurePosixPath(name)
-    if stage not in STAGES or path.is_absolute() or ".." in path.parts or not _is_owned(stage, name):
+    path, patterns = PurePosixPath(name), STAGES[stage].files if stage in STAGES else ()
+    is_owned = any(fnmatch(name, pattern) and name.count("/") == pattern.count("/") for pattern in patterns)
+    if path.is_absolute() or ".." in path.parts or not is_owned:
         raise DataError(f"{MANIFEST}: {name!r} is not a file of an audit's {stage} step")
-
-
-def _is_owned(stage: str, name: str) -> bool:
-    return any(fnmatch(name, pattern) and name.count("/") == pattern.count("/") for pattern in STAGES[stage].files)

@@ -1,7 +1,5 @@
 """The command itself: the table of commands, what they print, and how they report what went wrong."""
 
-from __future__ import annotations
-
 import codecs
 import difflib
 import gc
@@ -73,24 +71,24 @@ COMMANDS = {
         "demo": ("audit:demo", "Audit the embedded graph, in under a minute."),
         "audit": ("audit:audit", "Audit a graph: the whole pipeline in one command."),
         "nodes": ("look:nodes", "Show which nodes of an audit can be named most often."),
-        "prove": ("steps:prove", "Prove lower bounds on ε."),
-        "infer": ("infer:infer", "Infer who was in the training sample of one released model."),
-        "compare": ("compare:compare", "Compare finished audits."),
-        "sweep": ("compare:sweep", "Audit many settings, and find the defences that no other beats."),
-        "check": ("check:check", "Hold a finished audit against thresholds, as in CI."),
+        "prove": ("audit:prove", "Prove lower bounds on ε."),
+        "infer": ("look:infer_members", "Infer who was in the training sample of one released model."),
+        "compare": ("look:compare", "Compare finished audits."),
+        "sweep": ("look:sweep", "Audit many settings, and find the defences that no other beats."),
+        "check": ("audit:check_gate", "Hold a finished audit against thresholds, as in CI."),
     },
     "The pipeline, step by step": {
-        "plan": ("audit:plan", "Write a plan, check it, or estimate its cost."),
-        "sample": ("steps:sample", "Draw the training samples, for models trained elsewhere."),
-        "train": ("steps:train", "Train shadow models, or resume training."),
-        "attack": ("steps:attack", "Attack the shadow models and count the errors."),
-        "estimate": ("estimate:estimate", "Estimate ε from the errors of an attack."),
+        "plan": ("plan:plan", "Write a plan, check it, or estimate its cost."),
+        "sample": ("audit:sample", "Draw the training samples, for models trained elsewhere."),
+        "train": ("audit:train", "Train shadow models, or resume training."),
+        "attack": ("audit:attack", "Attack the shadow models and count the errors."),
+        "estimate": ("look:estimate", "Estimate ε from the errors of an attack."),
         "report": ("look:report", "Write the page, the tables and the pictures."),
     },
     "Graphs": {
-        "data": ("data:data", "List and download data sets."),
-        "graph": ("data:show_graph", "Show the size of a graph."),
-        "priors": ("steps:priors", "Show what the sampler alone gives away."),
+        "data": ("look:data", "List and download data sets."),
+        "graph": ("look:show_graph", "Show the size of a graph."),
+        "priors": ("audit:priors", "Show what the sampler alone gives away."),
     },
 }
 """By heading and name, in the order in which help lists them: where a command is, and what it does in one line."""
@@ -161,6 +159,7 @@ def main(command: click.Command | None = None, name: str = "bmpaudit") -> None:
 
 
 def _run(command: click.Command, name: str) -> int:
+    """Runs a command; whatever goes wrong is one line, and an exit code as shells have it."""
     try:
         return command(prog_name=name, standalone_mode=False) or 0
     except click.exceptions.NoArgsIsHelpError as no_command:
@@ -169,35 +168,23 @@ def _run(command: click.Command, name: str) -> int:
     except (MemoryError, OSError, click.ClickException, InputError) as failure:
         if _Settings.debug:
             traceback.print_exc()
-        return _explain(failure)
-    except (KeyboardInterrupt, click.Abort):
-        return _stop(signal.SIGINT)
-    except _Terminated:
-        return _stop(signal.SIGTERM)
-
-
-def _stop(number: signal.Signals) -> int:
-    """Reports that the command was stopped and returns the exit code, as shells have it."""
-    # A write that was under way ends with the process; asyncio, through which Zarr writes, would complain about that.
-    warnings.simplefilter("ignore")
-    logging.getLogger("asyncio").disabled = True
-    tell("stopped")
-    return 128 + number
-
-
-def _explain(failure: Exception) -> int:
-    """Reports an error in one line and returns the exit code: 2 for wrong use, 1 for a failure, or a command's own."""
-    if isinstance(failure, MemoryError):
-        tell("not enough memory for this")
-        return 1
-    if isinstance(failure, click.ClickException):
-        tell(failure.format_message())
-        return failure.exit_code
-    if isinstance(failure, OSError) and failure.strerror and failure.filename is not None:
-        tell(f"{failure.filename}: {failure.strerror}")
-    else:
-        tell(str(failure))
-    return 1 if isinstance(failure, (DownloadError, OSError)) else 2
+        if isinstance(failure, MemoryError):
+            tell("not enough memory for this")
+            return 1
+        if isinstance(failure, click.ClickException):
+            tell(failure.format_message())
+            return failure.exit_code
+        if isinstance(failure, OSError) and failure.strerror and failure.filename is not None:
+            tell(f"{failure.filename}: {failure.strerror}")
+        else:
+            tell(str(failure))
+        return 1 if isinstance(failure, (DownloadError, OSError)) else 2
+    except (KeyboardInterrupt, click.Abort, _Terminated) as stop:
+        # A write under way ends with the process; asyncio, through which Zarr writes, would complain about that.
+        warnings.simplefilter("ignore")
+        logging.getLogger("asyncio").disabled = True
+        tell("stopped")
+        return 128 + (signal.SIGTERM if isinstance(stop, _Terminated) else signal.SIGINT)
 
 
 @contextmanager

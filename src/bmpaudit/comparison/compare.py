@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -13,42 +13,20 @@ import numpy as np
 import scipy.special
 
 from bmpaudit import registry
-from bmpaudit.auditing.result import PARAMETERS, Parameter
-from bmpaudit.comparison.sides import (
-    AUC,
-    HELD_OUT_ACCURACY,
-    LEVEL,
-    NAMED,
-    NAMED_99,
-    QUANTITIES,
-    AnyAudit,
-    ComparedAudit,
-    DifferingSetting,
-    Mean,
-    ModelDifference,
-    Quantity,
-    compared_audits,
-    differing_settings,
-    model_differences,
-    named_with,
-    same_samples,
-    show_change,
-    show_mean,
-    show_value,
-)
+from bmpaudit.auditing import answer
+from bmpaudit.auditing.result import HEADLINE_CERTAINTY, LEVELS, PARAMETERS
+from bmpaudit.comparison import sides
+from bmpaudit.comparison.sides import AnyAudit, ComparedAudit, DifferingSetting, Mean, ModelDifference, Quantity
 from bmpaudit.estimation import Posterior
 from bmpaudit.estimation.posterior import DifferenceMarginal
-from bmpaudit.io.codec import encode
-from bmpaudit.registry import DEFINITION
+from bmpaudit.io.codec import encode, filled
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Floats, Ints, plain
-from bmpaudit.util.words import SYMBOLS, count, number, percent, probability, signed
+from bmpaudit.util.words import CEILING, MISSING, SYMBOLS, count, listed, number, percent, probability, signed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-PERCENTILES = (0.05, 0.5, 0.95)
 SURE = 0.95
 ABOVE = 0.5  # the upper half of a posterior
 DOMINATED = 0.8
@@ -56,54 +34,31 @@ DOMINATED = 0.8
 
 @dataclass(frozen=True)
 class EstimatedEpsilon:
-    """The ε of one audit, as its result has it.
+    """The ε of one audit, as its result has it."""
 
-    Attributes:
-        audit: Label of the audit.
-        variant: The attack whose errors it is about.
-        p5: Percentile of the posterior.
-        p50: Percentile of the posterior.
-        p95: Percentile of the posterior.
-        mean: Mean of the posterior.
-        floor: What the sampler alone gives away of it.
-        num_nodes: Number of nodes that count.
-        prior_share: How much of the upper half of the posterior simply has the shape of the prior, from 0 to 1.
-        is_prior_dominated: Whether the data say how large ε is at least, and the prior how large at most.
-        status: Whether to believe the posterior.
-    """
-
-    audit: str
-    variant: str
+    audit: str  # its label
+    variant: str  # the attack whose errors it is about
     p5: float
     p50: float
     p95: float
     mean: float
-    floor: float | None
-    num_nodes: int
-    prior_share: float
-    is_prior_dominated: bool
-    status: str
+    floor: float | None  # what the sampler alone gives away of it
+    num_nodes: int  # that count
+    prior_share: float  # of the upper half of the posterior, how much simply has the shape of the prior
+    is_prior_dominated: bool  # whether the data say how large ε is at least, and the prior how large at most
+    status: str  # whether to believe the posterior
 
 
 @dataclass(frozen=True)
 class EstimatedDifference:
-    """By how much the ε of an audit exceeds that of the first.
+    """By how much the ε of an audit exceeds that of the first."""
 
-    Attributes:
-        audit: Label of the audit.
-        p5: Percentile of the difference.
-        p50: Percentile of the difference.
-        p95: Percentile of the difference.
-        mean: Mean of the difference.
-        more_prob: Probability that this audit leaks more than the first.
-    """
-
-    audit: str
+    audit: str  # its label
     p5: float
     p50: float
     p95: float
     mean: float
-    more_prob: float
+    more_prob: float  # that this audit leaks more than the first
 
     def sentence(self, symbol: str, first: str) -> str:
         """In words."""
@@ -124,54 +79,34 @@ class EstimatedComparison:
 
     Formal guarantee: if the posteriors are independent, `more_prob` and the percentiles of the differences have no
     error but that of the two densities (quadrature, no draws); of Markov chains they are the draws'.
-
-    Attributes:
-        definition: Of privacy.
-        parameter: Which ε of it.
-        symbol: How it is written.
-        sentences: One for each audit but the first.
-        cautions: Why not to trust the estimates.
-        audits: The ε of each audit, in the order given.
-        differences: Of each audit but the first, to the first.
     """
 
-    definition: str
-    parameter: str
+    definition: str  # of privacy
+    parameter: str  # which ε of it
     symbol: str
-    sentences: tuple[str, ...]
-    cautions: tuple[str, ...]
+    sentences: tuple[str, ...]  # one for each difference
+    cautions: tuple[str, ...]  # why not to trust the estimates
     audits: tuple[EstimatedEpsilon, ...]
-    differences: tuple[EstimatedDifference, ...]
+    differences: tuple[EstimatedDifference, ...]  # of each audit but the first, to the first
 
 
 def compare_estimates(audits: Sequence[ComparedAudit], definition: str, side: str | None) -> EstimatedComparison:
-    """Compares the posteriors of a definition.
-
-    Raises:
-        InputError: if an audit has no such posterior, or the definition has no ε of that side.
-    """
+    """Compares the posteriors of a definition."""
     parameter, epsilons = "", list[EstimatedEpsilon]()
     for audit in audits:
         name, posterior = posterior_of(audit, definition)
-        parameter = parameter_of(posterior, name, side)
+        wanted = _parameter_of(posterior, side)
+        if wanted is None:
+            raise InputError(f"{name} is about the other side, got side={side!r}")
+        parameter = wanted
         # From the result: a definition of somebody's own cannot be asked without its code.
         figures = audit.audit.result.variants[audit.variant.name].posteriors[name]
         of_it, share = figures.parameters[parameter], posterior.tail_prior_share(parameter, above=ABOVE)
-        ends = {end: getattr(of_it, end) for end in ("p5", "p50", "p95", "mean", "floor")}
-        epsilons.append(
-            EstimatedEpsilon(
-                audit=audit.label,
-                variant=audit.variant.name,
-                num_nodes=figures.num_nodes,
-                prior_share=share,
-                is_prior_dominated=share > DOMINATED,
-                status=figures.status,
-                **ends,
-            )
-        )
+        about = {"prior_share": share, "is_prior_dominated": share > DOMINATED, "variant": audit.variant.name}
+        epsilons.append(filled(EstimatedEpsilon, of_it, figures, audit=audit.label, **about))
     differences = []
     for label, marginal in difference_marginals(audits, definition, parameter).items():
-        p5, p50, p95 = (float(value) for value in marginal.quantile(PERCENTILES))
+        p5, p50, p95 = map(float, marginal.quantile((0.05, 0.5, 0.95)))
         differences.append(EstimatedDifference(label, p5, p50, p95, marginal.mean(), marginal.probability_above()))
     return EstimatedComparison(
         definition=definition,
@@ -185,14 +120,10 @@ def compare_estimates(audits: Sequence[ComparedAudit], definition: str, side: st
 
 
 def posterior_of(audit: ComparedAudit, definition: str) -> tuple[str, Posterior]:
-    """The posterior of a definition, given by its name or by the label it has in the audit, and that label.
-
-    Raises:
-        InputError: if the audit has none.
-    """
+    """The posterior of a definition, given by its name or by the label it has in the audit, and that label."""
     row = audit.audit.estimates.posteriors[audit.variant.name]
     for name, posterior in row.items():
-        if definition in (name, registry.name_of(DEFINITION, posterior.definition)):
+        if definition in (name, registry.name_of(registry.DEFINITION, posterior.definition)):
             return name, posterior
     raise InputError(
         f"{definition} was not estimated for {audit.variant.name} in {audit.label}; it has {', '.join(row)}"
@@ -210,11 +141,8 @@ def difference_marginals(
 def _estimate_cautions(
     audits: Sequence[ComparedAudit], epsilons: Sequence[EstimatedEpsilon], symbol: str
 ) -> tuple[str, ...]:
-    messages = [
-        f"{audit.label}: no leakage was found there, so its estimate means little."
-        for audit in audits
-        if not audit.is_leakage_found
-    ]
+    unfound = [audit.label for audit in audits if not audit.is_leakage_found]
+    messages = [f"{label}: no leakage was found there, so its estimate means little." for label in unfound]
     dominated = [each.audit for each in epsilons if each.is_prior_dominated]
     if dominated:
         who, said = f"The posterior of {dominated[0]} is", "how large it is at most"
@@ -227,11 +155,8 @@ def _estimate_cautions(
             f"{who} prior-dominated (above the median, more than {100 * DOMINATED:.0f} % is the prior's shape): the "
             f"data say how large {symbol} is at least; {said}, and in part the probability, is the prior's word."
         )
-    messages += [
-        f"{each.audit}: {each.status.removeprefix('exact; ')}."
-        for each in epsilons
-        if each.status not in ("exact", "converged")
-    ]
+    doubtful = [each for each in epsilons if each.status not in ("exact", "converged")]
+    messages += [f"{each.audit}: {each.status.removeprefix('exact; ')}." for each in doubtful]
     if len({(audit.variant.queries, audit.variant.rule) for audit in audits}) > 1:
         names = ", ".join(dict.fromkeys(each.variant for each in epsilons))
         messages.append(f"Different attacks are compared: {names}; --variant chooses one for all.")
@@ -241,55 +166,37 @@ def _estimate_cautions(
 def shared_definition(audits: Sequence[ComparedAudit], side: str | None) -> str | None:
     """The definition to compare where none is named: the usual one of the side, else the first that all have."""
     first, *others = (audit.audit.estimates.posteriors[audit.variant.name] for audit in audits)
-    shared = [name for name in first if all(name in other for other in others) and _is_about(first[name], side)]
+    names = [name for name in first if all(name in other for other in others)]
+    shared = [name for name in names if side is None or _parameter_of(first[name], side) is not None]
     usual = "bmp-l" if side == "left" else "bmp-r"
     return usual if usual in shared else next(iter(shared), None)
 
 
-def _is_about(posterior: Posterior, side: str | None) -> bool:
-    names = [parameter.name for parameter in posterior.definition.parameters]
-    return side is None or f"epsilon_{side}" in names or not names[0].startswith("epsilon_")
-
-
-def parameter_of(posterior: Posterior, definition: str, side: str | None) -> str:
-    """Which ε is compared: that of the side where a definition has both, else its only one.
-
-    Raises:
-        InputError: if the definition has no ε of that side.
-    """
+def _parameter_of(posterior: Posterior, side: str | None) -> str | None:
+    """Which ε is compared: that of the side where a definition has both, else its only one; None if of another side."""
     names = [parameter.name for parameter in posterior.definition.parameters]
     if len(names) == 1 and (side is None or not names[0].startswith("epsilon_")):
         return names[0]
     wanted = f"epsilon_{side or 'right'}"
-    if wanted not in names:
-        raise InputError(f"{definition} is about the other side, got side={side!r}")
-    return wanted
+    return wanted if wanted in names else None
 
 
 # Two audits node by node: who is named more often, and who less.
 
-
-COLUMNS = (
+COLUMNS = [
     *("node", "name", "class", "first_models", "first_named", "first_exposure", "second_models", "second_named"),
     *("second_exposure", "change", "change_low", "change_high"),
-)
+]
 
 
 @dataclass(frozen=True, eq=False)
 class NodeComparison:
-    """How the exposure of nodes changed against the first audit.
+    """How the exposure of nodes changed against the first audit."""
 
-    Attributes:
-        label: Of the audit.
-        matched_by: `id` if both audits are of the same graph, `name` if of graphs with names; empty if not comparable.
-        not_comparable: Why nodes cannot be compared; empty if they can.
-        table: One row per node that is in both, those that surely changed most first (docs/compare.md).
-    """
-
-    label: str
-    matched_by: str
-    not_comparable: str
-    table: pd.DataFrame
+    label: str  # of the audit
+    matched_by: str  # `id` if both are of the same graph, `name` if of graphs with names; empty if not comparable
+    not_comparable: str  # why nodes cannot be compared; empty if they can
+    table: pd.DataFrame  # one row per node that is in both, those that surely changed most first (docs/compare.md)
 
     @property
     def num_more(self) -> int:
@@ -308,22 +215,9 @@ class NodeComparison:
             return f"{self.not_comparable[:1].upper()}{self.not_comparable[1:]}."
         return (
             f"Of {count(len(self.table), 'node')} (matched by {self.matched_by}), {self.num_more:,} are named more "
-            f"often in {self.label} and {self.num_less:,} less often, by the {100 * LEVEL:.0f} % interval of the "
-            f"change; up to about {len(self.table) * (1 - LEVEL) / 2:,.0f} of each may be chance."
+            f"often in {self.label} and {self.num_less:,} less often, by the {100 * sides.LEVEL:.0f} % interval of the "
+            f"change; up to about {len(self.table) * (1 - sides.LEVEL) / 2:,.0f} of each may be chance."
         )
-
-    def to_dict(self, top: int) -> dict[str, Any]:
-        """As plain values, with the rows of those that changed most."""
-        return {
-            "audit": self.label,
-            "matched_by": self.matched_by or None,
-            "not_comparable": self.not_comparable or None,
-            "sentence": self.sentence,
-            "num_nodes": len(self.table),
-            "num_more": self.num_more,
-            "num_less": self.num_less,
-            "changed_most": plain(self.table.head(top).to_dict(orient="records")),
-        }
 
 
 def compare_nodes(first: ComparedAudit, other: ComparedAudit) -> NodeComparison:
@@ -334,76 +228,60 @@ def compare_nodes(first: ComparedAudit, other: ComparedAudit) -> NodeComparison:
     """
     import pandas as pd
 
-    nodes = [each.audit.nodes.set_index("node") for each in (first, other)]
-    nothing = pd.DataFrame(columns=list(COLUMNS))
+    nothing = pd.DataFrame(columns=COLUMNS)
+    names = [each.audit.nodes.set_index("node")["name"] for each in (first, other)]
     if first.graph_hash == other.graph_hash:
-        matched_by, marks = "id", [table.index.to_series() for table in nodes]
-    elif all(_has_names(table["name"]) for table in nodes):
-        matched_by, marks = "name", [table["name"] for table in nodes]
+        matched_by = "id"
+    elif all(own.is_unique and (own.astype(str) != own.index.astype(str)).any() for own in names):  # not mere numbers
+        matched_by = "name"
     else:
         why = f"nodes are not comparable with those of {first.label}: another graph, and not both have distinct names"
         return NodeComparison(other.label, "", why, nothing)
-    exposed = [each.exposed_nodes for each in (first, other)]
-    shown = [np.flatnonzero(each.num_models > 0) for each in exposed]
-    keys = [
-        mark.loc[each.node[rows].tolist()].to_numpy() for mark, each, rows in zip(marks, exposed, shown, strict=True)
-    ]
-    _, *places = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
-    if not len(places[0]):
+    exposed = []
+    for prefix, each in (("first", first), ("second", other)):
+        exposure = each.audit.findings[each.release].exposure.exposure
+        shares = exposure.member_nodes if each.side == "right" else exposure.non_member_nodes
+        columns = {"models": shares.num_models, "named": shares.num_named, "exposure": shares.share}
+        table = pd.DataFrame(columns, index=pd.Index(shares.node, name="node")).add_prefix(f"{prefix}_")
+        exposed.append(table[shares.num_models > 0])
+    table, second = exposed
+    table = first.audit.nodes.set_index("node")[["name", "class"]].join(table, how="inner")
+    if matched_by == "name":
+        second = second.set_axis(names[1].loc[second.index], axis=0)
+    table = table.join(second, on="name" if matched_by == "name" else None, how="inner").reset_index()
+    if table.empty:
         return NodeComparison(other.label, matched_by, f"no node was audited both here and in {first.label}", nothing)
-    rows = [each[place] for each, place in zip(shown, places, strict=True)]
-    ids = exposed[0].node[rows[0]]
-    columns: dict[str, Any] = {"node": ids} | {name: nodes[0].loc[ids, name].to_numpy() for name in ("name", "class")}
-    for name, each, chosen in zip(("first", "second"), exposed, rows, strict=True):
-        columns |= {
-            f"{name}_models": each.num_models[chosen],
-            f"{name}_named": each.num_named[chosen],
-            f"{name}_exposure": each.share[chosen],
-        }
-    columns["change"] = columns["second_exposure"] - columns["first_exposure"]
-    low, high = difference_of_shares(
-        *(columns[f"{name}_{what}"] for name in ("first", "second") for what in ("named", "models"))
-    )
+    table["change"] = table["second_exposure"] - table["first_exposure"]
+    hits_and_trials = ("first_named", "first_models", "second_named", "second_models")
+    low, high = difference_of_shares(*(table[name].to_numpy() for name in hits_and_trials))
     nearer = np.where(low > 0, low, np.where(high < 0, -high, 0.0))
-    order = np.lexsort((ids, -np.abs(columns["change"]), -nearer))
-    table = pd.DataFrame(columns | {"change_low": low, "change_high": high}).iloc[order].reset_index(drop=True)
+    order = np.lexsort((table["node"], -np.abs(table["change"]), -nearer))
+    table = table.assign(change_low=low, change_high=high).iloc[order].reset_index(drop=True)
     return NodeComparison(other.label, matched_by, "", table)
 
 
 def difference_of_shares(
-    first_hits: Ints, first_trials: Ints, second_hits: Ints, second_trials: Ints, level: float = LEVEL
+    first_hits: Ints, first_trials: Ints, second_hits: Ints, second_trials: Ints
 ) -> tuple[Floats, Floats]:
-    """Newcombe's limits of the difference of two independent shares, second - first.
+    """Newcombe's limits of the differences of K pairs of independent shares, second - first; trials are at least 1.
 
     They join Wilson's limits of each share (Newcombe 1998, method 10), and are within [-1, 1]. In paired audits the
     shares of a node are not independent: they are larger or smaller together, so that limits are too wide, if anything.
-
-    Args:
-        first_hits: Hits of the first, shape (K,).
-        first_trials: Trials of the first, at least 1, shape (K,).
-        second_hits: Hits of the second, shape (K,).
-        second_trials: Trials of the second, at least 1, shape (K,).
-        level: Confidence level.
     """
-    share_1, low_1, high_1 = _wilson(first_hits, first_trials, level)
-    share_2, low_2, high_2 = _wilson(second_hits, second_trials, level)
+    share_1, low_1, high_1 = _wilson(first_hits, first_trials)
+    share_2, low_2, high_2 = _wilson(second_hits, second_trials)
     change = share_2 - share_1
     return change - np.hypot(share_2 - low_2, high_1 - share_1), change + np.hypot(high_2 - share_2, share_1 - low_1)
 
 
-def _wilson(hits: Ints, trials: Ints, level: float) -> tuple[Floats, Floats, Floats]:
+def _wilson(hits: Ints, trials: Ints) -> tuple[Floats, Floats, Floats]:
     """The share and Wilson's limits."""
-    z = float(scipy.special.ndtri((1 + level) / 2))
+    z = float(scipy.special.ndtri((1 + sides.LEVEL) / 2))
     share = hits / trials
     middle, weight = (hits + z**2 / 2) / (trials + z**2), z / (trials + z**2)
     half = weight * np.sqrt(trials * share * (1 - share) + z**2 / 4)
     # The ends are 0 and 1 exactly where all trials agree, but for rounding.
     return share, np.where(hits == 0, 0.0, middle - half), np.where(hits == trials, 1.0, middle + half)
-
-
-def _has_names(names: pd.Series) -> bool:
-    """Whether nodes have names of their own, not just their numbers, and these are distinct."""
-    return bool(names.is_unique and (names.astype(str) != names.index.astype(str)).any())
 
 
 # What a comparison says in plain words: does it help, and what does it cost?
@@ -412,12 +290,11 @@ def _has_names(names: pd.Series) -> bool:
 def verdict(first: ComparedAudit, other: ComparedAudit, differences: Sequence[ModelDifference]) -> str:
     """One or a few sentences on one audit against the first."""
     changes = {each.quantity: each.change for each in differences}
-    sentences = []
-    if first.is_leakage_found is False and other.is_leakage_found is False:
-        sentences.append(f"No leakage was found in {first.label} or in {other.label}{_cost(changes)}.")
+    unfound = [audit.label for audit in (first, other) if audit.is_leakage_found is False]
+    if len(unfound) == 2:
+        sentences = [f"No leakage was found in {first.label} or in {other.label}{_cost(changes)}."]
     else:
-        sentences.append(f"{_exposure(first, other, changes)}{_cost(changes)}.")
-        unfound = (audit.label for audit in (first, other) if audit.is_leakage_found is False)
+        sentences = [_certified(first, other), f"{_exposure(first, other, changes)}{_cost(changes)}."]
         sentences += [f"No leakage was found in {label}." for label in unfound]
     sentences += [
         f"That {audit.label} leaks is not proven, and the permutation test was on the release "
@@ -425,40 +302,60 @@ def verdict(first: ComparedAudit, other: ComparedAudit, differences: Sequence[Mo
         for audit in (first, other)
         if audit.is_leakage_found is None
     ]
-    unsettled = [
-        f"{audit.label} has {count(audit.result.exposure.num_models, 'model')}, about "
-        f"{audit.named_surely.models_needed:,} would do"
-        for audit in (first, other)
-        if not audit.named_surely.is_settled
-    ]
+    unsettled = [audit.label for audit in (first, other) if not audit.named_surely.is_settled]
     if unsettled:
-        sentences.append(f"How many can be named is not settled: {'; '.join(unsettled)}.")
+        sentences.append(f"How many can be named in {listed(unsettled)} is open: more models would narrow it down.")
     reasons = [audit.why_no_accuracy for audit in (first, other) if audit.why_no_accuracy]
     if reasons:
         sentences.append(f"What it costs in held-out accuracy is not known: {'; '.join(reasons)}.")
-    return " ".join(sentences)
+    return " ".join(filter(None, sentences))
+
+
+def shared_certainty(audits: Sequence[ComparedAudit]) -> float | None:
+    """The certainty at which all those that have certified names have some; None if none has."""
+    return min((audit.certificate.certainty for audit in audits if audit.certificate is not None), default=None)
+
+
+def _certified(first: ComparedAudit, other: ComparedAudit) -> str:
+    """What is certified of both; lower bounds, so that their difference says nothing."""
+    certainty = shared_certainty((first, other))
+    if certainty is None:
+        return ""
+    numbers = {audit.label: audit.certified_names(certainty) for audit in (first, other)}
+    parts = [
+        f"at least {answer.names(number)} in {label}" if number else f"none in {label}"
+        for label, number in numbers.items()
+    ]
+    return (
+        f"Certified names of {sides.NAMED[other.side]} per released model, {percent(certainty)} of them right: "
+        f"{listed(parts)}."
+    )
 
 
 def _exposure(first: ComparedAudit, other: ComparedAudit, changes: Mapping[Quantity, Mean]) -> str:
-    nodes, change = NAMED[other.side], changes[NAMED_99]
+    nodes, change = sides.NAMED[other.side], changes[sides.NAMED_99]
     if change.is_apart_from_0:
         word = "fewer" if change.mean < 0 else "more"
         amount, low, high = _unsigned(change)
         return (
             f"{other.label} exposes {amount} {word} {nodes} per released model than {first.label} "
-            f"({low} to {high} {word}; named with 99 % certainty)"
+            f"({low} to {high} {word}; estimated, named with 99 % certainty)"
         )
     if change.low == change.high:
-        if not changes[NAMED_99].mean and not first.named_surely.correct:
-            said = f"No model of {first.label} or of {other.label} exposes {nodes} with 99 % certainty"
+        if not change.mean and not first.named_surely.correct:
+            most = max(audit.named_surely.correct_high for audit in (first, other))
+            said = (
+                f"At most {number(most, 1)} {nodes} of one released model can be named with 99 % certainty, in "
+                f"{first.label} and in {other.label}"
+            )
         else:
             said = f"Each model of {other.label} exposes as many {nodes} as that of {first.label}"
     else:
         said = (
             f"{other.label} and {first.label} cannot be told apart: the difference in {nodes} exposed per released "
-            f"model is {signed(change.low, 1)} to {signed(change.high, 1)} (named with 99 % certainty)"
+            f"model is {signed(change.low, 1)} to {signed(change.high, 1)} (estimated, named with 99 % certainty)"
         )
-    auc = changes.get(AUC)
+    auc = changes.get(sides.AUC)
     if auc is not None and auc.is_apart_from_0:
         amount, low, high = _unsigned(auc, digits=3)
         said += f", though the attack's AUC is {amount} {'lower' if auc.mean < 0 else 'higher'} ({low} to {high})"
@@ -466,7 +363,7 @@ def _exposure(first: ComparedAudit, other: ComparedAudit, changes: Mapping[Quant
 
 
 def _cost(changes: Mapping[Quantity, Mean]) -> str:
-    change = changes.get(HELD_OUT_ACCURACY)
+    change = changes.get(sides.HELD_OUT_ACCURACY)
     if change is None:
         return ""
     if change.is_apart_from_0:
@@ -491,38 +388,7 @@ def _unsigned(change: Mean, factor: float = 1.0, digits: int | None = None) -> t
     return amount_text, low, high
 
 
-def cautions(audits: Sequence[ComparedAudit]) -> list[str]:
-    """What a reader must know before trusting the verdicts."""
-    messages = []
-    marks = [(audit.fingerprint, audit.release) for audit in audits]
-    if len(set(marks)) < len(marks):
-        messages.append("The same audit is here more than once: it is compared with itself.")
-    first = audits[0]
-    for other in audits[1:]:
-        counted = [setting.key for setting in differing_settings((first, other)) if not setting.is_beside]
-        if first.audit is not other.audit and first.release != other.release:
-            counted.append("the release")
-        if len(counted) > 1:
-            messages.append(
-                f"{other.label} differs from {first.label} in {len(counted)} settings, so the difference cannot be put "
-                f"down to one of them: {', '.join(counted)}."
-            )
-        if len(first.models.index) != len(other.models.index):
-            messages.append(
-                f"{first.label} has {count(len(first.models.index), 'shadow model')}, {other.label} "
-                f"{len(other.models.index):,}: an attack that learns from more models names more nodes."
-            )
-    messages += [
-        f"{audit.label}: its shadow models cannot be read, so neither its accuracy nor its samples are known: "
-        f"{audit.runs}"
-        for audit in audits
-        if isinstance(audit.runs, str)
-    ]
-    return messages
-
-
 # Audits side by side: does this sampler, model or defence leak less, and what does it cost?
-
 
 FORMAT = 2
 
@@ -539,28 +405,15 @@ IS_NOT = (
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """One audit against the first.
+    """One audit against the first."""
 
-    Attributes:
-        label: Of the audit.
-        verdict: In plain words.
-        models: Differences of the figures that both audits know.
-        curve: Differences of the numbers of nodes named, at each certainty.
-        more_proven: By parameter, the label of the audit of which more is proven; empty if as much is of both. These
-            are bounds, and have no interval.
-        nodes: The same node by node.
-    """
-
-    label: str
-    verdict: str
-    models: tuple[ModelDifference, ...]
-    curve: tuple[ModelDifference, ...]
-    more_proven: Mapping[str, str]
+    label: str  # of the audit
+    verdict: str  # in plain words
+    models: tuple[ModelDifference, ...]  # of the figures that both audits know
+    curve: tuple[ModelDifference, ...]  # of the numbers of nodes named, at each certainty
+    more_proven: Mapping[str, str]  # by parameter, the label of the audit with the higher bound; empty if equal
+    at_ceiling: tuple[str, ...]  # parameters of which both have proven the most that so many guesses can show
     nodes: NodeComparison
-
-    def of(self, quantity: Quantity) -> ModelDifference | None:
-        """The difference of a quantity; None if it is not known of both audits."""
-        return next((each for each in self.models if each.quantity == quantity), None)
 
     @property
     def basis(self) -> str:
@@ -579,11 +432,16 @@ class Difference:
     @property
     def proven(self) -> str:
         """Of which audit more is proven, in words."""
-        parts = (
+        parts = [
             f"{SYMBOLS[name]} {f'more in {label}' if label else 'as much in both'}"
             for name, label in self.more_proven.items()
-        )
-        return f"Proven: {', '.join(parts)}. These are lower bounds: that less is proven is no sign of less leakage."
+            if name not in self.at_ceiling
+        ]
+        told = f"Proven: {', '.join(parts)}. " if parts else ""
+        if self.at_ceiling:
+            symbols = listed([SYMBOLS[name] for name in self.at_ceiling])
+            told += f"Of {symbols} both have proven the most that so many guesses can show, which ranks neither. "
+        return f"{told}These are lower bounds: that less is proven is no sign of less leakage."
 
 
 @dataclass(frozen=True, eq=False)
@@ -593,17 +451,12 @@ class Comparison:
     Limits of differences are Student's t over pairs of models where both audits have the same samples, and Welch's over
     independent models elsewhere, or those with Hall's correction for skewness (`bmpaudit.proof.exposure.band`) where
     they are farther. They hold approximately. Models are the units; the nodes of one model count as one observation.
-
-    Attributes:
-        audits: What was compared, in the order given.
-        differences: Of each audit but the first, to the first.
-        settings: Keys of the plan in which the audits differ.
-        estimated: Their posteriors; None if no leakage was found in any of them, or no ε was estimated in all of them.
     """
 
-    audits: tuple[ComparedAudit, ...]
-    differences: tuple[Difference, ...]
-    settings: tuple[DifferingSetting, ...]
+    audits: tuple[ComparedAudit, ...]  # what was compared, in the order given
+    differences: tuple[Difference, ...]  # of each audit but the first, to the first
+    settings: tuple[DifferingSetting, ...]  # keys of the plan in which the audits differ
+    # Their posteriors; None if no leakage was found in any of them, or no ε was estimated in all of them.
     estimated: EstimatedComparison | None
 
     @property
@@ -614,22 +467,43 @@ class Comparison:
     @cached_property
     def cautions(self) -> tuple[str, ...]:
         """What a reader must know before trusting the verdicts."""
-        lost = [f"{each.label}: {each.nodes.not_comparable}." for each in self.differences if each.nodes.not_comparable]
+        messages = []
+        if len({(audit.audit.result.fingerprint, audit.release) for audit in self.audits}) < len(self.audits):
+            messages.append("The same audit is here more than once: it is compared with itself.")
+        first, *others = self.audits
+        for other in others:
+            counted = [setting.key for setting in sides.differing_settings((first, other)) if not setting.is_beside]
+            if first.audit is not other.audit and first.release != other.release:
+                counted.append("the release")
+            if len(counted) > 1:
+                messages.append(
+                    f"{other.label} differs from {first.label} in {len(counted)} settings, so the difference cannot be "
+                    f"put down to one of them: {', '.join(counted)}."
+                )
+            if len(first.models.index) != len(other.models.index):
+                messages.append(
+                    f"{first.label} has {count(len(first.models.index), 'shadow model')}, {other.label} "
+                    f"{len(other.models.index):,}: an attack that learns from more models names more nodes."
+                )
+        unread = "its shadow models cannot be read, so neither its accuracy nor its samples are known"
+        messages += [f"{each.label}: {unread}: {each.runs}" for each in self.audits if isinstance(each.runs, str)]
+        apart = [(each.label, each.nodes.not_comparable) for each in self.differences]
+        messages += [f"{label}: {reason}." for label, reason in apart if reason]
         if self.estimated is None and any(audit.is_leakage_found for audit in self.audits):
-            lost.append("No ε of this side was estimated in all of the audits, so no estimates are compared.")
-        return (*cautions(self.audits), *lost)
+            messages.append("No ε of this side was estimated in all of the audits, so no estimates are compared.")
+        return tuple(messages)
 
     def to_dict(self, top: int = 20) -> dict[str, Any]:
         """Everything but curves and densities as plain values (docs/compare.md); of the nodes those changed most."""
         first = self.audits[0].label
-        content: dict[str, Any] = plain(
+        content = plain(
             {
                 "format": FORMAT,
                 "bmpaudit": version("bmpaudit"),
                 "verdicts": self.verdicts,
                 "cautions": self.cautions,
                 "side": self.audits[0].side,
-                "level": LEVEL,
+                "level": sides.LEVEL,
                 "audits": [audit_row(audit) for audit in self.audits],
                 "differences": [
                     {
@@ -647,16 +521,29 @@ class Comparison:
                         ],
                         "proven": each.proven,
                         "more_proven": {name: label or None for name, label in each.more_proven.items()},
+                        "at_ceiling": each.at_ceiling,
                     }
                     for each in self.differences
                 ],
-                "nodes": [each.nodes.to_dict(top) for each in self.differences],
+                "nodes": [
+                    {
+                        "audit": nodes.label,
+                        "matched_by": nodes.matched_by or None,
+                        "not_comparable": nodes.not_comparable or None,
+                        "sentence": nodes.sentence,
+                        "num_nodes": len(nodes.table),
+                        "num_more": nodes.num_more,
+                        "num_less": nodes.num_less,
+                        "changed_most": nodes.table.head(top).to_dict(orient="records"),
+                    }
+                    for nodes in (each.nodes for each in self.differences)
+                ],
                 "estimated": None if self.estimated is None else encode(self.estimated),
                 "settings": [vars(setting) for setting in self.settings],
                 "is_not": IS_NOT,
             }
         )
-        return content
+        return dict(content)
 
     def node_table(self) -> pd.DataFrame:
         """The changes of all nodes that are in both, one audit after the other, those that changed most first."""
@@ -669,7 +556,7 @@ class Comparison:
         for each in self.differences:
             lines.append(f"  {each.label} − {self.audits[0].label}, {each.basis}")
             for difference in each.models:
-                change, limits = show_change(difference.quantity, difference.change)
+                change, limits = sides.show_change(difference.quantity, difference.change)
                 lines.append(f"    {difference.quantity.label:<30} {change} ({limits})")
         return "\n".join([*lines, *(f"  ! {caution}" for caution in self.cautions)])
 
@@ -699,55 +586,81 @@ def compare(
     """
     if side not in (None, "right", "left"):
         raise InputError(f"side must be 'right' or 'left', got side={side!r}")
-    first, *others = compared = compared_audits(audits, side or "right", variant)
+    first, *others = compared = sides.compared_audits(audits, side or "right", variant)
     chosen = definition or shared_definition(compared, side)
     estimated = None if chosen is None else compare_estimates(compared, chosen, side)
     return Comparison(
         audits=compared,
         differences=tuple(_difference(first, other) for other in others),
-        settings=differing_settings(compared),
+        settings=sides.differing_settings(compared),
         estimated=estimated if any(audit.is_leakage_found for audit in compared) else None,
     )
 
 
 def _difference(first: ComparedAudit, other: ComparedAudit) -> Difference:
-    pairs = same_samples(first, other)
-    models = model_differences(first.models, other.models, pairs)
-    named = [named_with(row.precision) for row in first.named]
+    pairs = sides.same_samples(first, other)
+    models = _limited(first, other, sides.model_differences(first.models, other.models, pairs))
+    named = [sides.named_with(row.precision) for row in first.named]
+    at_ceiling = tuple(name for name in PARAMETERS if all(each.result.is_at_ceiling(name) for each in (first, other)))
+    more_proven: dict[str, str] = {}
+    for name in PARAMETERS:
+        bounds = (audit.result.shown(name) for audit in (first, other))
+        one, two = (-math.inf if bound is None else bound for bound in bounds)
+        more_proven[name] = "" if one == two or name in at_ceiling else first.label if one > two else other.label
     return Difference(
         label=other.label,
         verdict=verdict(first, other, models),
         models=models,
-        curve=model_differences(first.models, other.models, pairs, named),
-        more_proven={parameter: _more_proven(first, other, parameter) for parameter in PARAMETERS},
+        curve=_limited(first, other, sides.model_differences(first.models, other.models, pairs, named)),
+        more_proven=more_proven,
+        at_ceiling=at_ceiling,
         nodes=compare_nodes(first, other),
     )
 
 
-def _more_proven(first: ComparedAudit, other: ComparedAudit, parameter: Parameter) -> str:
-    bounds = [audit.result.shown(parameter) for audit in (first, other)]
-    one, two = (-math.inf if bound is None else bound for bound in bounds)
-    return "" if one == two else first.label if one > two else other.label
+def _limited(
+    first: ComparedAudit, other: ComparedAudit, differences: Sequence[ModelDifference]
+) -> tuple[ModelDifference, ...]:
+    """Differences in nodes named, no further from their mean than the limits of both audits allow.
+
+    Those know how many can be named at most, which a calibration that hardly names anyone does not. They are joined as
+    independent ones (Zou and Donner 2008).
+    """
+    limited = []
+    for each in differences:
+        one, two, change = first.mean(each.quantity), other.mean(each.quantity), each.change
+        if one is not None and two is not None and each.quantity.name.startswith("named_"):
+            low = change.mean - math.hypot(two.mean - two.low, one.high - one.mean)
+            high = change.mean + math.hypot(two.high - two.mean, one.mean - one.low)
+            each = replace(each, change=Mean(change.mean, max(change.low, low), min(change.high, high)))
+        limited.append(each)
+    return tuple(limited)
 
 
 def audit_row(audit: ComparedAudit) -> dict[str, Any]:
     """What stands side by side of one audit, by name."""
-    priors = audit.audit.result.priors
-    means = {quantity.name: audit.mean(quantity) for quantity in QUANTITIES}
+    priors, exposure, test = audit.audit.result.priors, audit.result.exposure, audit.test
+    certificate = audit.certificate
+    means = {quantity.name: audit.mean(quantity) for quantity in sides.QUANTITIES}
     return {
         "label": audit.label,
         "folder": audit.path,
         "title": audit.audit.title,
-        "fingerprint": audit.fingerprint,
+        "fingerprint": audit.audit.result.fingerprint,
         "graph": audit.graph_hash,
         "release": audit.release,
         "is_leakage_found": audit.is_leakage_found,
+        "level": audit.level,
+        "p_value": None if test is None else test.p_value,
+        "num_leaking": None if test is None else test.num_leaking,
+        "certified": certificate and {"certainty": certificate.certainty, "names": certificate.names},
         "is_exposure_settled": audit.named_surely.is_settled,
         "num_models": len(audit.models.index),
-        "num_nameable": audit.num_nameable,
+        "num_nameable": exposure.total_members if audit.side == "right" else exposure.total_non_members,
         "figures": {name: None if mean is None else vars(mean) for name, mean in means.items()},
         "why_no_accuracy": audit.why_no_accuracy or None,
         "proven": {name: audit.result.shown(name) for name in PARAMETERS},
+        "at_ceiling": [name for name in PARAMETERS if audit.result.is_at_ceiling(name)],
         "proof_level": audit.audit.plan.proof_level,
         "floor": {
             "epsilon_right": priors.floor_right,
@@ -759,7 +672,6 @@ def audit_row(audit: ComparedAudit) -> dict[str, Any]:
 
 # What people see of a comparison, in the terminal and on its page: heads and rows of tables
 
-
 Cells = tuple[list[str], list[list[str]]]
 LONGEST_NAME = 80
 
@@ -767,23 +679,33 @@ LONGEST_NAME = 80
 def side_by_side(result: Comparison) -> Cells:
     """A column for each audit."""
     audits = result.audits
-    rows = [["shadow models", *(f"{len(audit.models.index):,}" for audit in audits)]]
-    rows += [[each.label, *(show_mean(each, audit.mean(each)) for audit in audits)] for each in QUANTITIES]
+    tests = [MISSING if audit.test is None else f"{audit.test.num_leaking:,}" for audit in audits]
+    rows = [
+        ["shadow models", *(f"{len(audit.models.index):,}" for audit in audits)],
+        ["leakage", *("not tested" if audit.level is None else LEVELS[audit.level] for audit in audits)],
+        ["nodes proven to leak", *tests],
+    ]
+    for certainty in sorted({shared_certainty(audits) or HEADLINE_CERTAINTY, HEADLINE_CERTAINTY}):
+        certified = (audit.certified_names(certainty) for audit in audits)
+        cells = (f"≥ {answer.names(each)}" if each else MISSING for each in certified)
+        rows.append([f"certified names, {percent(certainty)} right", *cells])
+    rows += [[each.label, *(sides.show_mean(each, audit.mean(each)) for audit in audits)] for each in sides.QUANTITIES]
     for parameter in PARAMETERS:
-        bounds = [audit.result.shown(parameter) for audit in audits]
-        cells = ("nothing" if bound is None else f"≥ {number(bound)}" for bound in bounds)
+        marks = [CEILING if audit.result.is_at_ceiling(parameter) else "" for audit in audits]
+        bounds = zip((audit.result.shown(parameter) for audit in audits), marks, strict=True)
+        cells = ("nothing" if bound is None else f"≥ {number(bound)}{mark}" for bound, mark in bounds)
         rows.append([f"proven {SYMBOLS[parameter]}", *cells])
     for name, end in (("epsilon_right", "floor_right"), ("epsilon_left", "floor_left")):
         priors = [audit.audit.result.priors for audit in audits]
         cells = (f"{'' if each.level is None else '≥ '}{number(getattr(each, end))}" for each in priors)
         rows.append([f"floor of {SYMBOLS[name]}", *cells])
-    return [f"per released model ({NAMED[audits[0].side]})", *(audit.label for audit in audits)], rows
+    return [f"per released model ({sides.NAMED[audits[0].side]})", *(audit.label for audit in audits)], rows
 
 
 def changed_figures(result: Comparison, difference: Difference) -> Cells:
     """The figures of one audit against those of the first."""
-    head = [f"{difference.label} − {result.audits[0].label}", "difference", f"{100 * LEVEL:.0f} % interval"]
-    return head, [[each.quantity.label, *show_change(each.quantity, each.change)] for each in difference.models]
+    head = [f"{difference.label} − {result.audits[0].label}", "difference", f"{100 * sides.LEVEL:.0f} % interval"]
+    return head, [[each.quantity.label, *sides.show_change(each.quantity, each.change)] for each in difference.models]
 
 
 def changed_nodes(result: Comparison, difference: Difference, top: int, *, with_counts: bool = False) -> Cells:
@@ -802,7 +724,7 @@ def changed_nodes(result: Comparison, difference: Difference, top: int, *, with_
             ]
         )
     exposure = f"exposure, {result.audits[0].label}"
-    return ["node", "class", exposure, difference.label, "change [points]", f"{100 * LEVEL:.0f} % interval"], rows
+    return ["node", "class", exposure, difference.label, "change [points]", f"{100 * sides.LEVEL:.0f} % interval"], rows
 
 
 def estimated_epsilons(estimated: EstimatedComparison, *, with_counts: bool = False) -> Cells:
@@ -819,6 +741,6 @@ def estimated_epsilons(estimated: EstimatedComparison, *, with_counts: bool = Fa
 def settings_that_differ(result: Comparison) -> Cells:
     """The keys in which plans differ; those that are incidental are marked."""
     return ["setting", *(audit.label for audit in result.audits)], [
-        [f"{each.key}{' (not counted)' if each.is_beside else ''}", *map(show_value, each.values)]
+        [f"{each.key}{' (not counted)' if each.is_beside else ''}", *map(sides.show_value, each.values)]
         for each in result.settings
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from bmpaudit.auditing import Audit
+from bmpaudit.auditing import result as tree
 from bmpaudit.auditing.answer import release_accuracy
 from bmpaudit.auditing.context import Variant
-from bmpaudit.auditing.finished import Audit
-from bmpaudit.auditing.result import NamedResult, ReleaseResult
-from bmpaudit.proof import NodeExposure
 from bmpaudit.proof.exposure import untransformed
 from bmpaudit.shadow import ShadowRuns
 from bmpaudit.util.errors import InputError
@@ -30,19 +29,12 @@ NAMED = {"right": "training nodes", "left": "nodes outside the training graph"}
 
 @dataclass(frozen=True)
 class Quantity:
-    """What is compared of each model.
+    """What is compared of each model."""
 
-    Attributes:
-        name: As in files.
-        label: As readers see it.
-        digits: Number of decimals.
-        is_share: Whether it is shown in per cent, and differences in points.
-    """
-
-    name: str
-    label: str
+    name: str  # as in files
+    label: str  # as readers see it
     digits: int
-    is_share: bool = False
+    is_share: bool = False  # shown in per cent, and differences in points
 
 
 def named_with(certainty: float) -> Quantity:
@@ -102,38 +94,26 @@ class Mean:
         return self.low > 0 or self.high < 0
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Variance and third central moment of a mean or of a sum of independent ones: both add up."""
+def _spread(values: Floats, sign: float = 1.0) -> Floats:
+    """Variance and third central moment of the mean of J independent values, or of its opposite.
 
-    variance: float = 0.0
-    third_moment: float = 0.0
-
-    @classmethod
-    def of_mean(cls, values: Floats, sign: float = 1.0) -> Spread:
-        """That of the mean of J independent values, or of its opposite."""
-        num, centred = len(values), values - values.mean()
-        return cls(float((centred**2).sum()) / (num - 1) / num, sign * float((centred**3).mean()) / num**2)
-
-    def __add__(self, other: Spread) -> Spread:
-        return Spread(self.variance + other.variance, self.third_moment + other.third_moment)
+    Both add up over independent parts of a sum, so spreads are added as they are.
+    """
+    num, centred = len(values), values - values.mean()
+    return np.array([(centred**2).sum() / (num - 1) / num, sign * (centred**3).mean() / num**2])
 
 
 @dataclass(frozen=True, eq=False)
 class ModelFigures:
     """Figures of each shadow model of an audit.
 
-    Attributes:
-        index: Number of each model in its plan, ascending, shape (J,).
-        values: By the quantity's name, shape (J,); NaN where unknown.
-        effects: By the quantity's name, what each model has done to the mean through what all models share, times J,
-            shape (J,); 0 on average. The nodes of all models are named by one calibration, which was learnt from them.
-            Quantities without such effects are left out.
+    Effects are what each model has done to the mean through what all models share, times J; 0 on average. The nodes of
+    all models are named by one calibration, which was learnt from them.
     """
 
-    index: Ints
-    values: Mapping[str, Floats]
-    effects: Mapping[str, Floats]
+    index: Ints  # number of each model in its plan, ascending, shape (J,)
+    values: Mapping[str, Floats]  # by the quantity's name, shape (J,); NaN where unknown
+    effects: Mapping[str, Floats]  # of the quantities that have any, shape (J,)
 
     def effect(self, quantity: Quantity) -> Floats:
         """Effects of the models on the mean of a quantity, shape (J,)."""
@@ -145,7 +125,7 @@ class ModelFigures:
         if len(values) < 2:
             return None
         known = self.values[quantity.name]
-        return _limits(float(np.nanmean(known)), Spread.of_mean(values), len(values) - 1)
+        return _limits(float(np.nanmean(known)), _spread(values), len(values) - 1)
 
     def with_effects(self, quantity: Quantity) -> Floats:
         """Known values of a quantity plus effects, whose spread tells how uncertain the mean is."""
@@ -155,19 +135,12 @@ class ModelFigures:
 
 @dataclass(frozen=True)
 class ModelDifference:
-    """By how much a figure of one released model is larger in one audit than in the first.
-
-    Attributes:
-        quantity: What is compared.
-        change: Mean difference with confidence limits.
-        is_paired: Whether models with the same sample were compared, or independent ones.
-        num_models: Number of models of the first audit and of the other; of pairs, if paired.
-    """
+    """By how much a figure of one released model is larger in one audit than in the first."""
 
     quantity: Quantity
     change: Mean
-    is_paired: bool
-    num_models: tuple[int, int]
+    is_paired: bool  # whether models with the same sample were compared, or independent ones
+    num_models: tuple[int, int]  # of the first audit and of the other; of pairs, if paired
 
 
 def paired_difference(
@@ -177,15 +150,7 @@ def paired_difference(
 
     What a sample makes easy or hard is in both models of a pair and cancels, so limits are narrower than those of
     independent models. Models that only one audit has still have an effect on its calibration, and count with that.
-
-    Args:
-        first: Figures of the first audit's models.
-        other: Figures of the other's.
-        quantity: What is compared.
-        pairs: Numbers of the models that have the same sample in both.
-
-    Returns:
-        None if fewer than two pairs know the quantity.
+    None if fewer than two pairs know the quantity; `pairs` are the numbers of the models of the same sample.
     """
     rows = [np.searchsorted(each.index, pairs) for each in (first, other)]
     one, two = (each.values[quantity.name][chosen] for each, chosen in zip((first, other), rows, strict=True))
@@ -194,13 +159,13 @@ def paired_difference(
     if num_pairs < 2:
         return None
     change = (two - one)[is_known]
-    pulls, spread = np.zeros(num_pairs), Spread()
+    pulls, spread = np.zeros(num_pairs), np.zeros(2)
     for sign, each, chosen in zip((-1.0, 1.0), (first, other), rows, strict=True):
         effect = each.effect(quantity) / len(each.index)
         pulls += sign * num_pairs * effect[chosen[is_known]]
         alone = sign * np.delete(effect, chosen[is_known])
-        spread += Spread(float((alone**2).sum()), float((alone**3).sum()))
-    spread += Spread.of_mean(change + pulls)
+        spread += np.array([(alone**2).sum(), (alone**3).sum()])
+    spread += _spread(change + pulls)
     limits = _farther_limits(float(change.mean()), spread, num_pairs - 1)
     return ModelDifference(quantity, limits, is_paired=True, num_models=(num_pairs, num_pairs))
 
@@ -214,10 +179,10 @@ def independent_difference(first: ModelFigures, other: ModelFigures, quantity: Q
     values = [each.with_effects(quantity) for each in (first, other)]
     if means[0] is None or means[1] is None:
         return None
-    parts = [Spread.of_mean(each, sign) for each, sign in zip(values, (-1.0, 1.0), strict=True)]
+    parts = [_spread(each, sign) for each, sign in zip(values, (-1.0, 1.0), strict=True)]
     spread, freedom = parts[0] + parts[1], 1.0
-    if spread.variance:  # Satterthwaite
-        shares = [(part.variance / spread.variance) ** 2 for part in parts]
+    if spread[0]:  # Satterthwaite
+        shares = [(part[0] / spread[0]) ** 2 for part in parts]
         freedom = 1 / sum(share / (len(each) - 1) for share, each in zip(shares, values, strict=True))
     limits = _farther_limits(means[1].mean - means[0].mean, spread, freedom)
     return ModelDifference(quantity, limits, is_paired=False, num_models=(len(values[0]), len(values[1])))
@@ -231,31 +196,31 @@ def model_differences(
         paired_difference(first, other, quantity, pairs) or independent_difference(first, other, quantity)
         for quantity in quantities
     )
-    return tuple(each for each in found if each is not None)
+    return tuple(filter(None, found))
 
 
-def _farther_limits(mean: float, spread: Spread, freedom: float) -> Mean:
+def _farther_limits(mean: float, spread: Floats, freedom: float) -> Mean:
     """Limits of a difference: on each side the farther of those with and without Hall's correction.
 
     Numbers of named nodes are skewed, and so is their difference where one audit names far more than the other: there
     the plain limit misses too often on one side. Where both name as many, the difference is symmetric with heavy
     tails: there the skewness of the sample is chance, and limits that are corrected for it miss too often.
     """
-    plain, corrected = (_limits(mean, each, freedom) for each in (Spread(spread.variance), spread))
+    plain, corrected = (_limits(mean, each, freedom) for each in (spread * (1.0, 0.0), spread))
     return Mean(mean, min(plain.low, corrected.low), max(plain.high, corrected.high))
 
 
-def _limits(mean: float, spread: Spread, freedom: float) -> Mean:
+def _limits(mean: float, spread: Floats, freedom: float) -> Mean:
     """As `band`, for any sum of independent parts.
 
     With T = (estimate - truth)/error, the law of T up to 1/√J depends on the third moment over error³ alone, and in the
     same way for one mean and for a sum or difference of several: each mean is correlated with its own variance, by its
     own third moment. So Hall's transformation takes that in place of skewness/√J.
     """
-    error = math.sqrt(spread.variance)
+    error = math.sqrt(spread[0])
     if not error:
         return Mean(mean, mean, mean)
-    skewness = np.array(spread.third_moment / error**3)
+    skewness = spread[1] / error**3
     quantile = float(scipy.special.stdtrit(freedom, (1 + LEVEL) / 2))
     high, low = (mean - error * float(untransformed(end, skewness)) for end in (-quantile, quantile))
     return Mean(mean, low, high)
@@ -267,54 +232,45 @@ AnyAudit = Audit | str | Path | tuple[Audit, str]
 
 @dataclass(frozen=True, eq=False)
 class ComparedAudit:
-    """One release of one audit.
+    """One release of one audit."""
 
-    Attributes:
-        label: What it is called: the name of its folder, its release, or its title, made distinct.
-        path: Its folder; empty for an audit that was never written.
-        audit: The audit.
-        release: Label of the release.
-        variant: The attack whose errors the estimated ε is about.
-        side: `right` if members are named, `left` if non-members.
-    """
-
-    label: str
-    path: str
+    label: str  # the name of its folder, its release, or its title, made distinct
+    path: str  # its folder; empty for an audit that was never written
     audit: Audit
-    release: str
-    variant: Variant
-    side: str
+    variant: Variant  # the attack whose errors the estimated ε is about
+    side: str  # `right` if members are named, `left` if non-members
+    release: str = field(init=False)  # its label
+    result: tree.ReleaseResult = field(init=False)  # what the audit says of it
+    named_side: str = field(init=False)  # who is named: `members` or `non_members`
+    named: list[tree.NamedResult] = field(init=False)  # how many nodes of this side are named, by certainty
+    named_surely: tree.NamedResult = field(init=False)  # how many with 99 % certainty
+    # The one of this side to lead with; None if no name is certified beyond what the sampling tells.
+    certificate: tree.CertificateResult | None = field(init=False)
+    test: tree.TestResult | None = field(init=False)  # about the audit's main release; None for another one
+    level: tree.Level | None = field(init=False)  # how much leaks; None for a release that was not tested
+    graph_hash: str = field(init=False)  # of the graph's content
 
-    @property
-    def fingerprint(self) -> str:
-        """Tells it from audits whose answers may differ."""
-        return self.audit.result.fingerprint
+    def __post_init__(self) -> None:
+        whole, release = self.audit.result, self.variant.release
+        result, side = whole.releases[release], "members" if self.side == "right" else "non_members"
+        is_tested = release == whole.main_release
+        # Not by assignment, as this is frozen.
+        vars(self).update(
+            release=release,
+            result=result,
+            named_side=side,
+            named=getattr(result.exposure, side),
+            named_surely=result.exposure.named(tree.HEADLINE_CERTAINTY, side),
+            certificate=None if result.certified is None else result.certified.leading(side),
+            test=whole.permutation_test if is_tested else None,
+            level=whole.answer.level if is_tested else None,
+            graph_hash=whole.graph.content_hash,
+        )
 
-    @property
-    def graph_hash(self) -> str:
-        """Hash of the graph's content."""
-        return self.audit.result.graph.content_hash
-
-    @property
-    def result(self) -> ReleaseResult:
-        """What the audit says of the release."""
-        return self.audit.result.releases[self.release]
-
-    @property
-    def named(self) -> list[NamedResult]:
-        """How many nodes of this side are named, by certainty."""
-        return self.result.exposure.members if self.side == "right" else self.result.exposure.non_members
-
-    @property
-    def named_surely(self) -> NamedResult:
-        """How many nodes of this side are named with 99 % certainty."""
-        return self.result.exposure.named(0.99, "members" if self.side == "right" else "non_members")
-
-    @property
-    def num_nameable(self) -> float:
-        """Nodes of this side per model."""
-        exposure = self.result.exposure
-        return exposure.total_members if self.side == "right" else exposure.total_non_members
+    def certified_names(self, certainty: float) -> float:
+        """Number of names that are certified with at least a certainty; 0 if the sampling alone tells as many."""
+        row = None if self.result.certified is None else self.result.certified.named(certainty, self.named_side)
+        return row.names if row is not None and row.by_model > 0 else 0.0
 
     def mean(self, quantity: Quantity) -> Mean | None:
         """The mean of a quantity over models, with the limits that the audit itself shows; None if it is not known."""
@@ -324,15 +280,9 @@ class ComparedAudit:
         return self.models.mean(quantity)
 
     @property
-    def exposed_nodes(self) -> NodeExposure:
-        """How often each node is named."""
-        exposure = self.audit.findings[self.release].exposure.exposure
-        return exposure.member_nodes if self.side == "right" else exposure.non_member_nodes
-
-    @property
     def is_leakage_found(self) -> bool | None:
         """Whether leakage was found; None for a release that was not tested and of which nothing is proven."""
-        if self.release == self.audit.attacks.releases[0]:
+        if self.test is not None:
             return self.audit.is_leakage_found
         return True if self.result.is_leakage_proven else None
 
@@ -348,9 +298,7 @@ class ComparedAudit:
     def models(self) -> ModelFigures:
         """Figures of each shadow model."""
         table = self.audit.findings[self.release].exposure.models
-        is_right = self.side == "right"
-        correct = table.members_correct if is_right else table.non_members_correct
-        effect = table.members_effect if is_right else table.non_members_effect
+        correct, effect = (getattr(table, f"{self.named_side}_{what}") for what in ("correct", "effect"))
         names = [named_with(precision).name for precision in table.precision]
         accuracy = np.full(len(table.index), np.nan)
         if isinstance(self.runs, ShadowRuns):
@@ -394,64 +342,54 @@ def compared_audits(audits: Sequence[AnyAudit], side: str, variant: str | None =
     if len(audits) < 2:
         raise InputError(f"a comparison takes at least two audits or releases, got {len(audits)}")
     loaded: dict[str, Audit] = {}
-    parts = [_part(each, loaded) for each in audits]
-    labels = _labels(parts)
+    parts = list[tuple[str, Audit, str]]()  # folder, audit and release; folder and release are empty if not given
+    for given in audits:
+        if isinstance(given, Audit):
+            parts.append(("", given, ""))
+        elif isinstance(given, tuple):
+            parts.append(("", *given))
+        else:
+            folder, release = str(given), ""
+            if not Path(folder).exists() and ":" in folder:
+                folder, _, release = folder.rpartition(":")
+            if folder not in loaded:
+                loaded[folder] = Audit.load(folder)
+            parts.append((folder, loaded[folder], release))
     return tuple(
-        _compared(label, path, audit, release, side, variant)
-        for label, (path, audit, release) in zip(labels, parts, strict=True)
+        ComparedAudit(label, path, audit, _chosen_variant(label, path, audit, release, variant), side)
+        for label, (path, audit, release) in zip(_labels(parts), parts, strict=True)
     )
 
 
-_Part = tuple[str, Audit, str]
-"""Folder, audit and release, each empty if not given."""
-
-
-def _part(given: AnyAudit, loaded: dict[str, Audit]) -> _Part:
-    if isinstance(given, Audit):
-        return "", given, ""
-    if isinstance(given, tuple):
-        return "", *given
-    folder, release = str(given), ""
-    if not Path(folder).exists() and ":" in folder:
-        folder, _, release = folder.rpartition(":")
-    if folder not in loaded:
-        loaded[folder] = Audit.load(folder)
-    return folder, loaded[folder], release
-
-
-def _labels(parts: Sequence[_Part]) -> list[str]:
-    """Names of folders, or of releases if there is but one audit."""
+def _labels(parts: Sequence[tuple[str, Audit, str]]) -> list[str]:
+    """Names of folders, or of releases if there is but one audit; numbered if they are the same."""
     if len({id(audit) for _, audit, _ in parts}) == 1 and all(release for _, _, release in parts):
-        return _distinct([release for _, _, release in parts])
-    names = [Path(folder).resolve().name if folder else audit.title for folder, audit, _ in parts]
-    if len(set(zip(names, (release for _, _, release in parts), strict=True))) < len(parts):
-        names = [folder or name for name, (folder, _, _) in zip(names, parts, strict=True)]
-    return _distinct(
-        [f"{name}:{release}" if release else name for name, (_, _, release) in zip(names, parts, strict=True)]
-    )
+        labels = [release for _, _, release in parts]
+    else:
+        named = [(Path(folder).resolve().name if folder else audit.title, release) for folder, audit, release in parts]
+        if len(set(named)) < len(parts):
+            named = [(folder or name, release) for (name, release), (folder, _, _) in zip(named, parts, strict=True)]
+        labels = [f"{name}:{release}" if release else name for name, release in named]
+    return [
+        label if labels.count(label) == 1 else f"{label} ({labels[: position + 1].count(label)})"
+        for position, label in enumerate(labels)
+    ]
 
 
-def _compared(label: str, path: str, audit: Audit, release: str, side: str, variant: str | None) -> ComparedAudit:
+def _chosen_variant(label: str, path: str, audit: Audit, release: str, variant: str | None) -> Variant:
+    """The attack that is named, or the strongest on the release."""
     attacks = audit.attacks
     if release and release not in attacks.releases:
         raise InputError(f"{path or audit.title} has no release {release!r}; it has {', '.join(attacks.releases)}")
     if variant is None:
-        chosen = attacks.strongest(release or attacks.releases[0])
-    else:
-        by_name = {each.name: each for each in attacks.variants}
-        if variant not in by_name:
-            raise InputError(f"{label} has no attack {variant!r}; it has {', '.join(by_name)}")
-        chosen = by_name[variant]
-        if release not in ("", chosen.release):
-            raise InputError(f"{variant} is an attack on the release {chosen.release}, got the release {release!r}")
-    return ComparedAudit(label, path, audit, chosen.release, chosen, side)
-
-
-def _distinct(names: list[str]) -> list[str]:
-    return [
-        name if names.count(name) == 1 else f"{name} ({names[: position + 1].count(name)})"
-        for position, name in enumerate(names)
-    ]
+        return attacks.strongest(release or attacks.releases[0])
+    by_name = {each.name: each for each in attacks.variants}
+    if variant not in by_name:
+        raise InputError(f"{label} has no attack {variant!r}; it has {', '.join(by_name)}")
+    chosen = by_name[variant]
+    if release not in ("", chosen.release):
+        raise InputError(f"{variant} is an attack on the release {chosen.release}, got the release {release!r}")
+    return chosen
 
 
 # Settings that leave what is compared as it is, or change nothing but chance.
@@ -460,17 +398,11 @@ INCIDENTAL = frozenset(("seed", "permutations", "estimation.definitions", "estim
 
 @dataclass(frozen=True)
 class DifferingSetting:
-    """A key of the plan that is not the same in all audits.
-
-    Attributes:
-        key: Such as `sampler.name`.
-        values: In the order of the audits; None where a plan has no such key.
-        is_beside: Whether it leaves what is compared as it is, but for chance.
-    """
+    """A key of the plan that is not the same in all audits."""
 
     key: str
-    values: tuple[Any, ...]
-    is_beside: bool
+    values: tuple[Any, ...]  # in the order of the audits; None where a plan has no such key
+    is_beside: bool  # whether it leaves what is compared as it is, but for chance
 
 
 def show_value(value: Any) -> str:
@@ -489,10 +421,9 @@ def show_value(value: Any) -> str:
 
 
 def differing_settings(audits: Sequence[ComparedAudit]) -> tuple[DifferingSetting, ...]:
-    """The keys in which plans differ.
+    """The keys in which plans differ; the graph is compared by its content.
 
-    The graph is compared by its content. What only one sampler or model has (`sampler.fan_out`) goes with its name and
-    is no difference of its own.
+    What only one sampler or model has (`sampler.fan_out`) goes with its name and is no difference of its own.
     """
     tables: list[dict[str, Any]] = []
     for audit in audits:

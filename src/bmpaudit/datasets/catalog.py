@@ -8,8 +8,10 @@ import tempfile
 import urllib.request
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,9 @@ import scipy.sparse
 
 from bmpaudit.datasets.safe_pickle import load_arrays_pickle
 from bmpaudit.graph import Graph, GraphCleanedWarning
-from bmpaudit.graph.graph import NodeError
 from bmpaudit.io.readers import read_text
 from bmpaudit.registry import import_target, is_code, untrusted
-from bmpaudit.util.errors import DataError, DownloadError, InputError, did_you_mean
+from bmpaudit.util.errors import DataError, DownloadError, InputError, did_you_mean, one_line
 from bmpaudit.util.files import atomic_write, remove_leftovers, sha256_of
 from bmpaudit.util.streams import Purpose, stream
 
@@ -52,23 +53,14 @@ class FileSet:
 
 @dataclass(frozen=True)
 class NamedDataset:
-    """A well-known data set.
+    """A well-known data set."""
 
-    Attributes:
-        name: Name for `load`.
-        num_nodes: Number of nodes.
-        num_edges: Number of undirected edges, without self-loops and duplicates.
-        num_features: Number of features.
-        num_classes: Number of classes.
-        forms: The forms it is published in, the preferred one first; empty for a generated data set.
-    """
-
-    name: str
+    name: str  # for `load`
     num_nodes: int
-    num_edges: int
+    num_edges: int  # undirected ones, without self-loops and duplicates
     num_features: int
     num_classes: int
-    forms: tuple[FileSet, ...]
+    forms: tuple[FileSet, ...]  # that it is published in, the preferred one first; empty for a generated data set
 
     def check(self, graph: Graph) -> None:
         """Raises `DataError` unless the graph has the published size."""
@@ -78,64 +70,20 @@ class NamedDataset:
                 raise DataError(f"{self.name}: {name} must be {published:,}, got {actual:,}")
 
 
-def _planetoid(name: str, hashes: str) -> FileSet:
-    parts = zip(PLANETOID_PARTS, hashes.split(), strict=True)
-    return FileSet("planetoid", {f"ind.{name}.{part}": sha256 for part, sha256 in parts})
+def _published(reader: str, prefix: str) -> FileSet:
+    """The files whose names begin so, with their sums from the list that `sha256sum --check` reads too."""
+    rows = (line.split() for line in Path(__file__).with_name("published.sha256").read_text().splitlines())
+    return FileSet(reader, {name: sha256 for sha256, name in rows if name.startswith(prefix)})
 
-
-_CORA_PLANETOID = _planetoid(
-    "cora",
-    """
-    23cfa55d91c6f624233f5eb7b6e3f141f1bd2b2ae39608a63cf5d084bb27baab
-    b9afbaa4a400df991f6f02ef677e1e44da55ffc04801fd02f9e673987829226a
-    9419ba2f26f5c35243db64aba110e0f35a04851609e0dc5433450676ca6b8543
-    94465c14eb53e04ca262198dcbb2521ee8af60fb3f3d546cd6ca24a511b0e7d1
-    41f5ac76596a1699cc33f53084a2419e92961c42bb75f36fc38e616d348532ad
-    2b998f5cc7fedc86e7f97ca2498f47a1ffc1462c29e2d578b23bf3f62b6e7d71
-    58f13302f39dde8852dad6fe6d15b89b077b6d7f837626bce671ef80344b383d
-    297ce89af2b51a6a194181c7dbe1796c6a1cf9cd9349a88383b1b1e227867875
-    """,
-)
-_CITESEER = _planetoid(
-    "citeseer",
-    """
-    d20de19150741e555de0ed037195630fc194114ebc7fd72ced62810148aa22f6
-    539a8906a2da97628d212f2fdd668c109a8b3f0d36574b59e5d3fd5b5303da21
-    2ac30345d95c9ec933a817ee0bdd6a5f077f8c184a20e696910192d534414668
-    8ba87e515d8e3ee3cf52f6d2c5b86aa73f11ecad825a808455209ec26cd54924
-    55e5bd1ba1e733a04598753ad1a8d57957f4b8f89e74519f41f4f4938767e4ce
-    f704b2d986dde6c2669934de1f3ae5696a6cf9455c0f6b2646a2d135ea0a1c95
-    d79a4ef9d3e7169aee8946145f6b7306e35bc79bffad26346cfb94e10e9912a7
-    2af990671580b6b2df5d158d1038f8292e30c9cd821b5453f399659b25b723d4
-    """,
-)
-_PUBMED = _planetoid(
-    "pubmed",
-    """
-    fbe9cb5c47200d1b7769a26e579be3b7130b556831f9d850e77c4c74f2599b33
-    4eb5f5d0f30f26497eb0ac6ac9719d09c67e284f1ed0385c93f3ef27a671da3d
-    508e538e2abdccdd54c4d3e9f49d638b4af7107d85845f66ddea5a5152658b7e
-    e6c807633307a07ed659249006536a147c7999c797f11a2560752990181b41b3
-    ee2e0d4819d9fbcc403689c3bf2e49face401b605932f093bc58ab6461130fdd
-    0c37bbe3b5014ec365e9d393cf4791925e5ed94fb194305d74f064a8d7b50f0e
-    5b89f0036ca22909471f1e6558eb42fa06e0c730a577bde5b058b40638f81dc9
-    b101d421688bbaecbd82e8a18f1e282378d6830f3a37666f28ebc47f844341b5
-    """,
-)
-_CORA_CONTENT = FileSet(
-    "content",
-    {
-        "cora.content": "0955f03baddbea9911f53814d7781129b71b066e5b442d0a5bd51f439c442082",
-        "cora.cites": "316d45e0e48387392c70cc3e3915e43f6f5c147ea45c973971e2c9140aaadacf",
-    },
-)
 
 NAMED_DATASETS = {
     dataset.name: dataset
     for dataset in (
-        NamedDataset("cora", 2_708, 5_278, 1_433, 7, forms=(_CORA_PLANETOID, _CORA_CONTENT)),
-        NamedDataset("citeseer", 3_327, 4_552, 3_703, 6, forms=(_CITESEER,)),
-        NamedDataset("pubmed", 19_717, 44_324, 500, 3, forms=(_PUBMED,)),
+        NamedDataset(
+            "cora", 2_708, 5_278, 1_433, 7, forms=(_published("planetoid", "ind.cora."), _published("content", "cora."))
+        ),
+        NamedDataset("citeseer", 3_327, 4_552, 3_703, 6, forms=(_published("planetoid", "ind.citeseer."),)),
+        NamedDataset("pubmed", 19_717, 44_324, 500, 3, forms=(_published("planetoid", "ind.pubmed."),)),
         NamedDataset("demo", 1_000, 1_977, 600, 5, forms=()),
     )
 }
@@ -160,21 +108,16 @@ def find_files(dataset: NamedDataset, folders: Iterable[Path]) -> tuple[Path, Fi
 
     The files may be in a subfolder `planetoid`.
     """
-    for root in folders:
-        for folder in (root / "planetoid", root):
-            for form in dataset.forms:
-                if any((folder / file_name).is_file() for file_name in form.sha256):
-                    return folder, form
+    for folder, form in product((place for root in folders for place in (root / "planetoid", root)), dataset.forms):
+        if any((folder / file_name).is_file() for file_name in form.sha256):
+            return folder, form
     return None
 
 
 def find_archive(name: str, data_dir: str | Path | None = None) -> Path | None:
     """The first `<name>.npz` in a folder of the search path or its subfolder `npz`, or None."""
-    for root in search_path(data_dir):
-        for path in (root / "npz" / f"{name}.npz", root / f"{name}.npz"):
-            if path.is_file():
-                return path
-    return None
+    paths = (root / part / f"{name}.npz" for root in search_path(data_dir) for part in ("npz", ""))
+    return next(filter(Path.is_file, paths), None)
 
 
 def at_hand(data_dir: str | Path | None = None) -> list[str]:
@@ -190,7 +133,7 @@ def at_hand(data_dir: str | Path | None = None) -> list[str]:
 
 
 def load(name: str | Path, data_dir: str | Path | None = None, *, trust_code: bool = True) -> Graph:
-    """Loads a graph by name or path.
+    """Loads a graph by name or path; a `DataError` says how to get one that is not there.
 
     Args:
         name: `cora`, `citeseer`, `pubmed` or `demo`; the name of an `.npz` archive on the search path; the path of an
@@ -199,17 +142,11 @@ def load(name: str | Path, data_dir: str | Path | None = None, *, trust_code: bo
         data_dir: A folder to search before `$BMPAUDIT_DATA` and the user's cache.
         trust_code: Whether `module:function` may be run; pass False for a name that stands in somebody else's file.
 
-    Raises:
-        DataError: if there is no such graph (the message says how to get it), or it is damaged, or not of its
-            published size.
-        UntrustedCodeError: if it is code, and `trust_code` is False.
-
     >>> print(load("demo"))
     1,000 nodes, 1,977 edges, 600 features, 5 classes
     """
-    dataset = NAMED_DATASETS.get(str(name))
-    if dataset is not None:
-        return _load_named(dataset, data_dir)
+    if str(name) in NAMED_DATASETS:
+        return _load_named(NAMED_DATASETS[str(name)], data_dir)
     path = Path(name)
     if path.is_dir():
         return Graph.from_folder(path)
@@ -248,26 +185,29 @@ def _load_named(dataset: NamedDataset, data_dir: str | Path | None) -> Graph:
 
 
 def graph_from_function(name: str) -> Graph:
-    """Imports and calls `module:function`, which is searched for in the current folder too.
-
-    Raises:
-        DataError: if it does not exist, fails, or does not return a `Graph`.
-    """
+    """Imports and calls `module:function`, which is searched for in the current folder too."""
     try:
         function = import_target(name)
     except InputError as failure:
-        raise DataError(_one_line(failure)) from failure
+        raise DataError(" ".join(str(failure).split())) from failure
     try:
         graph = function()
     except (Exception, SystemExit) as failure:  # the user's code may raise anything
-        raise DataError(f"{name}: {type(failure).__name__}: {_one_line(failure)}") from failure
+        raise DataError(f"{name}: {one_line(failure)}") from failure
     if not isinstance(graph, Graph):
         raise DataError(f"{name} must return a bmpaudit.Graph, got {type(graph).__name__}")
     return graph
 
 
-def _one_line(failure: BaseException) -> str:
-    return " ".join(str(failure).split())
+@contextmanager
+def _fitting_together(files: str) -> Iterator[None]:
+    """`DataError` for whatever comes of files that are not what was published, and so may be anything."""
+    try:
+        yield
+    except (DataError, MemoryError):
+        raise
+    except Exception as mismatch:
+        raise DataError(f"{files} do not fit together: {one_line(mismatch)}") from None
 
 
 def read_planetoid(folder: Path, name: str) -> Graph:
@@ -275,13 +215,10 @@ def read_planetoid(folder: Path, name: str) -> Graph:
 
     Nodes are in the order of `allx`, followed by the test nodes at the places given by `test.index`. Ids skipped there
     (15 in CiteSeer) are nodes without features and, as in PyTorch Geometric, of class 0.
-
-    Raises:
-        DataError: if a file is missing, damaged or refused.
     """
     files = {part: folder / f"ind.{name}.{part}" for part in PLANETOID_PARTS}
     pickled: dict[str, Any] = {part: load_arrays_pickle(path) for part, path in files.items() if part != "test.index"}
-    try:
+    with _fitting_together(f"{folder}: the files ind.{name}.*"):
         lines = read_text(files["test.index"], encoding="ascii").split()
         test_ids = np.array([int(line) for line in lines], dtype=np.int64)
         first, last = int(test_ids.min()), int(test_ids.max())
@@ -299,76 +236,24 @@ def read_planetoid(folder: Path, name: str) -> Graph:
         source = np.repeat(list(neighbors), [len(ends) for ends in neighbors.values()])
         target = np.array([end for ends in neighbors.values() for end in ends])
         return Graph.from_edges(np.column_stack([source, target]), features, one_hot.argmax(axis=1))
-    except (DataError, MemoryError):
-        raise
-    except Exception as mismatch:  # the parts may be anything, and anything may come of them
-        raise DataError(f"{folder}: the files ind.{name}.* do not fit together: {_one_line(mismatch)}") from None
 
 
 def read_content(folder: Path, name: str) -> Graph:
-    """Reads `<name>.content` and `<name>.cites` from a folder.
+    """Reads `<name>.content` and `<name>.cites` from a folder: papers with their words and class, and pairs of papers.
 
     Nodes are in the order of the content file and keep their names; classes are numbered in alphabetical order.
-
-    Raises:
-        DataError: if a file is missing, or a line does not fit; the message names file and line.
     """
-    content, cites = folder / f"{name}.content", folder / f"{name}.cites"
-    line_of: dict[str, int] = {}
-    words: list[np.ndarray] = []
-    classes: list[str] = []
-    for line, fields in _lines(content):
-        if len(fields) < 3:
-            raise DataError(f"{content}: line {line}: must have a paper, words and a class, got {len(fields)} fields")
-        if words and len(fields) - 2 != len(words[0]):
-            raise DataError(f"{content}: line {line}: must have {len(words[0]) + 2} fields, got {len(fields)}")
-        paper = fields[0]
-        if paper in line_of:
-            raise DataError(f"{content}: line {line}: paper {paper!r} is already on line {line_of[paper]}")
-        line_of[paper] = line
-        try:
-            words.append(np.array(fields[1:-1], dtype=np.float32))
-        except ValueError as failure:
-            raise DataError(f"{content}: line {line}: paper {paper!r}: {failure}") from None
-        classes.append(fields[-1])
-    if not words:
-        raise DataError(f"{content}: truncated, it is empty")
-    papers = list(line_of)
-    class_names, labels = np.unique(classes, return_inverse=True)
-    try:
-        return Graph.from_edges(
-            _read_cites(cites, content, papers),
-            np.stack(words),
-            labels,
-            node_names=papers,
-            class_names=[str(class_name) for class_name in class_names],
-        )
-    except NodeError as wrong:
-        paper, word = papers[wrong.node], wrong.column
-        raise DataError(f"{content}: line {line_of[paper]}: {wrong.what} in word {word} of paper {paper!r}") from None
-    except DataError:
-        raise
-    except InputError as wrong:
-        raise DataError(f"{content}: {wrong}") from None
-
-
-def _read_cites(cites: Path, content: Path, papers: list[str]) -> list[list[int]]:
-    row_of = {paper: row for row, paper in enumerate(papers)}
-    pairs = []
-    for line, fields in _lines(cites):
-        if len(fields) != 2:
-            raise DataError(f"{cites}: line {line}: must have two papers, got {len(fields)} fields")
-        for paper in fields:
-            if paper not in row_of:
-                raise DataError(f"{cites}: line {line}: paper {paper!r} is not in {content.name}")
-        pairs.append([row_of[paper] for paper in fields])
-    return pairs
-
-
-def _lines(path: Path) -> list[tuple[int, list[str]]]:
-    """The fields of each line, with its number."""
-    lines = read_text(path, encoding="ascii").splitlines()
-    return [(number, line.split()) for number, line in enumerate(lines, start=1)]
+    content, cites = (
+        [line.split() for line in read_text(folder / f"{name}.{part}", encoding="ascii").splitlines()]
+        for part in ("content", "cites")
+    )
+    with _fitting_together(f"{folder}: the files {name}.content and {name}.cites"):
+        papers = [paper for paper, *_ in content]
+        row_of = {paper: row for row, paper in enumerate(papers)}
+        pairs = [[row_of[paper] for paper in papers_cited] for papers_cited in cites]
+        words = np.array([fields[1:-1] for fields in content], dtype=np.float32)
+        class_names, labels = np.unique([fields[-1] for fields in content], return_inverse=True)
+        return Graph.from_edges(pairs, words, labels, node_names=papers, class_names=[*map(str, class_names)])
 
 
 NUM_NODES = 1_000
@@ -448,9 +333,6 @@ def get(name: str, destination: str | Path | None = None, report: Report = lambd
 
     Returns:
         The folder that has the files.
-
-    Raises:
-        DownloadError: if no source could be reached, or a file is not the published one.
     """
     dataset = NAMED_DATASETS.get(name)
     if dataset is None:

@@ -101,11 +101,7 @@ def _unwrapped(value: Any) -> Any:
 
 
 def load_arrays_pickle(path: Path) -> Any:
-    """Loads a pickle that holds nothing but arrays, SciPy CSR matrices and a dictionary of lists.
-
-    Raises:
-        DataError: if the file is missing, damaged, or asks for anything that is not on the short list above.
-    """
+    """Loads a pickle that holds nothing but arrays, SciPy CSR matrices and a dictionary of lists."""
     try:
         with opened(path) as file:
             content = file.read()

@@ -11,12 +11,10 @@ from bmpaudit.estimation.definitions import (
     ProvenEpsilon,
 )
 from bmpaudit.estimation.estimate import estimate
-from bmpaudit.estimation.influence import DrivingNode, Influence
 from bmpaudit.estimation.likelihood import NormalPrior, StrengthPrior
-from bmpaudit.estimation.lower_bound import ErrorFloor, LowerBound, error_floor, lower_bound
+from bmpaudit.estimation.lower_bound import ErrorFloor, LowerBound, NodeLeakage, error_floor, lower_bound, node_leakage
 from bmpaudit.estimation.mhaar import CorrelatedCounts
-from bmpaudit.estimation.node_leakage import NodeLeakage, node_leakage
-from bmpaudit.estimation.posterior import CredibleInterval, Posterior
+from bmpaudit.estimation.posterior import CredibleInterval, DrivingNode, Influence, Posterior
 
 __all__ = [
     "BMP",

@@ -25,28 +25,18 @@ PROBES = np.unique(np.concatenate([scale * _MAGNITUDES for scale in (-LARGEST, -
 
 @dataclass(frozen=True)
 class Parameter:
-    """One ε of a definition.
+    """One ε of a definition."""
 
-    Attributes:
-        name: Name in code, files and tables, such as `epsilon_right`.
-        symbol: Symbol in text, such as `ε_R`.
-        latex: Symbol in LaTeX's math mode, without dollar signs.
-        meaning: Meaning in a few words.
-    """
-
-    name: str
-    symbol: str
-    latex: str
-    meaning: str
+    name: str  # in code, files and tables, such as `epsilon_right`
+    symbol: str  # in text, such as `ε_R`
+    latex: str  # in LaTeX's math mode, without dollar signs
+    meaning: str  # in a few words
 
 
 EPSILON = Parameter("epsilon", "ε", r"\varepsilon", "how sure an adversary can become, either way")
-EPSILON_LEFT = Parameter(
-    "epsilon_left", "ε_L", r"\varepsilon_L", "how sure an adversary can become that a node was not in"
-)
-EPSILON_RIGHT = Parameter(
-    "epsilon_right", "ε_R", r"\varepsilon_R", "how sure an adversary can become that a node was in"
-)
+_SURE = "how sure an adversary can become that a node was"
+EPSILON_LEFT = Parameter("epsilon_left", "ε_L", r"\varepsilon_L", f"{_SURE} not in")
+EPSILON_RIGHT = Parameter("epsilon_right", "ε_R", r"\varepsilon_R", f"{_SURE} in")
 
 
 class DefinitionBase:
@@ -57,17 +47,12 @@ class DefinitionBase:
     >>> class BMPRatio(DefinitionBase):
     ...     def epsilons(self, epsilon):
     ...         return 2 * epsilon, epsilon
-    >>> BMPRatio().name
+    >>> registry.label(registry.DEFINITION, BMPRatio())
     'bmpratio'
     """
 
     parameters: ClassVar[Sequence[Parameter]] = (EPSILON,)
     uses_prior: ClassVar[bool] = True
-
-    @property
-    def name(self) -> str:
-        """Short name for titles, file names and legends."""
-        return registry.label(registry.DEFINITION, self)
 
     def empties_support(self, log_prior_odds: Floats) -> Flags:
         """Nodes whose certain prior rules out every finite value: η = 0 where ε_L is bounded, η = ∞ where ε_R is."""
@@ -138,11 +123,7 @@ def parameter_names(definition: Definition) -> tuple[str, ...]:
 
 
 def epsilons_of(definition: Definition, *values: Floats) -> tuple[Floats, Floats]:
-    """(ε_L, ε_R), each with the shape of the values.
-
-    Raises:
-        InputError: if one is not a number.
-    """
+    """(ε_L, ε_R), each with the shape of the values; an `InputError` if one is not a number."""
     shape = np.broadcast_shapes(*(np.shape(value) for value in values))
     with np.errstate(all="ignore"):
         left, right = (
@@ -166,8 +147,7 @@ class Side(Enum):
 def sides_of(definition: Definition) -> tuple[Side, Side]:
     """What sets ε_L and ε_R, found by trying many values.
 
-    Raises:
-        InputError: if a side falls, neither side is bounded, or two parameters are not (ε_L, ε_R) themselves.
+    An `InputError` if a side falls, neither side is bounded, or two parameters are not (ε_L, ε_R) themselves.
     """
     name, names = name_of(definition), parameter_names(definition)
     if len(names) not in (1, 2) or len({*names, *RESERVED_NAMES}) != len(names) + len(RESERVED_NAMES):
@@ -180,23 +160,19 @@ def sides_of(definition: Definition) -> tuple[Side, Side]:
         if not (np.array_equal(both[0], PROBES) and np.array_equal(both[1], PROBES[::-1])):
             raise InputError(f"definition {name} has two parameters, so its epsilons must return them as (ε_L, ε_R)")
         return Side.PARAMETER, Side.PARAMETER
-    left, right = (
-        _side(values, f"definition {name}: {symbol}")
-        for symbol, values in zip(("ε_L", "ε_R"), epsilons_of(definition, PROBES), strict=True)
-    )
-    if left is right is Side.UNBOUNDED:
+    sides = []
+    for symbol, values in zip(("ε_L", "ε_R"), epsilons_of(definition, PROBES), strict=True):
+        falls = np.flatnonzero(values[1:] < values[:-1])
+        if falls.size:
+            raise InputError(
+                f"definition {name}: {symbol} must not fall as the parameter grows, got a fall between "
+                f"{PROBES[falls[0]]:g} and {PROBES[falls[0] + 1]:g}"
+            )
+        bounded = Side.PARAMETER if np.array_equal(values, PROBES) else Side.CURVE
+        sides.append(Side.UNBOUNDED if (values == np.inf).all() else bounded)
+    if sides == [Side.UNBOUNDED, Side.UNBOUNDED]:
         raise InputError(f"definition {name} must bound ε_L or ε_R, got both infinite")
-    return left, right
-
-
-def _side(values: Floats, what: str) -> Side:
-    falls = np.flatnonzero(values[1:] < values[:-1])
-    if falls.size:
-        start, stop = PROBES[falls[0]], PROBES[falls[0] + 1]
-        raise InputError(f"{what} must not fall as the parameter grows, got a fall between {start:g} and {stop:g}")
-    if (values == np.inf).all():
-        return Side.UNBOUNDED
-    return Side.PARAMETER if np.array_equal(values, PROBES) else Side.CURVE
+    return sides[0], sides[1]
 
 
 def smallest_values(
@@ -231,69 +207,34 @@ def smallest_values(
 
 @dataclass(frozen=True, eq=False)
 class ProvenEpsilon:
-    """The lower confidence bound on one parameter.
+    """The lower confidence bound on one parameter."""
 
-    Attributes:
-        bound: Largest value that the errors prove, over all nodes; None if they prove nothing.
-        floor: What holds without any attack, whatever the model (Prop. 1); a confidence bound if priors were sampled.
-        node: Node that attains `bound`; None if nothing is proven.
-        term: Ratio of error rates that attains it; None if nothing is proven.
-        per_node: What each node's errors prove, shape (K,); -∞ where they prove nothing. All of them hold together.
-    """
-
-    bound: float | None
-    floor: float
-    node: Any
-    term: str | None
-    per_node: Floats
-
-    @property
-    def is_beyond_floor(self) -> bool:
-        """Whether the errors prove more than the sampler alone implies."""
-        return self.bound is not None and self.bound > self.floor
+    bound: float | None  # largest value that the errors prove, over all nodes; None if they prove nothing
+    floor: float  # what holds whatever the attack and the model (Prop. 1); a confidence bound if priors were sampled
+    node: Any  # that attains `bound`; None if nothing is proven
+    term: str | None  # ratio of error rates that attains it; None if nothing is proven
+    per_node: Floats  # what each node's errors prove, shape (K,); -∞ where nothing; all of them hold together
 
     def __str__(self) -> str:
         return "nothing" if self.bound is None else f"≥ {self.bound:6.3f}"
 
-
-def larger(first: ProvenEpsilon, second: ProvenEpsilon) -> ProvenEpsilon:
-    """Both statements as one, about a parameter that each of them bounds."""
-    is_second = second.bound is not None and (first.bound is None or second.bound > first.bound)
-    return replace(
-        second if is_second else first,
-        floor=max(first.floor, second.floor),
-        per_node=np.maximum(first.per_node, second.per_node),
-    )
+    def __or__(self, other: ProvenEpsilon) -> ProvenEpsilon:
+        """Both statements as one, about a parameter that each of them bounds."""
+        is_larger = other.bound is not None and (self.bound is None or other.bound > self.bound)
+        floor, per_node = max(self.floor, other.floor), np.maximum(self.per_node, other.per_node)
+        return replace(other if is_larger else self, floor=floor, per_node=per_node)
 
 
 @dataclass(frozen=True)
 class StoredDefinition(registry.UntrustedPart):
-    """A definition of somebody's own, as a file describes it: enough to read a posterior, not to estimate another.
-
-    Attributes:
-        kind: `definition`.
-        target: `module:Name` of its class.
-        settings: Settings of the class.
-        parameters: Parameters of the definition.
-        uses_prior: Whether prior odds count.
-        proven: What was proven about each parameter, by name.
-    """
+    """A definition of somebody's own, as a file describes it: enough to read a posterior, not to estimate another."""
 
     parameters: tuple[Parameter, ...] = ()
     uses_prior: bool = True
-    proven: Mapping[str, ProvenEpsilon] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """Short name for titles, file names and legends."""
-        return registry.label(registry.DEFINITION, self)
+    proven: Mapping[str, ProvenEpsilon] = field(default_factory=dict)  # what was proven about each parameter, by name
 
     def epsilons(self, *_: Any) -> NoReturn:
-        """Needs the code of the definition.
-
-        Raises:
-            UntrustedCodeError: always.
-        """
+        """Needs the code of the definition, which nobody has said may be run."""
         raise registry.untrusted(self.kind, self.target)
 
     empties_support = epsilons

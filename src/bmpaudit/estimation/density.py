@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -15,8 +15,8 @@ from numpy.polynomial import chebyshev
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Floats, Ints
 
+# The logarithm of a density, up to a constant; values below the second argument may be returned as -∞.
 LogFunction = Callable[[Floats, float], Floats]
-"""The logarithm of a density, up to a constant; values below the second argument may be returned as -∞."""
 
 NEGLIGIBLE = 42.0  # nats below the highest point: less than 1e-18 of it
 NOTHING = 2 * NEGLIGIBLE  # nats below the highest point, where a density counts as 0
@@ -39,11 +39,7 @@ LAST_DIGITS = 4  # units in the last place by which a root may be off
 QUANTILES_AT_ONCE = 20_000
 
 
-@cache
-def legendre_rule(num_points: int) -> tuple[Floats, Floats]:
-    """Points and weights on [-1, 1]."""
-    points, weights = np.polynomial.legendre.leggauss(num_points)
-    return points, weights
+legendre_rule = cache(np.polynomial.legendre.leggauss)  # points and weights on [-1, 1]
 
 
 def gauss_legendre(edges: Floats, num_points: int) -> tuple[Floats, Floats]:
@@ -60,17 +56,11 @@ def gauss_legendre(edges: Floats, num_points: int) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class PiecewiseDensity:
-    """A normalised density, one Chebyshev polynomial per panel.
+    """A normalised density, one Chebyshev polynomial per panel."""
 
-    Attributes:
-        edges: Ends of the panels, ascending, shape (P + 1,).
-        coefficients: Chebyshev coefficients of the density on each panel, mapped to [-1, 1], shape (P, D).
-        log_mass: Logarithm of the integral before normalisation.
-    """
-
-    edges: Floats
-    coefficients: Floats
-    log_mass: float
+    edges: Floats  # ends of the panels, ascending, shape (P + 1,)
+    coefficients: Floats  # Chebyshev coefficients of the density on each panel, mapped to [-1, 1], shape (P, D)
+    log_mass: float  # logarithm of the integral before normalisation
 
     @classmethod
     def normalised(cls, edges: Floats, coefficients: Floats, log_scale: float) -> PiecewiseDensity:
@@ -184,24 +174,17 @@ def approximate_density(
 ) -> PiecewiseDensity:
     """Locates a density on (low, high), however narrow, and approximates it there.
 
-    Args:
-        log_density: Called with an array and a cutoff; -∞ where the density is 0.
-        low: Lower end of the support.
-        high: Upper end, beyond which the density is negligible.
-        tolerance: Error of the log-density, weighted by the density relative to its highest value.
-
-    Raises:
-        InputError: if the density is 0 wherever it was evaluated.
+    It is negligible beyond `high`. The tolerance is that of the log-density, weighted by the density relative to its
+    highest value. An `InputError` if the density is 0 wherever it was evaluated.
     """
-    panels, peak = _resolved_panels(log_density, low, high, tolerance, NEGLIGIBLE)
-    logs = np.stack([panel.logs for panel in panels]) - peak
-    series = np.where(np.isfinite(logs), logs, -NOTHING) @ _TO_SERIES.T
-    return PiecewiseDensity.from_logs(_edges(panels), series, peak)
+    edges, logs, peak = _resolved_panels(log_density, low, high, tolerance, NEGLIGIBLE)
+    series = np.where(np.isfinite(logs), logs - peak, -NOTHING) @ _TO_SERIES.T
+    return PiecewiseDensity.from_logs(edges, series, peak)
 
 
 def panel_edges(log_density: LogFunction, low: float, high: float, negligible: float) -> Floats:
     """Ends of the panels on which polynomials of degree 16 approximate the log-density fairly well, ascending."""
-    return _edges(_resolved_panels(log_density, low, high, FAIR_TOLERANCE, negligible)[0])
+    return _resolved_panels(log_density, low, high, FAIR_TOLERANCE, negligible)[0]
 
 
 class _Panel(NamedTuple):
@@ -212,19 +195,17 @@ class _Panel(NamedTuple):
     logs: Floats
 
 
-def _edges(panels: Sequence[_Panel]) -> Floats:
-    return np.array([panels[0].low, *(panel.high for panel in panels)])
-
-
 def _resolved_panels(
     log_density: LogFunction, low: float, high: float, tolerance: float, negligible: float
-) -> tuple[list[_Panel], float]:
-    """Panels on which the log-density is known well enough, side by side, and its highest value."""
-    edges, peak = _find_support(log_density, low, high)
-    waiting, accepted = list(pairwise(edges)), list[_Panel]()
+) -> tuple[Floats, Floats, float]:
+    """Ends of panels on which the log-density is known well enough, its values at their nodes, and the highest one."""
+    ends, peak = _find_support(log_density, low, high)
+    waiting, accepted = list(pairwise(ends)), list[_Panel]()
     for _ in range(MOST_SPLITS):
         if not waiting:
-            return sorted(accepted, key=lambda panel: panel.low), peak
+            accepted.sort(key=lambda panel: panel.low)
+            edges = [accepted[0].low, *(panel.high for panel in accepted)]
+            return np.array(edges), np.stack([panel.logs for panel in accepted]), peak
         if len(waiting) > MOST_PANELS:
             break
         points = np.stack([_nodes(a, b) for a, b in waiting])
@@ -245,23 +226,17 @@ def _resolved_panels(
             elif is_narrow or _is_resolved(panel.logs - peak, tolerance / share):
                 accepted.append(panel)
             else:
-                low_end, high_end = _filled_part(panel, peak - negligible)
-                if (low_end, high_end) == (panel.low, panel.high):
-                    middle = (panel.low + panel.high) / 2
-                    waiting += [(panel.low, middle), (middle, panel.high)]
+                # Without long stretches of nothing at its ends or, if there are none, in halves.
+                nodes, filled = _nodes(panel.low, panel.high), np.flatnonzero(panel.logs > peak - negligible)
+                start = float(nodes[filled[0] - 1]) if filled[0] > MOST_EMPTY else panel.low
+                stop = float(nodes[filled[-1] + 1]) if filled[-1] < FINE_DEGREE - MOST_EMPTY else panel.high
+                if (start, stop) == (panel.low, panel.high):
+                    waiting += pairwise([start, (start + stop) / 2, stop])
                 else:
-                    waiting.append((low_end, high_end))
-                    empty = ((panel.low, low_end), (high_end, panel.high))
+                    waiting.append((start, stop))
+                    empty = ((panel.low, start), (stop, panel.high))
                     accepted += [_Panel(a, b, nothing) for a, b in empty if a < b]
     raise InputError("the density could not be resolved: is its logarithm smooth?")
-
-
-def _filled_part(panel: _Panel, depth: float) -> tuple[float, float]:
-    """The panel without long stretches of nothing at its ends."""
-    nodes, filled = _nodes(panel.low, panel.high), np.flatnonzero(panel.logs > depth)
-    low = float(nodes[filled[0] - 1]) if filled[0] > MOST_EMPTY else panel.low
-    high = float(nodes[filled[-1] + 1]) if filled[-1] < FINE_DEGREE - MOST_EMPTY else panel.high
-    return low, high
 
 
 def _find_support(log_density: LogFunction, low: float, high: float) -> tuple[list[float], float]:
@@ -270,8 +245,7 @@ def _find_support(log_density: LogFunction, low: float, high: float) -> tuple[li
     Gives the ends of the support, with the neighbours of the highest point between them if it towers above these, and
     the height.
     """
-    left, right, peak = low, high, -np.inf
-    points, values = np.empty(0), np.empty(0)
+    left, right, peak, points, values = low, high, -np.inf, np.empty(0), np.empty(0)
     # Points cluster at both ends, where a support may begin abruptly; scans from the floor on begin very close to it,
     # where thousands of nodes without leakage make a peak as narrow as it is high.
     crowded = 0.5 * (1 - np.cos(np.pi * (np.arange(SCAN_POINTS) + 0.5) / SCAN_POINTS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -10,15 +10,10 @@ import numpy as np
 
 from bmpaudit import registry
 from bmpaudit.attack.counts import ErrorCounts
+from bmpaudit.estimation import joint_density, mhaar
 from bmpaudit.estimation.definitions import epsilons_of, parameter_names
 from bmpaudit.estimation.density import PiecewiseDensity, approximate_density
-from bmpaudit.estimation.joint_density import (
-    DEEPEST,
-    HAIR,
-    JointDensity,
-    approximate_joint_density,
-    joint_density_above_floor,
-)
+from bmpaudit.estimation.joint_density import JointDensity
 from bmpaudit.estimation.likelihood import (
     STRONGEST,
     Likelihood,
@@ -32,21 +27,12 @@ from bmpaudit.estimation.likelihood import (
     used_nodes,
 )
 from bmpaudit.estimation.lower_bound import check_prior_draws
-from bmpaudit.estimation.mhaar import (
-    DEFAULT_ITERATIONS,
-    DEFAULT_JOINT_ITERATIONS,
-    CorrelatedCounts,
-    MhaarSettings,
-    run_mhaar,
-)
 from bmpaudit.estimation.posterior import DrawsMarginal, Marginal, Posterior
 from bmpaudit.interfaces import Definition, Progress
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Floats
 
-PARTS = 1_000
-"""What an exact posterior reports when it is done."""
-
+PARTS = 1_000  # what an exact posterior reports when it is done
 FURTHEST_RING = 600.0  # where e^-ε comes near the smallest double
 TYPICAL_POINTS, TYPICAL_PAIRS = 60, 3_000  # half of what a posterior of one, or of two parameters, is computed at
 
@@ -58,7 +44,7 @@ def estimate(
     method: Literal["exact", "mhaar"] = "exact",
     prior: LogDensity | None = None,
     strength: float | StrengthPrior = 0.0,
-    correlated: CorrelatedCounts | None = None,
+    correlated: mhaar.CorrelatedCounts | None = None,
     num_iterations: int | None = None,
     num_auxiliary: int = 50,
     num_chains: int = 4,
@@ -119,30 +105,23 @@ def estimate(
         if not isinstance(log_prior, NormalPrior):
             raise InputError("method mhaar takes a NormalPrior; method exact takes any log-density")
         if num_iterations is None:
-            num_iterations = DEFAULT_ITERATIONS if len(lows) == 1 else DEFAULT_JOINT_ITERATIONS
-        settings = MhaarSettings(
-            chosen,
-            log_prior,
-            num_iterations,
-            num_iterations // 2,
-            num_auxiliary,
-            num_chains,
-            seed,
-            strength,
-            correlated,
+            num_iterations = mhaar.DEFAULT_ITERATIONS if len(lows) == 1 else mhaar.DEFAULT_JOINT_ITERATIONS
+        tau_variance = None if correlated is None else correlated.tau_variance
+        settings = mhaar.MhaarSettings(
+            num_iterations, num_iterations // 2, num_auxiliary, num_chains, seed, tau_variance
         )
-        run = run_mhaar(likelihood, settings, progress)
+        run = mhaar.run_mhaar(likelihood, chosen, log_prior, strength, settings, progress)
         marginals = {name: DrawsMarginal(run.chains(name).ravel()) for name in run.parameter_names}
     elif correlated is not None:
         raise InputError("correlated counts are for method mhaar, got method='exact'")
     else:
-        names = (*lows, "strength") if isinstance(strength, StrengthPrior) else tuple(lows)
-        exact = LogPosterior(likelihood, chosen, log_prior, lows, progress)
-        if len(names) == 1:
-            marginals = {names[0]: exact.density(float(strength))}  # type: ignore[arg-type]
-        else:
-            joint = exact.joint_density(strength)
+        density = _exact(likelihood, chosen, log_prior, [*lows.values()], strength, progress)
+        if isinstance(density, JointDensity):
+            joint = density
+            names = mhaar.estimated_names(chosen, strength)
             marginals = dict(zip(names, (joint.first_marginal, joint.second_marginal), strict=True))
+        else:
+            marginals = dict.fromkeys(lows, density)
         progress(PARTS)
     posterior = Posterior(
         definition=chosen,
@@ -162,97 +141,67 @@ def estimate(
     return posterior if doubt is None else replace(posterior, status=f"{posterior.status}; {doubt}")
 
 
-class LogPosterior:
-    """log p(ε | data) = log prior + Σ_k [log Pr((α_k, β_k) ∈ R_k) - log |R_k|], up to a constant.
+def _exact(
+    likelihood: Likelihood,
+    definition: Definition,
+    prior: LogDensity,
+    lows: Sequence[float],
+    strength: float | StrengthPrior,
+    progress: Progress,
+) -> PiecewiseDensity | JointDensity:
+    """The density of ε; of (ε_L, ε_R), with independent priors; or of (ε, s), with a prior of the strength s."""
+    high = upper_end(prior, max(lows))  # beyond which the posterior of every ε is negligible
+    if strength != 0 and high > FURTHEST_RING:
+        raise InputError(
+            f"with an attack strength the prior must be negligible beyond ε = {FURTHEST_RING:g}, got one that "
+            f"reaches ε = {high:.4g}: choose a smaller variance or mean"
+        )
+    low = lows[0] + joint_density.HAIR * (high - lows[0])
+    is_single = len(lows) == 1 and not isinstance(strength, StrengthPrior)
+    steps = Steps(progress, len(likelihood.rows), TYPICAL_POINTS if is_single else TYPICAL_PAIRS)
+    if isinstance(strength, StrengthPrior):
+        strength_prior, best = strength, -np.inf
 
-    Args:
-        likelihood: Likelihood of the nodes that count.
-        definition: Definition whose parameters are estimated.
-        prior: Log-density of each ε.
-        lows: Lower end of each parameter's support, which the nodes' priors leave.
-        progress: Called with the number of thousandths done.
-    """
-
-    def __init__(
-        self,
-        likelihood: Likelihood,
-        definition: Definition,
-        prior: LogDensity,
-        lows: Mapping[str, float],
-        progress: Progress = lambda _: None,
-    ) -> None:
-        self._likelihood, self._definition, self._prior, self._progress = likelihood, definition, prior, progress
-        self._lows = tuple(lows.values())
-
-    def density(self, strength: float = 0.0) -> PiecewiseDensity:
-        """The density of the one parameter of a definition."""
-        steps = Steps(self._progress, len(self._likelihood.rows), TYPICAL_POINTS)
-
-        def log_posterior(epsilon: Floats, cutoff: float) -> Floats:
-            log_prior = self._prior(epsilon)
-            # A prior of 0 leaves 0, whatever the likelihood is.
-            lowest = np.where(log_prior == -np.inf, np.inf, cutoff - np.maximum(log_prior, np.finfo(np.float64).min))
-            ends = epsilons_of(self._definition, epsilon)
-            return self._likelihood(*ends, strength, lowest, progress=steps.step(len(epsilon))) + log_prior
-
-        (low,), high = self._lows, self._high(strength)
-        return approximate_density(log_posterior, low + HAIR * (high - low), high)
-
-    def joint_density(self, strength: float | StrengthPrior = 0.0) -> JointDensity:
-        """The density of (ε_L, ε_R), with independent priors; or of (ε, s), with a prior of the strength s."""
-        steps, high = Steps(self._progress, len(self._likelihood.rows), TYPICAL_PAIRS), self._high(strength)
-        if isinstance(strength, StrengthPrior):
-            return self._with_strength(strength, high, steps)
-
-        def on_grid(left: Floats, right: Floats) -> Floats:
-            step = steps.step(len(left) * len(right))
-            values = self._likelihood.on_grid(left, right, strength, progress=step)
-            return values + self._prior(left)[:, None] + self._prior(right)
-
-        def at_points(left: Floats, right: Floats) -> Floats:
-            values = self._likelihood(left, right, strength, progress=steps.step(left.size))
-            return values + self._prior(left) + self._prior(right)
-
-        return joint_density_above_floor(on_grid, at_points, (self._lows[0], self._lows[1]), (high, high))
-
-    def _with_strength(self, strength_prior: StrengthPrior, high: float, steps: Steps) -> JointDensity:
-        best = -np.inf
-
-        def log_posterior(epsilon: Floats, strength: Floats) -> Floats:
+        def with_strength(epsilon: Floats, strengths: Floats) -> Floats:
             nonlocal best
-            ends = epsilons_of(self._definition, epsilon)
-            log_prior = self._prior(epsilon)[:, None] + strength_prior.log_density(strength)
+            ends = epsilons_of(definition, epsilon)
+            log_prior = prior(epsilon)[:, None] + strength_prior.log_density(strengths)
             values = np.empty(log_prior.shape)
-            for column, s in enumerate(strength.tolist()):
+            for column, s in enumerate(strengths.tolist()):
                 # Rings take long to integrate: skip those that are negligible beside the best value so far.
-                cutoff, step = best - DEEPEST - log_prior[:, column], steps.step(len(epsilon))
-                values[:, column] = self._likelihood(*ends, s, cutoff, progress=step) + log_prior[:, column]
+                cutoff, step = best - joint_density.DEEPEST - log_prior[:, column], steps.step(len(epsilon))
+                values[:, column] = likelihood(*ends, s, cutoff, progress=step) + log_prior[:, column]
                 best = max(best, float(values[:, column].max()))
             return values
 
-        low = self._lows[0]
-        return approximate_joint_density(log_posterior, (low + HAIR * (high - low), 0.0), (high, STRONGEST))
+        return joint_density.approximate_joint_density(with_strength, (low, 0.0), (high, STRONGEST))
+    if is_single:
 
-    def _high(self, strength: float | StrengthPrior) -> float:
-        """The upper end of every ε, beyond which the posterior is negligible."""
-        high = upper_end(self._prior, max(self._lows))
-        if strength != 0 and high > FURTHEST_RING:
-            raise InputError(
-                f"with an attack strength the prior must be negligible beyond ε = {FURTHEST_RING:g}, got one that "
-                f"reaches ε = {high:.4g}: choose a smaller variance or mean"
-            )
-        return high
+        def along(epsilon: Floats, cutoff: float) -> Floats:
+            log_prior = prior(epsilon)
+            # A prior of 0 leaves 0, whatever the likelihood is.
+            lowest = np.where(log_prior == -np.inf, np.inf, cutoff - np.maximum(log_prior, np.finfo(np.float64).min))
+            ends = epsilons_of(definition, epsilon)
+            return likelihood(*ends, strength, lowest, progress=steps.step(len(epsilon))) + log_prior
+
+        return approximate_density(along, low, high)
+
+    def on_grid(left: Floats, right: Floats) -> Floats:
+        values = likelihood.on_grid(left, right, strength, progress=steps.step(len(left) * len(right)))
+        return values + prior(left)[:, None] + prior(right)
+
+    def at_points(left: Floats, right: Floats) -> Floats:
+        values = likelihood(left, right, strength, progress=steps.step(left.size))
+        return values + prior(left) + prior(right)
+
+    return joint_density.joint_density_above_floor(on_grid, at_points, (lows[0], lows[1]), (high, high))
 
 
 class Steps:
-    """Progress through a search of which nobody knows beforehand how long it takes.
+    """Progress through a search of which nobody knows beforehand how long it takes, in thousandths.
 
-    Each step takes a share of what is left, so that progress never goes back and never stands still.
-
-    Args:
-        progress: Called with the number of thousandths done.
-        num_rows: Number of rows that each step goes through.
-        typical_points: Number of points that are half of what is left.
+    Each step goes through all rows, and takes a share of what is left, so that progress never goes back and never
+    stands still: half of it for a step of `typical_points`.
     """
 
     def __init__(self, progress: Progress, num_rows: int, typical_points: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise, product
 
 import numpy as np
@@ -23,11 +23,9 @@ from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Floats
 
 Ends = tuple[float, float]
-GridFunction = Callable[[Floats, Floats], Floats]
-"""Log-density on all pairs of two lists, shape (num_first, num_second)."""
-
-PointFunction = Callable[[Floats, Floats], Floats]
-"""Log-density of pairs, which broadcast."""
+Rule = tuple[Floats, Floats]  # points and weights
+GridFunction = Callable[[Floats, Floats], Floats]  # log-density on all pairs of two lists, (num_first, num_second)
+PointFunction = Callable[[Floats, Floats], Floats]  # log-density of pairs, which broadcast
 
 NODES_PER_PANEL = 12
 FEWEST_PANELS = 2
@@ -50,27 +48,20 @@ HAIR = 1e-13  # share of the range, next to its lower end, that is left out: the
 
 @dataclass(frozen=True, eq=False)
 class JointDensity:
-    """A normalised density on a grid.
+    """A normalised density on a grid."""
 
-    Attributes:
-        first: Grid points of the first parameter, shape (G,).
-        second: Grid points of the second parameter, shape (H,).
-        first_weight: Quadrature weights of the first parameter's points, shape (G,).
-        second_weight: Quadrature weights of the second parameter's points, shape (H,).
-        values: The density at each pair, shape (G, H).
-        first_marginal: Density of the first parameter.
-        second_marginal: Density of the second parameter.
-        log_mass: Logarithm of the integral before normalisation.
-    """
-
-    first: Floats
-    second: Floats
-    first_weight: Floats
-    second_weight: Floats
-    values: Floats
+    first: Floats  # grid points of the first parameter, shape (G,)
+    second: Floats  # grid points of the second parameter, shape (H,)
+    first_weight: Floats  # quadrature weights, shape (G,)
+    second_weight: Floats  # quadrature weights, shape (H,)
+    values: Floats  # the density at each pair, shape (G, H)
     first_marginal: PiecewiseDensity
     second_marginal: PiecewiseDensity
-    log_mass: float
+
+    @classmethod
+    def normalised(cls, first: Rule, second: Rule, values: Floats, *marginals: PiecewiseDensity) -> JointDensity:
+        """The density that is proportional to these values on the grid of two quadrature rules."""
+        return cls(first[0], second[0], first[1], second[1], values / (first[1] @ values @ second[1]), *marginals)
 
     @property
     def mass(self) -> Floats:
@@ -100,14 +91,8 @@ def approximate_joint_density(
 ) -> JointDensity:
     """Locates a density on (low[0], high[0]) × (low[1], high[1]) and puts a grid on it, as fine as needed.
 
-    Args:
-        log_density: Logarithm of the density.
-        low: Lower ends of the support.
-        high: Upper ends, beyond which the density is negligible.
-        peak: What `find_peak` gave, if it is known.
-
-    Raises:
-        InputError: if the density is 0 wherever it was evaluated, or cannot be resolved.
+    It is negligible beyond `high`; `peak` is what `find_peak` gave, if it is known. An `InputError` if the density is 0
+    wherever it was evaluated, or cannot be resolved.
     """
     return _resolved(log_density, low, high, [] if peak is None else [peak], TOLERANCE).joint_density()
 
@@ -145,9 +130,10 @@ class _Surface:
         to_series = np.linalg.inv(_legendre_basis(NODES_PER_PANEL))
         self._series = np.einsum("mi,piqj,nj->pqmn", to_series, known, to_series, optimize=True)
 
-    def rule(self, axis: int) -> tuple[Floats, Floats]:
-        """Points and weights that integrate over an axis."""
-        return gauss_legendre(self.edges[axis], POINTS_PER_PANEL)
+    @cached_property
+    def rules(self) -> tuple[Rule, Rule]:
+        """Points and weights that integrate over either axis."""
+        return gauss_legendre(self.edges[0], POINTS_PER_PANEL), gauss_legendre(self.edges[1], POINTS_PER_PANEL)
 
     def density(self, degree: int = NODES_PER_PANEL - 1) -> Floats:
         """The density at the points of both rules, relative to the highest value; of polynomials cut to a degree."""
@@ -157,34 +143,29 @@ class _Surface:
         logs = np.minimum(logs, self._most[:, None, :, None])
         return np.exp(logs.reshape(logs.shape[0] * logs.shape[1], -1))
 
+    def log_mass(self, density: Floats) -> float:
+        """The logarithm of the integral of what `density` gives."""
+        return self.highest + float(np.log(self.rules[0][1] @ density @ self.rules[1][1]))
+
     def joint_density(self, degree: int = NODES_PER_PANEL - 1) -> JointDensity:
         """The density on the grid of both rules, and its marginals."""
-        (first, first_weight), (second, second_weight) = self.rule(0), self.rule(1)
         density = self.density(degree)
-        total = float(first_weight @ density @ second_weight)
-        log_mass = self.highest + float(np.log(total))
-        return JointDensity(
-            first=first,
-            second=second,
-            first_weight=first_weight,
-            second_weight=second_weight,
-            values=density / total,
-            first_marginal=_marginal(density @ second_weight, self.edges[0], log_mass),
-            second_marginal=_marginal(first_weight @ density, self.edges[1], log_mass),
-            log_mass=log_mass,
-        )
+        log_mass = self.log_mass(density)
+        first = _marginal(density @ self.rules[1][1], self.edges[0], log_mass)
+        second = _marginal(self.rules[0][1] @ density, self.edges[1], log_mass)
+        return JointDensity.normalised(*self.rules, density, first, second)
 
     def __call__(self, x: Floats, y: Floats) -> Floats:
         """The log-density, relative to the highest value, at pairs within the panels; they broadcast."""
         pairs = np.broadcast_arrays(x, y)
         panels, bases = [], []
-        for values, edges in zip(pairs, self.edges, strict=True):
-            number = np.clip(np.searchsorted(edges, values.ravel(), side="right") - 1, 0, len(edges) - 2)
+        for values, edges in zip(map(np.ravel, pairs), self.edges, strict=True):
+            number = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
             low, high = edges[number], edges[number + 1]
             panels.append(number)
-            bases.append(legendre.legvander((2 * values.ravel() - low - high) / (high - low), NODES_PER_PANEL - 1))
+            bases.append(legendre.legvander((2 * values - low - high) / (high - low), NODES_PER_PANEL - 1))
         found = np.empty(pairs[0].size)
-        pair = np.ravel_multi_index((panels[0], panels[1]), self._most.shape)
+        pair = np.ravel_multi_index(tuple(panels), self._most.shape)
         order = np.argsort(pair, kind="stable")
         numbers, starts = np.unique(pair[order], return_index=True)
         for number, here in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
@@ -200,25 +181,18 @@ def _legendre_basis(num_points: int) -> Floats:
     return np.asarray(legendre.legvander(legendre_rule(num_points)[0], NODES_PER_PANEL - 1), dtype=np.float64)
 
 
-@cache
-def _to_chebyshev() -> Floats:
-    """From values at the points of a panel to a Chebyshev series."""
-    points, _ = legendre_rule(POINTS_PER_PANEL)
-    return np.asarray(np.linalg.inv(chebyshev.chebvander(points, POINTS_PER_PANEL - 1)), dtype=np.float64)
+# From values at the points of a panel to a Chebyshev series.
+_TO_CHEBYSHEV = np.linalg.inv(chebyshev.chebvander(legendre_rule(POINTS_PER_PANEL)[0], POINTS_PER_PANEL - 1))
 
 
 def _marginal(values: Floats, edges: Floats, log_mass: float) -> PiecewiseDensity:
     """Interpolates the logarithm, which is much smoother than the density."""
     logs = np.log(np.maximum(values / values.max(), np.exp(-NOTHING))).reshape(len(edges) - 1, -1)
-    return replace(PiecewiseDensity.from_logs(edges, logs @ _to_chebyshev().T, 0.0), log_mass=log_mass)
+    return replace(PiecewiseDensity.from_logs(edges, logs @ _TO_CHEBYSHEV.T, 0.0), log_mass=log_mass)
 
 
 def _resolved(log_density: GridFunction, low: Ends, high: Ends, peaks: Sequence[Floats], tolerance: float) -> _Surface:
-    """The log-density on panels that are fine enough.
-
-    Arguments and errors as in `approximate_joint_density`; `peaks` are all that count, `tolerance` is that of marginal
-    quantiles.
-    """
+    """The log-density on panels that are fine enough for this tolerance of marginal quantiles; with all its peaks."""
     peaks = peaks or [find_peak(log_density, low, high)]
     # The panels that a cut through the peak needs on either axis are enough if the two parameters depend little.
     edges = [
@@ -387,17 +361,7 @@ def floor_coordinates(log_density: PointFunction, peak: Floats, low: Ends) -> Fl
 
 
 def joint_density_above_floor(on_grid: GridFunction, at_points: PointFunction, low: Ends, high: Ends) -> JointDensity:
-    """As `approximate_joint_density`, for a log-density of (ε_L, ε_R) that may reach down to their floors.
-
-    Args:
-        on_grid: The log-density on all pairs of two lists.
-        at_points: The log-density of pairs, which broadcast.
-        low: The floors.
-        high: Upper ends, beyond which the density is negligible.
-
-    Raises:
-        InputError: if the density is 0 wherever it was evaluated, or cannot be resolved.
-    """
+    """As `approximate_joint_density`, for a log-density of (ε_L, ε_R) that may reach down to their floors, `low`."""
     above = low[0] + HAIR * (high[0] - low[0]), low[1] + HAIR * (high[1] - low[1])
     peak = find_peak(on_grid, above, high)
     coordinates = floor_coordinates(at_points, peak, low)
@@ -418,25 +382,15 @@ def joint_density_above_floor(on_grid: GridFunction, at_points: PointFunction, l
     # How precise the coordinates, all of them logarithms, must be for the distances from the floor to be precise.
     tolerance = TOLERANCE / min(1.0, WIDEST * float((peak - np.array(low)).max()))
     surface = _resolved(in_coordinates, *ends, peaks, tolerance)
-    total = float(surface.rule(0)[1] @ surface.density() @ surface.rule(1)[1])
-    log_mass = surface.highest + float(np.log(total))
+    log_mass = surface.log_mass(surface.density())
     marginals = [replace(_floor_marginal(surface, coordinates, axis, low[axis]), log_mass=log_mass) for axis in (0, 1)]
-    (first, first_weight), (second, second_weight) = (
+    first, second = (
         gauss_legendre(_picture_edges(marginal, start), PICTURE_POINTS)
         for marginal, start in zip(marginals, low, strict=True)
     )
-    at = coordinates.of(np.log(first - low[0])[:, None], np.log(second - low[1])[None, :])
+    at = coordinates.of(np.log(first[0] - low[0])[:, None], np.log(second[0] - low[1])[None, :])
     values = np.exp(_continued(surface, coordinates, *at) - coordinates.log_jacobian(*at))
-    return JointDensity(
-        first=first,
-        second=second,
-        first_weight=first_weight,
-        second_weight=second_weight,
-        values=values / (first_weight @ values @ second_weight),
-        first_marginal=marginals[0],
-        second_marginal=marginals[1],
-        log_mass=log_mass,
-    )
+    return JointDensity.normalised(first, second, values, *marginals)
 
 
 def _peaks(log_density: GridFunction, low: Ends, high: Ends) -> list[Floats]:
@@ -469,7 +423,7 @@ def _continued(surface: _Surface, coordinates: FloorCoordinates, x: Floats, y: F
 def _floor_marginal(surface: _Surface, coordinates: FloorCoordinates, axis: int, low: float) -> PiecewiseDensity:
     """The density of ε_L or ε_R: for every value of one coordinate, there is one of the other that gives it."""
     held, shift = coordinates.across(axis)
-    points, weights = surface.rule(held)
+    points, weights = surface.rules[held]
     above, log_weights = shift(points), np.log(weights)
 
     def log_density(distance: Floats, _: float) -> Floats:
@@ -481,11 +435,7 @@ def _floor_marginal(surface: _Surface, coordinates: FloorCoordinates, axis: int,
     ends = surface.edges[1 - held]
     start, stop = ends[0] + above.min() - MORE, ends[-1] + above.max() + MORE
     of_logarithm = approximate_density(log_density, float(start), float(stop), FLOOR_MARGINAL_TOLERANCE)
-    return _without_logarithm(of_logarithm, low)
-
-
-def _without_logarithm(of_logarithm: PiecewiseDensity, low: float) -> PiecewiseDensity:
-    """The density of ε from that of log(ε - low): as it is at the low end, it goes on to the floor."""
+    # The density of ε from that of log(ε - low): as it is at the low end, it goes on to the floor.
     start, stop = float(of_logarithm.quantile(NEXT_TO_NOTHING)), float(of_logarithm.edges[-1])
     inner = of_logarithm.edges[(of_logarithm.edges > start) & (of_logarithm.edges < stop)]
     steps = np.arange(start, stop, np.log(2.0))

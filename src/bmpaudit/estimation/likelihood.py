@@ -23,7 +23,7 @@ LogDensity = Callable[[Floats], Floats]
 
 NEAREST, FURTHEST = 1e-3, 1e6  # distances from the floor between which a prior is scanned
 SCAN_POINTS = 4_000
-SMALLEST_VARIANCE, LARGEST_VARIANCE, LARGEST_MEAN = 1e-12, 1e12, 1e6
+MEANS, VARIANCES = (-1e6, 1e6), (1e-12, 1e12)  # from … to
 LEAST_LIKELY = -1e9  # nats: with more, sums of logarithms have no digits left for the likelihood
 STRONGEST = 1 - 1e-7  # the ring of a larger s is too thin for double precision
 GRID_DEPTH = 400.0  # nats: more than two priors, each followed for 2 x 42 nats down, make up for
@@ -48,37 +48,14 @@ class NormalPrior:
     def __post_init__(self) -> None:
         if not self.variance > 0:
             raise InputError(f"the prior's variance must be positive, got variance={self.variance}")
-        for name, value, least, most in (
-            ("mean", self.mean, -LARGEST_MEAN, LARGEST_MEAN),
-            ("variance", self.variance, SMALLEST_VARIANCE, LARGEST_VARIANCE),
-        ):
-            if not least <= value <= most:
-                raise InputError(f"the prior's {name} must be in [{least:g}, {most:g}], got {name}={value}")
-
-    def describe(self) -> str:
-        """The prior in words."""
-        return f"normal, mean {self.mean:g}, variance {self.variance:g}"
+        for name, (least, most) in (("mean", MEANS), ("variance", VARIANCES)):
+            if not least <= getattr(self, name) <= most:
+                got = f"{name}={getattr(self, name)}"
+                raise InputError(f"the prior's {name} must be in [{least:g}, {most:g}], got {got}")
 
     def __call__(self, epsilon: Floats) -> Floats:
         """The log-density."""
         return -0.5 * ((epsilon - self.mean) ** 2 / self.variance + np.log(2 * np.pi * self.variance))
-
-
-@dataclass(frozen=True, eq=False)
-class TabulatedPrior:
-    """A log-density interpolated linearly between points; how a file stores a prior that is not normal.
-
-    Attributes:
-        points: Ascending points, shape (P,).
-        log_density: Log-density at the points, shape (P,); -∞ beyond them.
-    """
-
-    points: Floats
-    log_density: Floats
-
-    def __call__(self, epsilon: Floats) -> Floats:
-        """The log-density."""
-        return np.interp(epsilon, self.points, self.log_density, left=-np.inf, right=-np.inf)
 
 
 @dataclass(frozen=True)
@@ -94,7 +71,7 @@ class StrengthPrior:
     b: float = 1.0
 
     def __post_init__(self) -> None:
-        for name, value in (("a", self.a), ("b", self.b)):
+        for name, value in vars(self).items():
             if not 0 < value < np.inf:
                 raise InputError(f"the strength prior's {name} must be positive, got {name}={value}")
 
@@ -106,10 +83,8 @@ class StrengthPrior:
 def upper_end(prior: LogDensity, low: float) -> float:
     """Where a prior, and so the posterior (the likelihood is flat up there), has become negligible for good.
 
-    The prior may peak far above `low`, and be negligible before its peak as well.
-
-    Raises:
-        InputError: if it never becomes negligible, or is next to nothing everywhere above `low`.
+    The prior may peak far above `low`, and be negligible before its peak as well. An `InputError` if it never becomes
+    negligible, or is next to nothing everywhere above `low`.
     """
     distances = np.geomspace(NEAREST, FURTHEST, SCAN_POINTS)
     scan = prior(low + distances)
@@ -141,25 +116,15 @@ def check_strength(strength: float | StrengthPrior, definition: Definition) -> N
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Different rows of counts and prior odds.
+    """Different rows of counts and prior odds."""
 
-    Attributes:
-        counts: (n0, n1, A, B), shape (R, 4).
-        log_prior_odds: log η, shape (R,).
-        times: Number of nodes that each row stands for, shape (R,).
-    """
-
-    counts: Floats
-    log_prior_odds: Floats
-    times: Floats
+    counts: Floats  # (n0, n1, A, B), shape (R, 4)
+    log_prior_odds: Floats  # log η, shape (R,)
+    times: Floats  # number of nodes that each row stands for, shape (R,)
+    of_node: Ints  # the row of each node, shape (K,)
 
     def __len__(self) -> int:
         return len(self.times)
-
-    def counted(self, times: npt.NDArray[np.number]) -> Rows:
-        """The rows with other numbers of nodes, without those that stand for none."""
-        chosen = times > 0
-        return Rows(self.counts[chosen], self.log_prior_odds[chosen], times[chosen].astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,34 +134,19 @@ class Likelihood:
     This is the joint density (7) of the paper with the uniform (α_k, β_k) integrated out, for binomial counts and up to
     the factor Π_k C(n0, A) C(n1, B) / ((n0+1)(n1+1)), which does not depend on ε. With attack strength s > 0 (remark of
     Appendix C) R_k is replaced by R_k minus R_{η^s}(sε_L, sε_R).
-
-    Attributes:
-        counts: Rows (n0, n1, A, B), shape (K, 4).
-        log_prior_odds: log η, shape (K,); 0 for MP.
-        num_threads: Number of threads; all processors if None. It changes nothing but the time.
     """
 
-    counts: Floats
-    log_prior_odds: Floats
-    num_threads: int | None = None
+    counts: Floats  # rows (n0, n1, A, B), shape (K, 4)
+    log_prior_odds: Floats  # log η, shape (K,); 0 for MP
+    num_threads: int | None = None  # all processors if None; it changes nothing but the time
 
     @cached_property
-    def _distinct(self) -> tuple[Rows, Ints]:
-        table, row, times = np.unique(
-            np.column_stack([self.counts, self.log_prior_odds]), axis=0, return_inverse=True, return_counts=True
-        )
-        counts, log_odds = np.ascontiguousarray(table[:, :4]), np.ascontiguousarray(table[:, 4])
-        return Rows(counts, log_odds, times.astype(np.float64)), row.ravel()
-
-    @property
     def rows(self) -> Rows:
         """The different rows: what costs time."""
-        return self._distinct[0]
-
-    @property
-    def row_of_node(self) -> Ints:
-        """The row of each node, shape (K,)."""
-        return self._distinct[1]
+        table = np.column_stack([self.counts, self.log_prior_odds])
+        distinct, row, times = np.unique(table, axis=0, return_inverse=True, return_counts=True)
+        counts, log_odds = np.ascontiguousarray(distinct[:, :4]), np.ascontiguousarray(distinct[:, 4])
+        return Rows(counts, log_odds, times.astype(np.float64), row.ravel())
 
     def __call__(
         self,
@@ -205,30 +155,22 @@ class Likelihood:
         strength: float = 0.0,
         cutoff: npt.ArrayLike = -np.inf,
         *,
-        rows: Rows | None = None,
+        times: Floats | None = None,
         progress: Progress | None = None,
     ) -> Floats:
         """Log L for each pair; arrays broadcast. -∞ where R is empty or has no area for some node.
 
-        A value below `cutoff` may also be returned as -∞, which saves most of the time where L is negligible.
-
-        Args:
-            epsilon_left: ε_L.
-            epsilon_right: ε_R.
-            strength: Attack strength s.
-            cutoff: What may come out as -∞.
-            rows: Rows in the place of all.
-            progress: Called with the number of rows done.
+        A value below `cutoff` may also be returned as -∞, which saves most of the time where L is negligible. With
+        `times`, each row stands for so many nodes; `progress` is called with the number of rows done.
         """
-        arguments = (epsilon_left, epsilon_right, cutoff)
-        given, shape = self.rows if rows is None else rows, np.broadcast_shapes(*(np.shape(each) for each in arguments))
-        left, right, lowest = (
-            np.ascontiguousarray(np.broadcast_to(each, shape), dtype=np.float64).ravel() for each in arguments
-        )
+        pairs = np.broadcast_arrays(epsilon_left, epsilon_right, cutoff)
+        left, right, lowest = (np.ascontiguousarray(each, dtype=np.float64).ravel() for each in pairs)
+        times = self.rows.times if times is None else times
+        counts, log_odds = self.rows.counts[times > 0], self.rows.log_prior_odds[times > 0]
         threads = thread_count(self.num_threads)
         return _native.log_likelihood(
-            given.counts, given.log_prior_odds, given.times, left, right, lowest, strength, threads, progress
-        ).reshape(shape)
+            counts, log_odds, times[times > 0], left, right, lowest, strength, threads, progress
+        ).reshape(pairs[0].shape)
 
     def of_rows(self, epsilon_left: Floats, epsilon_right: Floats, strength: float = 0.0) -> Floats:
         """Log L of each row alone, once, for each of P pairs, shape (R, P)."""
@@ -266,11 +208,7 @@ def check_counts(counts: ErrorCounts) -> None:
 
 
 def used_nodes(counts: ErrorCounts, definition: Definition) -> Flags:
-    """Which nodes count: all but those whose certain prior would rule out every finite ε, shape (K,).
-
-    Raises:
-        InputError: if none is left, or a count is too large.
-    """
+    """Which nodes count, shape (K,): all but those whose certain prior would rule out every finite ε; one is left."""
     check_counts(counts)
     is_empty = definition.empties_support(log_prior_odds(counts.prior_odds))
     if is_empty.all():
@@ -285,25 +223,15 @@ def likelihood_of(
     chosen = used_nodes(counts, definition) if is_used is None else is_used
     table = np.column_stack([counts.num_out, counts.num_in, counts.false_positives, counts.false_negatives])
     log_odds = log_prior_odds(counts.prior_odds[chosen])
-    return Likelihood(
-        table[chosen].astype(np.float64),
-        log_odds if definition.uses_prior else np.zeros_like(log_odds),
-        num_threads,
-    )
+    log_odds = log_odds if definition.uses_prior else np.zeros_like(log_odds)
+    return Likelihood(table[chosen].astype(np.float64), log_odds, num_threads)
 
 
 def support_lows(definition: Definition, log_odds: Floats, prior: LogDensity) -> dict[str, float]:
     """The lower end of each parameter's support: below it R is empty for some node (Prop. 1).
 
-    R has a positive area for every node if and only if ε_L > -min log η and ε_R > max log η.
-
-    Args:
-        definition: What is estimated.
-        log_odds: log η of the nodes that count, as the definition takes them; 0 for MP.
-        prior: Log-density of each ε, which says where to start if the nodes leave it open.
-
-    Raises:
-        InputError: if no value is large enough.
+    R has a positive area for every node if and only if ε_L > -min log η and ε_R > max log η. `log_odds` are those of a
+    `Likelihood`; the prior says where to start if they leave it open. An `InputError` if no value is large enough.
     """
     left, right = -float(log_odds.min()) + 0.0, float(log_odds.max()) + 0.0
     names, lows = parameter_names(definition), [left, right]

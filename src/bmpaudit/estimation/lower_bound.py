@@ -1,4 +1,4 @@
-"""What an attack proves about ε: a lower confidence bound. And what a claimed ε would mean (Theorem 7)."""
+"""What the errors about single nodes prove and suggest about ε, and what a claimed ε would mean (Theorem 7)."""
 
 from __future__ import annotations
 
@@ -8,27 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.special
 
+from bmpaudit import _native
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.estimation.definitions import (
-    ProvenEpsilon,
-    Side,
-    StoredDefinition,
-    larger,
-    parameter_names,
-    sides_of,
-    smallest_values,
-)
+from bmpaudit.estimation.definitions import ProvenEpsilon, StoredDefinition, parameter_names, smallest_values
+from bmpaudit.estimation.likelihood import check_counts
 from bmpaudit.interfaces import Definition
 from bmpaudit.privacy.epsilon import log_prior_odds
-from bmpaudit.privacy.error_bounds import attained_cost_bound
-from bmpaudit.util.errors import InputError
-from bmpaudit.util.values import Floats, Ints
+from bmpaudit.privacy.region import attained_cost_bound
+from bmpaudit.samplers.priors import clopper_pearson
+from bmpaudit.util.errors import InputError, thread_count
+from bmpaudit.util.values import Flags, Floats, Ints
+from bmpaudit.util.words import count
 
 if TYPE_CHECKING:
     import pandas as pd
 
+ROWS_PRINTED = 10  # nodes of a leakage
 ERROR_LIMITS = 4  # per node: upper and lower limits of α and β
 PRIOR_LIMITS = 2  # per node: an upper and a lower limit of γ
 WHOLE = 0.01  # of a draw: a frequency may be rounded by so much
@@ -63,36 +59,23 @@ class LowerBound:
     with independent challenged models. Counts of Algorithm 1 are over-dispersed and prove nothing. K counts all nodes
     attacked, chosen without looking at the challenged models: selecting nodes with few errors first is not covered. A
     low bound does not show privacy: a better attack may prove more.
-
-    Attributes:
-        counts: Counts it was computed from.
-        level: Confidence level.
-        prior_draws: Number of draws behind each prior; 0 if the priors are exact.
-        right: Bound on ε_R.
-        left: Bound on ε_L.
-        mp_right: Bound on how far the odds of membership rise, whatever the prior.
-        mp_left: Bound on how far they fall.
     """
 
-    counts: ErrorCounts
-    level: float
-    prior_draws: int
-    right: ProvenEpsilon
-    left: ProvenEpsilon
-    mp_right: ProvenEpsilon
-    mp_left: ProvenEpsilon
+    counts: ErrorCounts  # it was computed from
+    level: float  # of confidence
+    prior_draws: int  # behind each prior; 0 if the priors are exact
+    right: ProvenEpsilon  # on ε_R
+    left: ProvenEpsilon  # on ε_L
+    mp_right: ProvenEpsilon  # on how far the odds of membership rise, whatever the prior
+    mp_left: ProvenEpsilon  # on how far they fall
 
     @cached_property
     def mp(self) -> ProvenEpsilon:
         """Bound on ε of MP, which bounds how far the odds move either way."""
-        return larger(self.mp_right, self.mp_left)
+        return self.mp_right | self.mp_left
 
     def on(self, definition: Definition, parameter: str) -> ProvenEpsilon:
-        """The bound on a parameter of a definition: the smallest value at which ε_L and ε_R are as large as proven.
-
-        Raises:
-            InputError: if the definition has no such parameter.
-        """
+        """The bound on a parameter of a definition: the smallest value at which ε_L and ε_R are as large as proven."""
         names = parameter_names(definition)
         if parameter not in names:
             raise InputError(f"parameter must be one of {', '.join(names)}, got {parameter!r}")
@@ -105,26 +88,21 @@ class LowerBound:
             np.concatenate([[-np.inf if side.bound is None else side.bound, side.floor], side.per_node])
             for side in (left, right)
         )
-        moved = zip((left, right), sides_of(definition), smallest_values(definition, *wanted), strict=True)
-        bounds = [
+        on_left, on_right = (
             ProvenEpsilon(None, float(values[1]), None, None, values[2:])
             if side.bound is None or values[0] == -np.inf
             else replace(side, bound=float(values[0]), floor=float(values[1]), per_node=values[2:])
-            for side, kind, values in moved
-            if kind is not Side.UNBOUNDED
-        ]
-        return bounds[0] if len(bounds) == 1 else larger(bounds[1], bounds[0])
+            for side, values in zip((left, right), smallest_values(definition, *wanted), strict=True)
+        )
+        return on_right | on_left
 
     def __str__(self) -> str:
-        nodes = f"{self.counts.num_nodes:,} node{'' if self.counts.num_nodes == 1 else 's'}"
-        lines = [f"proven with {100 * self.level:g} % confidence, {nodes}"]
+        text = f"proven with {100 * self.level:g} % confidence, {count(self.counts.num_nodes, 'node')}"
         for name, side in (("ε_R", self.right), ("ε_L", self.left), ("MP ε", self.mp)):
-            if side.bound is None:
-                lines.append(f"  {name:<4} nothing proven; the sampler alone gives ≥ {side.floor:.2f}")
-            else:
-                by = f"by {side.term} of node {side.node}"
-                lines.append(f"  {name:<4} ≥ {side.bound:6.2f}  {by}; the sampler alone gives ≥ {side.floor:.2f}")
-        return "\n".join(lines)
+            is_proven = side.bound is not None
+            what = f"≥ {side.bound:6.2f}  by {side.term} of node {side.node}" if is_proven else "nothing proven"
+            text += f"\n  {name:<4} {what}; the sampler alone gives ≥ {side.floor:.2f}"
+        return text
 
 
 def lower_bound(counts: ErrorCounts, level: float = 0.95, *, prior_draws: int = 0) -> LowerBound:
@@ -134,9 +112,6 @@ def lower_bound(counts: ErrorCounts, level: float = 0.95, *, prior_draws: int = 
         counts: Errors of Algorithm 4.
         level: Confidence level.
         prior_draws: 0 if `counts.prior_prob` is exact; otherwise each is a frequency over this many independent draws.
-
-    Raises:
-        InputError: if level is not in (0, 1), or a prior is not a frequency over that many draws.
 
     >>> counts = ErrorCounts.from_arrays(num_out=[500, 500], num_in=500, false_positives=[10, 250],
     ...                                  false_negatives=[200, 250], prior_prob=[0.5, 0.9])
@@ -155,7 +130,13 @@ def lower_bound(counts: ErrorCounts, level: float = 0.95, *, prior_draws: int = 
     if prior_draws:
         failure = (1 - level) / ((ERROR_LIMITS + PRIOR_LIMITS) * counts.num_nodes)
         right, left = _log_ratios(counts, failure)
-        log_odds_low, log_odds_high = _log_odds_limits(counts, int(prior_draws), failure)
+        taken = np.rint(counts.prior_prob * prior_draws).astype(np.int64)
+        in_sample, left_out = (
+            clopper_pearson(count, int(prior_draws), failure)[1] for count in (taken, int(prior_draws) - taken)
+        )
+        with np.errstate(divide="ignore"):
+            log_odds_low = np.log1p(-left_out) - np.log(left_out)
+            log_odds_high = np.log(in_sample) - np.log1p(-in_sample)
     even = np.zeros(counts.num_nodes)
     return LowerBound(
         counts,
@@ -184,32 +165,15 @@ def check_prior_draws(counts: ErrorCounts, prior_draws: int) -> None:
 
 def _log_ratios(counts: ErrorCounts, failure: float) -> tuple[Floats, Floats]:
     """Lower limits of the logarithms of `TERMS_RIGHT` and of `TERMS_LEFT`, each of shape (2, K)."""
-    # Limits of the rates and, so that small ones keep their digits, of their complements.
-    alpha = _upper_limit(counts.false_positives, counts.num_out, failure)
-    beta = _upper_limit(counts.false_negatives, counts.num_in, failure)
-    specificity = _upper_limit(counts.num_out - counts.false_positives, counts.num_out, failure)
-    sensitivity = _upper_limit(counts.num_in - counts.false_negatives, counts.num_in, failure)
+    # Upper limits of the rates and, so that small ones keep their digits, of their complements.
+    (alpha, specificity), (beta, sensitivity) = (
+        (clopper_pearson(errors, trials, failure)[1], clopper_pearson(trials - errors, trials, failure)[1])
+        for errors, trials in ((counts.false_positives, counts.num_out), (counts.false_negatives, counts.num_in))
+    )
     with np.errstate(divide="ignore"):
         right = [np.log1p(-beta) - np.log(alpha), np.log1p(-sensitivity) - np.log(specificity)]
         left = [np.log1p(-alpha) - np.log(beta), np.log1p(-specificity) - np.log(sensitivity)]
     return np.stack(right), np.stack(left)
-
-
-def _log_odds_limits(counts: ErrorCounts, draws: int, failure: float) -> tuple[Floats, Floats]:
-    """Lower and upper limits of log η, each of shape (K,)."""
-    taken = np.rint(counts.prior_prob * draws).astype(np.int64)
-    trials = np.full_like(taken, draws)
-    in_sample, left_out = _upper_limit(taken, trials, failure), _upper_limit(trials - taken, trials, failure)
-    with np.errstate(divide="ignore"):
-        return np.log1p(-left_out) - np.log(left_out), np.log(in_sample) - np.log1p(-in_sample)
-
-
-def _upper_limit(errors: Ints, trials: Ints, failure: float) -> Floats:
-    """The Clopper-Pearson limit that a rate exceeds with probability at most `failure`; 1 without trials."""
-    is_full = errors >= trials
-    rest = np.where(is_full, 1, trials - errors)
-    limit = scipy.special.betainccinv(errors + 1.0, rest.astype(np.float64), failure)
-    return np.where(is_full, 1.0, limit)
 
 
 def _largest(log_ratios: Floats, log_floor: Floats, counts: ErrorCounts, terms: tuple[str, str]) -> ProvenEpsilon:
@@ -234,34 +198,19 @@ class ErrorFloor:
     This is a conditional statement: an audit does not show that the premise holds. The bound is the best possible, and
     at least that of Theorem 7: some (ε_L, ε_R)-BMP mechanism attains it. Where -ε_L ≤ log η ≤ ε_R fails there is no
     such mechanism (Prop. 1), and the premise is false whatever the model: these nodes are listed in `excluded`.
-
-    Attributes:
-        epsilon_left: Claimed ε_L.
-        epsilon_right: Claimed ε_R.
-        node: Nodes with a bound, shape (K',).
-        prior_prob: γ(1) of these nodes, shape (K',).
-        error_prob: Smallest probability of a wrong decision, shape (K',); never NaN.
-        excluded: Nodes whose prior contradicts the premise.
     """
 
-    epsilon_left: float
+    epsilon_left: float  # as claimed
     epsilon_right: float
-    node: npt.NDArray[Any]
-    prior_prob: Floats
-    error_prob: Floats
-    excluded: npt.NDArray[Any]
+    node: npt.NDArray[Any]  # nodes with a bound, shape (K',)
+    prior_prob: Floats  # γ(1) of these nodes, shape (K',)
+    error_prob: Floats  # smallest probability of a wrong decision, shape (K',); never NaN
+    excluded: npt.NDArray[Any]  # nodes whose prior contradicts the premise
 
     @property
     def guess_error_prob(self) -> Floats:
         """Error probability of a guess from the prior alone, shape (K',): min(γ(0), γ(1))."""
         return np.minimum(self.prior_prob, 1 - self.prior_prob)
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per node that has a bound."""
-        import pandas as pd
-
-        columns = {"node": self.node, "prior_prob": self.prior_prob}
-        return pd.DataFrame(columns | {"error_prob": self.error_prob, "guess_error_prob": self.guess_error_prob})
 
     def __str__(self) -> str:
         lines = [f"if the mechanism is BMP with ε_L = {self.epsilon_left:g}, ε_R = {self.epsilon_right:g}:"]
@@ -279,14 +228,6 @@ class ErrorFloor:
 
 def error_floor(counts: ErrorCounts, epsilon_left: float = np.inf, epsilon_right: float = np.inf) -> ErrorFloor:
     """Applies Theorem 7, in the form that is attained; only the priors of the counts matter.
-
-    Args:
-        counts: Nodes and their priors.
-        epsilon_left: ε_L; ∞ for BMP-R.
-        epsilon_right: ε_R; ∞ for BMP-L.
-
-    Raises:
-        InputError: if a parameter is NaN.
 
     >>> counts = ErrorCounts.from_arrays(num_out=1, num_in=1, false_positives=0, false_negatives=0,
     ...                                  prior_prob=[0.25, 0.5, 0.9])
@@ -310,3 +251,115 @@ def error_floor(counts: ErrorCounts, epsilon_left: float = np.inf, epsilon_right
         error_prob=error_prob,
         excluded=counts.node[~is_possible],
     )
+
+
+# Which nodes leak most, and how certainly: the posterior of the ε that each node's error rates imply
+
+
+@dataclass(frozen=True, eq=False)
+class LeakageInterval:
+    """Median and equal-tailed credible interval of one quantity for each node; arrays of shape (K,)."""
+
+    low: Floats
+    median: Floats
+    high: Floats
+
+    def __add__(self, shift: Floats) -> LeakageInterval:
+        return LeakageInterval(self.low + shift, self.median + shift, self.high + shift)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeLeakage:
+    """Posterior of the implied e_R and e_L of every node, each node on its own.
+
+    e_R = log η + max{log((1-β)/α), log(β/(1-α))} and e_L = -log η + max{log((1-α)/β), log(α/(1-β))} (Theorem 6), where
+    α ~ Beta(A+1, n0-A+1) and β ~ Beta(B+1, n1-B+1) are the posteriors of the error rates under flat priors.
+
+    Formal guarantee: if a node's error rates are drawn uniformly from the unit square and its counts are binomial, each
+    interval contains the implied ε with probability `level`. It is about the attack that was run, not about the best
+    one. It lies above the floor (log η and -log η) whatever the counts, as no pair of error rates implies less. An
+    attack that decides the same for every model (`is_constant`) can have a high interval without knowing anything.
+    """
+
+    counts: ErrorCounts  # it was computed from
+    level: float  # posterior probability of the intervals
+    excess_right: LeakageInterval  # e_R - log η, what the model adds to the sampler's floor
+    excess_left: LeakageInterval  # e_L + log η, the same for e_L
+
+    @property
+    def floor_right(self) -> Floats:
+        """Log η, shape (K,): e_R of a model that reveals nothing (Prop. 1)."""
+        return log_prior_odds(self.counts.prior_odds)
+
+    @property
+    def floor_left(self) -> Floats:
+        """-log η, shape (K,)."""
+        return -self.floor_right
+
+    @property
+    def right(self) -> LeakageInterval:
+        """e_R."""
+        return self.excess_right + self.floor_right
+
+    @property
+    def left(self) -> LeakageInterval:
+        """e_L."""
+        return self.excess_left + self.floor_left
+
+    @property
+    def is_constant(self) -> Flags:
+        """Whether the decision about a node was the same for every model, shape (K,)."""
+        return self.counts.is_constant
+
+    def ranked(self) -> Ints:
+        """Rows by the lower end of their interval of e_R, highest first, shape (K,).
+
+        Ranked by the lower end, because wide intervals come from few trials and not from leakage.
+        """
+        return np.argsort(-self.right.low, kind="stable")
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per node, in the order of the counts."""
+        import pandas as pd
+
+        columns: dict[str, npt.NDArray[np.generic]] = {"node": self.counts.node}
+        for name in ("right", "left", "excess_right", "excess_left"):
+            columns |= {f"{name}_{end}": values for end, values in vars(getattr(self, name)).items()}
+        return pd.DataFrame(columns | {key: getattr(self, key) for key in ("floor_right", "floor_left", "is_constant")})
+
+    def __str__(self) -> str:
+        right, left, nodes = self.right, self.left, count(self.counts.num_nodes, "node")
+        text = f"{nodes}, {100 * self.level:g} % credible intervals, ranked by the lower end of e_R"
+        text += f"\n  {'node':>12} {'floor':>7} {'e_R':>7} {'interval':>15} {'e_L':>7} {'interval':>15}"
+        for k in self.ranked()[:ROWS_PRINTED]:
+            text += f"\n  {self.counts.node[k]!s:>12} {self.floor_right[k]:7.2f}"
+            for e in (right, left):
+                text += f" {e.median[k]:7.2f} {f'{e.low[k]:.2f} to {e.high[k]:.2f}':>15}"
+            text += "  constant decision" if self.is_constant[k] else ""
+        return text
+
+
+def node_leakage(counts: ErrorCounts, level: float = 0.9, *, num_threads: int | None = None) -> NodeLeakage:
+    """The posterior of e_R and e_L of every node, with equal-tailed intervals.
+
+    The quantiles are accurate to about 1e-6 and depend on nothing but the counts, which may be of any numbers of
+    trials, also 0. All processors are used unless `num_threads` is given.
+
+    >>> counts = ErrorCounts.from_arrays(num_out=[75, 75], num_in=25, false_positives=[2, 5], false_negatives=[3, 20],
+    ...                                  prior_prob=0.25, node=["a", "b"])
+    >>> print(node_leakage(counts))
+    2 nodes, 90 % credible intervals, ranked by the lower end of e_R
+              node   floor     e_R        interval     e_L        interval
+                 a   -1.10    2.09    1.25 to 3.27    3.03    2.36 to 3.97
+                 b   -1.10    -0.04   -0.95 to 0.88    1.27    1.13 to 1.48
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level must be in (0, 1), got level={level}")
+    check_counts(counts)
+    table = np.stack([counts.num_out, counts.num_in, counts.false_positives, counts.false_negatives], axis=1)
+    # Many nodes have the same counts if an attack learns nothing.
+    distinct, row = np.unique(table.astype(np.float64), axis=0, return_inverse=True)
+    probabilities = np.array([(1 - level) / 2, 0.5, (1 + level) / 2])
+    quantiles = _native.leakage_quantiles(np.ascontiguousarray(distinct), probabilities, thread_count(num_threads))
+    right, left = (LeakageInterval(*np.ascontiguousarray(side[row.ravel()].T)) for side in quantiles)
+    return NodeLeakage(counts, level, excess_right=right, excess_left=left)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bmpaudit import _native
 from bmpaudit.estimation.definitions import Side, name_of, parameter_names, sides_of
-from bmpaudit.estimation.likelihood import Likelihood, NormalPrior, StrengthPrior, check_strength
+from bmpaudit.estimation.likelihood import Likelihood, NormalPrior, StrengthPrior
 from bmpaudit.interfaces import Definition, Progress
 from bmpaudit.util.errors import InputError, check_at_least_one, thread_count
 from bmpaudit.util.streams import Purpose, check_seed
@@ -45,29 +45,14 @@ class CorrelatedCounts:
 
 @dataclass(frozen=True)
 class MhaarSettings:
-    """Everything beside the data that changes the draws.
+    """How the chains are run: everything that changes the draws, beside the model."""
 
-    Attributes:
-        definition: Definition whose parameters are estimated.
-        prior: Prior of each ε.
-        num_iterations: Number of iterations of a chain, T of Algorithm 3.
-        burn_in: Number of iterations to discard, during which the random walk adapts to an acceptance rate of 0.23.
-        num_auxiliary: Number of points per node, M of Algorithm 3.
-        num_chains: Number of independent chains.
-        seed: Random seed; chain c uses stream c.
-        strength: Attack strength s, or its prior.
-        correlated: Model of correlated counts, or None for independent binomials.
-    """
-
-    definition: Definition
-    prior: NormalPrior
-    num_iterations: int
-    burn_in: int
-    num_auxiliary: int = 50
+    num_iterations: int  # of a chain, T of Algorithm 3
+    burn_in: int  # iterations to discard, during which the random walk adapts to an acceptance rate of 0.23
+    num_auxiliary: int = 50  # points per node, M of Algorithm 3
     num_chains: int = 4
-    seed: int = 0
-    strength: float | StrengthPrior = 0.0
-    correlated: CorrelatedCounts | None = None
+    seed: int = 0  # chain c uses stream c
+    tau_variance: float | None = None  # of `CorrelatedCounts`; independent binomials if None
 
     def __post_init__(self) -> None:
         check_at_least_one(
@@ -83,52 +68,27 @@ class MhaarSettings:
         if self.num_auxiliary < 2:
             raise InputError(f"num_auxiliary must be at least 2, got num_auxiliary={self.num_auxiliary}")
         check_seed(self.seed)
-        check_strength(self.strength, self.definition)
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """Names of the parameters, in the order of the draws."""
-        names = list(parameter_names(self.definition))
-        if isinstance(self.strength, StrengthPrior):
-            names.append("strength")
-        if self.correlated is not None:
-            names += ["tau", "rho"]
-        return tuple(names)
 
 
 @dataclass(frozen=True, eq=False)
 class MhaarRun:
-    """Draws from the posterior, with diagnostics of their convergence.
+    """Draws from the posterior, with diagnostics of their convergence."""
 
-    Attributes:
-        draws: Draws after burn-in, shape (num_chains, num_kept, num_parameters).
-        acceptance_rate: Acceptance rate of each chain after burn-in, shape (num_chains,).
-        settings: Settings of the chains.
-    """
-
-    draws: Floats
-    acceptance_rate: Floats
+    draws: Floats  # after burn-in, shape (num_chains, num_kept, num_parameters)
+    acceptance_rate: Floats  # of each chain after burn-in, shape (num_chains,)
     settings: MhaarSettings
+    parameter_names: tuple[str, ...]  # in the order of the draws
 
     @cached_property
     def diagnostics(self) -> dict[str, ParameterDiagnostics]:
         """Diagnostics of each parameter, by name."""
         return {name: diagnose(self.chains(name)) for name in self.parameter_names}
 
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        """Names of the parameters, in the order of the draws."""
-        return self.settings.parameter_names
-
     def chains(self, name: str) -> Floats:
         """The draws of one parameter, shape (num_chains, num_kept)."""
         if name not in self.parameter_names:
             raise InputError(f"parameter must be one of {', '.join(self.parameter_names)}, got {name!r}")
         return self.draws[:, :, self.parameter_names.index(name)]
-
-    def mcse_quantile(self, name: str, probability: float) -> float:
-        """The Monte Carlo standard error of a quantile of one parameter's draws from all chains."""
-        return mcse_quantile(self.chains(name), probability)
 
     @property
     def has_converged(self) -> bool:
@@ -155,7 +115,22 @@ class MhaarRun:
         return f"not converged: {'; '.join(failing)} {wanted}; use {remedy}"
 
 
-def run_mhaar(likelihood: Likelihood, settings: MhaarSettings, progress: Progress = lambda _: None) -> MhaarRun:
+def estimated_names(
+    definition: Definition, strength: float | StrengthPrior, tau_variance: float | None = None
+) -> tuple[str, ...]:
+    """Names of all parameters that are estimated, in order: those of the definition come first."""
+    with_strength = ("strength",) if isinstance(strength, StrengthPrior) else ()
+    return (*parameter_names(definition), *with_strength, *(() if tau_variance is None else ("tau", "rho")))
+
+
+def run_mhaar(
+    likelihood: Likelihood,
+    definition: Definition,
+    prior: NormalPrior,
+    strength: float | StrengthPrior,
+    settings: MhaarSettings,
+    progress: Progress = lambda _: None,
+) -> MhaarRun:
     """Draws from the posterior of ε by Metropolis-Hastings with averaged acceptance ratios (Algorithm 3).
 
     An iteration proposes ε' by a normal random walk, independent in ε_L and ε_R; draws M - 1 points (α, β) per node
@@ -170,17 +145,9 @@ def run_mhaar(likelihood: Likelihood, settings: MhaarSettings, progress: Progres
     Chains mix slowly if some node's q_k puts far less than 1/M of its mass into R at plausible ε, as happens with
     thousands of nodes or with a strength that the data contradict. The status says so.
 
-    Guaranteed: the same draws for the same arguments and build, with any number of threads.
-
-    Args:
-        likelihood: Counts, prior odds, and the number of threads, no more than one of which per chain is used.
-        settings: Everything else that changes the draws; each of ε_L and ε_R must be a parameter itself or ∞.
-        progress: Called with the number of iterations done so far, over all chains.
-
-    Raises:
-        InputError: if a side of the definition is a function of its parameter other than the parameter itself.
+    Guaranteed: the same draws for the same arguments and build, with any number of threads, of which no more than one
+    per chain is used. Each of ε_L and ε_R must be a parameter itself or ∞.
     """
-    definition, prior, strength = settings.definition, settings.prior, settings.strength
     left, right = sides_of(definition)
     if Side.CURVE in (left, right):
         raise InputError(
@@ -189,8 +156,8 @@ def run_mhaar(likelihood: Likelihood, settings: MhaarSettings, progress: Progres
         )
     if strength != 0.0 and np.isinf(likelihood.log_prior_odds).any():
         raise InputError("with an attack strength the prior odds of every node must be positive and finite")
-    num_kept = settings.num_iterations - settings.burn_in
-    draws = np.zeros((settings.num_chains, num_kept, len(settings.parameter_names)))
+    names = estimated_names(definition, strength, settings.tau_variance)
+    draws = np.zeros((settings.num_chains, settings.num_iterations - settings.burn_in, len(names)))
     acceptance = np.zeros(settings.num_chains)
     _native.run_mhaar(
         likelihood.counts,
@@ -202,7 +169,7 @@ def run_mhaar(likelihood: Likelihood, settings: MhaarSettings, progress: Progres
         prior_variance=prior.variance,
         strength=0.0 if isinstance(strength, StrengthPrior) else strength,
         strength_prior=(strength.a, strength.b) if isinstance(strength, StrengthPrior) else None,
-        tau_variance=None if settings.correlated is None else settings.correlated.tau_variance,
+        tau_variance=settings.tau_variance,
         num_auxiliary=settings.num_auxiliary,
         num_iterations=settings.num_iterations,
         burn_in=settings.burn_in,
@@ -213,7 +180,7 @@ def run_mhaar(likelihood: Likelihood, settings: MhaarSettings, progress: Progres
         acceptance=acceptance,
         progress=progress,
     )
-    return MhaarRun(draws, acceptance, settings)
+    return MhaarRun(draws, acceptance, settings, names)
 
 
 # Whether chains have converged, and how many independent draws they amount to
@@ -224,19 +191,12 @@ def run_mhaar(likelihood: Likelihood, settings: MhaarSettings, progress: Progres
 
 @dataclass(frozen=True)
 class ParameterDiagnostics:
-    """Diagnostics of one parameter's chains.
+    """Diagnostics of one parameter's chains."""
 
-    Attributes:
-        r_hat: Larger of the R-hats of ranks and of folded ranks; near 1 if the chains agree.
-        bulk_ess: Effective sample size for the bulk of the posterior.
-        tail_ess: Smaller of the effective sample sizes for the 5 % and the 95 % quantile.
-        mcse_mean: Monte Carlo standard error of the mean.
-    """
-
-    r_hat: float
-    bulk_ess: float
-    tail_ess: float
-    mcse_mean: float
+    r_hat: float  # larger of the split R-hats of ranks and of folded ranks; near 1 if the chains agree
+    bulk_ess: float  # effective sample size of the rank-normalised split chains
+    tail_ess: float  # smaller of the effective sample sizes for the 5 % and the 95 % quantile
+    mcse_mean: float  # standard deviation over the root of the effective sample size
 
     @property
     def has_converged(self) -> bool:
@@ -245,59 +205,27 @@ class ParameterDiagnostics:
 
 
 def diagnose(draws: Floats) -> ParameterDiagnostics:
-    """The diagnostics of one parameter's draws, shape (num_chains, num_draws)."""
-    return ParameterDiagnostics(r_hat(draws), bulk_ess(draws), tail_ess(draws), mcse_mean(draws))
+    """The diagnostics of one parameter's draws, shape (num_chains, num_draws).
 
-
-def r_hat(draws: Floats) -> float:
-    """Split R-hat of the rank-normalised draws or of their distances from the median, whichever is larger.
-
-    >>> bool(r_hat(np.random.default_rng(0).normal(size=(4, 1000))) < 1.01)
+    >>> bool(diagnose(np.random.default_rng(0).normal(size=(4, 1000))).r_hat < 1.01)
     True
     """
-    halves = _split(draws)
-    folded = np.abs(halves - np.median(halves))
-    return max(_plain_r_hat(_rank_normalised(halves)), _plain_r_hat(_rank_normalised(folded)))
+    halves = split_chains(draws)
+    ranks, folded = _rank_normalised(halves), _rank_normalised(np.abs(halves - np.median(halves)))
+    return ParameterDiagnostics(
+        r_hat=max(_plain_r_hat(ranks), _plain_r_hat(folded)),
+        bulk_ess=_ess(ranks),
+        tail_ess=min(quantile_ess(halves, prob) for prob in TAIL_PROBS),
+        mcse_mean=float(halves.std(ddof=1) / np.sqrt(_ess(halves))),
+    )
 
 
-def bulk_ess(draws: Floats) -> float:
-    """Effective sample size of the rank-normalised split chains."""
-    return _ess(_rank_normalised(_split(draws)))
-
-
-def tail_ess(draws: Floats) -> float:
-    """The smaller of the effective sample sizes of the 5 % and 95 % quantiles."""
-    return min(quantile_ess(draws, prob) for prob in TAIL_PROBS)
-
-
-def quantile_ess(draws: Floats, prob: float) -> float:
+def quantile_ess(halves: Floats, prob: float) -> float:
     """Effective sample size for a quantile: that of the indicator of lying at or below it."""
-    halves = _split(draws)
     return _ess((halves <= np.quantile(halves, prob)).astype(np.float64))
 
 
-def mcse_mean(draws: Floats) -> float:
-    """Monte Carlo standard error of the mean: the standard deviation over the root of the effective sample size."""
-    halves = _split(draws)
-    return float(halves.std(ddof=1) / np.sqrt(_ess(halves)))
-
-
-def mcse_quantile(draws: Floats, prob: float) -> float:
-    """Monte Carlo standard error of a quantile.
-
-    The share of draws below the quantile has a Beta(S·p + 1, S·(1-p) + 1) law for S effective draws; half the distance
-    between the quantiles at one standard deviation to either side of it is the error.
-    """
-    if not 0 < prob < 1:
-        raise InputError(f"prob must be in (0, 1), got prob={prob}")
-    size = quantile_ess(draws, prob)
-    mean = (size * prob + 1) / (size + 2)
-    spread = np.sqrt(mean * (1 - mean) / (size + 3))
-    low, high = np.quantile(_split(draws), np.clip([mean - spread, mean + spread], 0, 1))
-    return float((high - low) / 2)
-
-
-def _split(draws: Floats) -> Floats:
+def split_chains(draws: Floats) -> Floats:
     """The halves of all chains, so that a drifting chain disagrees with itself; an odd middle draw is left out."""
     if draws.ndim != 2 or draws.shape[0] < 1 or draws.shape[1] < FEWEST_DRAWS:
         raise InputError(f"draws must have shape (num_chains, at least {FEWEST_DRAWS}), got shape={draws.shape}")
@@ -310,10 +238,8 @@ def _split(draws: Floats) -> Floats:
 def _rank_normalised(draws: Floats) -> Floats:
     """Normal scores Φ⁻¹((rank - 3/8)/(S + 1/4)) of the ranks among all draws; equal draws share their mean rank."""
     _, group, sizes = np.unique(draws, return_inverse=True, return_counts=True)
-    ends = np.cumsum(sizes)
-    mean_ranks = ends - (sizes - 1) / 2
-    normal = NormalDist()
-    scores = np.array([normal.inv_cdf(share) for share in ((mean_ranks - 0.375) / (draws.size + 0.25)).tolist()])
+    mean_ranks = np.cumsum(sizes) - (sizes - 1) / 2
+    scores = np.array([*map(NormalDist().inv_cdf, ((mean_ranks - 0.375) / (draws.size + 0.25)).tolist())])
     return scores[group.reshape(draws.shape)]
 
 
@@ -330,7 +256,9 @@ def _ess(chains: Floats) -> float:
     """S/τ, with autocorrelations summed in pairs as long as these are positive and falling (Geyer 1992)."""
     num_chains, num_draws = chains.shape
     total = num_chains * num_draws
-    covariances = _autocovariances(chains)
+    # Σ_t (x_t - x̄)(x_{t+lag} - x̄)/N for every lag, by the Fourier transform.
+    spectrum = np.fft.rfft(chains - chains.mean(axis=1, keepdims=True), n=2 * num_draws, axis=1)
+    covariances = np.fft.irfft(np.abs(spectrum) ** 2, n=2 * num_draws, axis=1)[:, :num_draws] / num_draws
     within = covariances[:, 0].mean() * num_draws / (num_draws - 1)
     pooled = within * (num_draws - 1) / num_draws + (chains.mean(axis=1).var(ddof=1) if num_chains > 1 else 0.0)
     if pooled == 0:
@@ -346,11 +274,3 @@ def _ess(chains: Floats) -> float:
     if stop < len(pairs):  # the even lag after the last pair, as it lowers the error for antithetic chains
         time += max(float(correlations[2 * stop]), 0.0)
     return total / max(time, 1 / np.log10(total))
-
-
-def _autocovariances(chains: Floats) -> Floats:
-    """Σ_t (x_t - x̄)(x_{t+lag} - x̄)/N for every lag, by the Fourier transform."""
-    num_draws = chains.shape[1]
-    centred = chains - chains.mean(axis=1, keepdims=True)
-    spectrum = np.fft.rfft(centred, n=2 * num_draws, axis=1)
-    return np.fft.irfft(np.abs(spectrum) ** 2, n=2 * num_draws, axis=1)[:, :num_draws] / num_draws

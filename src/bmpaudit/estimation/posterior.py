@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,19 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit.attack.counts import ErrorCounts
-from bmpaudit.estimation.definitions import ProvenEpsilon, name_of, parameter_names
-from bmpaudit.estimation.density import FINE_DEGREE, PiecewiseDensity, gauss_legendre
-from bmpaudit.estimation.influence import Cuts, Influence
+from bmpaudit.estimation.definitions import ProvenEpsilon, epsilons_of, name_of, parameter_names
+from bmpaudit.estimation.density import FINE_DEGREE, NOTHING, PiecewiseDensity, gauss_legendre
 from bmpaudit.estimation.joint_density import JointDensity
 from bmpaudit.estimation.likelihood import Likelihood, LogDensity, NormalPrior, StrengthPrior, upper_end
 from bmpaudit.estimation.lower_bound import LowerBound, lower_bound
-from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun
+from bmpaudit.estimation.mhaar import MhaarRun
 from bmpaudit.interfaces import Definition
 from bmpaudit.privacy import EpsilonPair, prior_floor
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.streams import Purpose, stream
 from bmpaudit.util.text import html_table, paragraphs
-from bmpaudit.util.values import Flags, Floats
+from bmpaudit.util.values import Flags, Floats, Ints
+from bmpaudit.util.words import count
 
 if TYPE_CHECKING:
     import arviz
@@ -36,6 +36,12 @@ TAIL_POINTS = 2_001
 # On a panel a density has degree 2 * FINE_DEGREE, its integral one more: so many points are exact for the product.
 POINTS_PER_PANEL = 2 * FINE_DEGREE + 1
 FURTHEST = 1e-9  # probability beyond which no quantile of a difference is computed
+CUT_POINTS = 12  # on each panel of a cut
+PANELS_BELOW = 4  # between the floor and the bulk, where the posterior falls to without the nodes that hold it up
+BULK = (1e-5, 0.001, 0.05, 0.25, 0.5, 0.75, 0.95, 0.999)
+SLID = 1e-3  # share of a posterior below the bulk of the full one from which on it is computed there too
+FEW_POINTS = 24  # of a Gauss rule whose weight is the posterior: enough for a likelihood that varies little
+LITTLE = 0.3  # nats
 
 
 class Marginal(Protocol):
@@ -63,13 +69,9 @@ class CredibleInterval:
 
 @dataclass(frozen=True, eq=False)
 class DrawsMarginal:
-    """Draws of one parameter from all chains, with the methods of an exact density.
+    """Draws of one parameter from all chains, with the methods of an exact density."""
 
-    Attributes:
-        draws: Draws, shape (num_draws,).
-    """
-
-    draws: Floats
+    draws: Floats  # shape (num_draws,)
 
     def quantile(self, probability: npt.ArrayLike) -> Floats:
         """Quantiles of the draws."""
@@ -97,14 +99,10 @@ class DifferenceMarginal:
 
     P(ε₂ - ε₁ ≤ t) = ∫ p₁(y) F₂(y + t) dy. Between the ends of both densities' panels the integrand is a polynomial, for
     which Gauss-Legendre quadrature is exact; for Markov chains it is the mean over the draws.
-
-    Attributes:
-        first: Distribution of ε₁, which is subtracted.
-        second: Distribution of ε₂.
     """
 
-    first: Marginal
-    second: Marginal
+    first: Marginal  # of ε₁, which is subtracted
+    second: Marginal  # of ε₂
 
     def cdf(self, t: npt.ArrayLike) -> Floats:
         """The distribution function."""
@@ -237,22 +235,8 @@ class Posterior:
         """What the sampler alone gives away, over the nodes that count (Prop. 1)."""
         return prior_floor(self.counts.prior_odds[self.is_used])
 
-    @property
-    def correlated(self) -> CorrelatedCounts | None:
-        """The model of correlated counts, if the chains used one."""
-        return None if self.run is None else self.run.settings.correlated
-
-    @property
-    def typical_strength(self) -> float:
-        """The attack strength that was assumed, or its posterior median."""
-        return float(self.quantile(0.5, "strength")) if isinstance(self.strength, StrengthPrior) else self.strength
-
     def marginal(self, parameter: str | None = None) -> Marginal:
-        """The distribution of a parameter, whose name may be left out if the definition has only one.
-
-        Raises:
-            InputError: if there is no such parameter.
-        """
+        """The distribution of a parameter, whose name may be left out if the definition has only one."""
         if parameter is None and len(self.parameter_names) == 1:
             parameter = self.parameter_names[0]
         if parameter is None or parameter not in self.marginals:
@@ -295,19 +279,18 @@ class Posterior:
         check_at_least_one(num_draws=num_draws)
         rng = stream(seed, 0, Purpose.POSTERIOR)
         if self.run is not None:
-            flat = self.run.draws.reshape(-1, len(self.run.parameter_names))
+            flat = self.run.draws.reshape(-1, len(self.marginals))
             chosen = flat[rng.integers(len(flat), size=num_draws)]
-            return dict(zip(self.run.parameter_names, chosen.T, strict=True))
+            return dict(zip(self.marginals, chosen.T, strict=True))
         if self.joint is not None:
             return dict(zip(self.marginals, self.joint.sample(num_draws, rng).T, strict=True))
         return {name: marginal.quantile(rng.uniform(1e-12, 1, num_draws)) for name, marginal in self.marginals.items()}
 
     def tail_prior_share(self, parameter: str | None = None, above: float = 0.95) -> float:
-        """How much of the upper tail is simply the prior's.
+        """How much of the upper tail is simply the prior's: 1 if nothing else determines how large ε may be.
 
-        The likelihood is flat beyond the data, so there the posterior has the shape of the prior. This is the overlap
-        ∫ min(p, π) of the two beyond the posterior's quantile `above`, each normalised there: 1 if nothing but the
-        prior determines how large ε may be. It is computed from a histogram if the method is `mhaar`.
+        The overlap ∫ min(p, π) of posterior and prior beyond the posterior's quantile `above`, each normalised there;
+        from a histogram if the method is `mhaar`.
         """
         start = float(self.quantile(above, parameter))
         if parameter is not None and parameter not in self.parameter_names:
@@ -318,21 +301,11 @@ class Posterior:
         posterior, prior = (density / density.sum() for density in densities)
         return float(np.minimum(posterior, prior).sum())
 
-    def influence(self, parameter: str | None = None, *, num_threads: int | None = None) -> Influence:
+    def influence(self, parameter: str | None = None) -> Influence:
         """Which nodes drive the posterior of a parameter: how far its mean moves without each of them.
 
-        By quadrature with binomial counts, whatever the posterior's method. If there are two parameters, the other one
-        is held at its median.
-
-        Args:
-            parameter: Name of the parameter; may be left out if there is one.
-            num_threads: Number of threads; as many as `likelihood` has if None.
-
-        Raises:
-            InputError: if the posterior has no such parameter.
+        By quadrature with binomial counts, whatever the posterior's method; a second parameter is held at its median.
         """
-        if num_threads is not None:
-            return Cuts(self, parameter, replace(self.likelihood, num_threads=num_threads)).influence
         return self._cuts(parameter).influence
 
     def mean_without_constant(self, parameter: str | None = None) -> float:
@@ -341,7 +314,7 @@ class Posterior:
 
     def _cuts(self, parameter: str | None) -> Cuts:
         if parameter not in self._known_cuts:
-            self._known_cuts[parameter] = Cuts(self, parameter, self.likelihood)
+            self._known_cuts[parameter] = Cuts(self, parameter)
         return self._known_cuts[parameter]
 
     @cached_property
@@ -370,11 +343,13 @@ class Posterior:
             "num_nodes": self.num_nodes,
             "num_left_out": len(self.left_out),
             "num_constant": int(self.is_constant.sum()),
-            "prior": prior.describe() if isinstance(prior, NormalPrior) else "user-defined",
+            "prior": f"normal, mean {prior.mean:g}, variance {prior.variance:g}"
+            if isinstance(prior, NormalPrior)
+            else "user-defined",
             "strength": None if isinstance(strength, StrengthPrior) else strength,
             "strength_prior": dict(vars(strength)) if isinstance(strength, StrengthPrior) else None,
             "status": self.status,
-            "floor": {"left": self.floor.left, "right": self.floor.right},
+            "floor": dict(vars(self.floor)),
         }
         for name, marginal in self.marginals.items():
             low, middle, high = (float(value) for value in marginal.quantile(PERCENTILES))
@@ -385,23 +360,19 @@ class Posterior:
         return values
 
     def plot(self, parameter: str | None = None, **options: Any) -> Any:
-        """A matplotlib figure of the density; options as in `bmpaudit.report.figures.estimates`."""
+        """A matplotlib figure of the density; options as in `bmpaudit.report.figures.posteriors`."""
         from bmpaudit.report import figures
 
         return figures.posteriors({self.name: self}, parameter or self.parameter_names[0], **options)
 
     def to_arviz(self, num_draws: int = 4_000, seed: int = 0) -> arviz.InferenceData:
-        """The draws as an ArviZ `InferenceData`: the chains, or `num_draws` independent draws in four chains.
-
-        Raises:
-            InputError: if ArviZ is not installed.
-        """
+        """The draws as an ArviZ `InferenceData`: the chains, or `num_draws` independent draws in four chains."""
         try:
             import arviz
         except ImportError:
             raise InputError("to_arviz needs ArviZ: pip install 'bmpaudit[arviz]'") from None
         if self.run is not None:
-            draws = {name: self.run.chains(name) for name in self.run.parameter_names}
+            draws = {name: self.run.chains(name) for name in self.marginals}
         else:
             each = max(num_draws // CHAINS_OF_EXACT, 1)
             sample = self.sample(CHAINS_OF_EXACT * each, seed)
@@ -419,13 +390,8 @@ class Posterior:
     def load(cls, path: str | Path, trust_code: bool = False) -> Posterior:
         """Reads what `save` wrote; quantiles are the same to the last digit.
 
-        Args:
-            path: The file.
-            trust_code: Whether a definition of somebody's own may be imported. Without it, everything that does not
-                need `definition.epsilons` works; only `influence` does.
-
-        Raises:
-            DataError: if the file is missing, damaged or of another kind.
+        A definition of somebody's own is imported with `trust_code` only; without it, all works but `influence`. A
+        `DataError` says that the file is missing, damaged or of another kind.
         """
         from bmpaudit.estimation.posterior_file import load_posterior
 
@@ -433,21 +399,189 @@ class Posterior:
 
     def __str__(self) -> str:
         lines = [self._title, f"  {'':<14} {'5 %':>8} {'50 %':>8} {'95 %':>8}"]
-        for name, marginal in self.marginals.items():
-            low, middle, high = marginal.quantile(PERCENTILES)
-            lines.append(f"  {name:<14} {low:8.3f} {middle:8.3f} {high:8.3f}")
+        lines += ["  {:<14} {:>8} {:>8} {:>8}".format(*row) for row in self._rows]
         if self.status not in ("exact", "converged"):
             lines.append(f"  status: {self.status}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        rows = [
-            [name, *(f"{value:.3f}" for value in marginal.quantile(PERCENTILES))]
-            for name, marginal in self.marginals.items()
-        ]
-        return paragraphs([f"{self._title}; status: {self.status}"]) + html_table(["", "5 %", "50 %", "95 %"], rows)
+        head = ["", "5 %", "50 %", "95 %"]
+        return paragraphs([f"{self._title}; status: {self.status}"]) + html_table(head, self._rows)
+
+    @property
+    def _rows(self) -> list[list[str]]:
+        return [[name, *(f"{x:.3f}" for x in each.quantile(PERCENTILES))] for name, each in self.marginals.items()]
 
     @property
     def _title(self) -> str:
-        return f"{self.name}, {self.method}, {self.num_nodes:,} node{'' if self.num_nodes == 1 else 's'}"
+        return f"{self.name}, {self.method}, {count(self.num_nodes, 'node')}"
+
+
+@dataclass(frozen=True)
+class DrivingNode:
+    """A node that the posterior depends on."""
+
+    node: Any  # id or name
+    shift: float  # how far it raises the posterior mean: the mean with it minus the mean without it
+    is_constant: bool  # whether the decision about it never varies, so that it says nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """How the posterior mean of one parameter changes without each node, and without all nodes of constant decision.
+
+    Leaving node k out divides the posterior by its likelihood L_k. The support stays that of all nodes.
+    """
+
+    mean: float  # with all nodes
+    node: npt.NDArray[Any]  # that count, shape (K,)
+    shift: Floats  # `mean` minus the mean without the node, shape (K,)
+    is_constant: Flags  # whether the decision about a node never varies, shape (K,)
+    mean_without_constant: float  # without all nodes whose decision never varies
+
+    def drivers(self, num_nodes: int = 10) -> tuple[DrivingNode, ...]:
+        """The nodes that move the mean most, in either direction, strongest first."""
+        order = np.argsort(-np.abs(self.shift), kind="stable")[:num_nodes]
+        return tuple(
+            DrivingNode(self.node[k].item(), float(self.shift[k]), bool(self.is_constant[k])) for k in order.tolist()
+        )
+
+
+class Cuts:
+    """The posterior along one parameter, from which follows where its mean would be without some of the nodes.
+
+    It is computed over its bulk; below that, down to the lower end of its support, only where the posterior without
+    these nodes reaches so far. Few nodes hold a posterior up like that, and the likelihood takes long to compute there.
+    """
+
+    def __init__(self, posterior: Posterior, parameter: str | None) -> None:
+        self._posterior, self._parameter, self._likelihood = posterior, parameter, posterior.likelihood
+        self._low = posterior.support_low(parameter)
+        self._bulk = np.maximum(posterior.quantile(BULK, parameter), self._low)
+        # Above it, panels that are each twice as wide as the one below.
+        start, end = float(self._bulk[-1]), upper_end(posterior.prior, self._low)
+        width = max(start - float(self._bulk[-2]), 1e-3 * (end - start))
+        num_panels = max(int(np.ceil(np.log2((end - start) / width + 1))), 1)
+        above = np.minimum(start + width * (2.0 ** np.arange(1, num_panels + 1) - 1), end)
+        marginal, edges = posterior.marginal(parameter), self._bulk
+        if isinstance(marginal, PiecewiseDensity):  # it may have several peaks, each with panels of its own
+            edges = np.union1d(edges, np.clip(marginal.edges, edges[0], edges[-1]))
+        points, weights = gauss_legendre(np.concatenate([edges, above]), CUT_POINTS)
+        with np.errstate(divide="ignore"):
+            logs = np.log(marginal.pdf(points)) if posterior.run is None else self._log_posterior(points)
+        self._whole = _Cut(points, weights, logs)  # with all nodes
+
+    @cached_property
+    def influence(self) -> Influence:
+        """How far the mean moves without each of the nodes."""
+        points, mass = gauss_of_measure(self._whole.points, self._whole.mass, FEW_POINTS)
+        logs = self._likelihood.of_rows(*self._ends(points))
+        rest = np.exp(logs.min(axis=1, keepdims=True) - logs) * mass
+        shifts = mass @ points / mass.sum() - rest @ points / rest.sum(axis=1)
+        for row in np.flatnonzero(~(np.ptp(logs, axis=1) < LITTLE)).tolist():
+            shifts[row] = self._shift_without(np.array([row]))
+        return Influence(
+            mean=self._posterior.mean(self._parameter),
+            node=self._posterior.node,
+            shift=shifts[self._likelihood.rows.of_node],
+            is_constant=self._posterior.is_constant,
+            mean_without_constant=self.mean_without_constant,
+        )
+
+    @cached_property
+    def mean_without_constant(self) -> float:
+        """The posterior mean without the nodes whose decision never varies."""
+        mean, is_constant = self._posterior.mean(self._parameter), self._posterior.is_constant
+        if not is_constant.any():
+            return mean
+        return mean - self._shift_without(self._likelihood.rows.of_node[is_constant])
+
+    def _shift_without(self, rows: Ints) -> float:
+        """The mean minus the mean without a node of each of these rows."""
+        times, points = self._likelihood.rows.times, self._whole.points
+        without = np.bincount(rows, minlength=len(times)).astype(np.float64)
+        log_likelihood = self._likelihood(*self._ends(points), times=without)  # of the nodes that are left out
+        is_possible = self._whole.log_density > -np.inf
+        logs = np.where(is_possible, self._whole.log_density - np.where(is_possible, log_likelihood, 0.0), -np.inf)
+        others = _Cut(points, self._whole.weights, logs)
+        if others.share_below(self._low) < SLID:
+            return self._whole.mean() - others.mean()
+        below, weights = gauss_legendre(np.linspace(self._low, self._bulk[0], PANELS_BELOW + 1), CUT_POINTS)
+        # Joined to the cut above by the value at its highest point.
+        highest, rest = int(logs.argmax()), times - without
+        scale = float(self._log_posterior(points[[highest]], rest)[0])
+        cutoff = scale - NOTHING - self._posterior.prior(below)
+        below_logs = self._log_posterior(below, rest, cutoff) - scale + logs[highest]
+        joined = zip((below, weights, below_logs), (points, self._whole.weights, logs), strict=True)
+        return self._posterior.mean(self._parameter) - _Cut(*map(np.concatenate, joined)).mean()
+
+    def _log_posterior(self, points: Floats, times: Floats | None = None, cutoff: npt.ArrayLike = -np.inf) -> Floats:
+        return self._likelihood(*self._ends(points), cutoff, times=times) + self._posterior.prior(points)
+
+    def _ends(self, points: Floats) -> tuple[Floats, Floats, float]:
+        """ε_L, ε_R and s where the parameter takes some values; another ε, or an unknown s, is held at its median."""
+        names = self._posterior.parameter_names
+        values = [
+            points if len(names) == 1 or name == self._parameter else np.full_like(points, self._medians[name])
+            for name in names
+        ]
+        strength = self._posterior.strength
+        assumed = self._medians["strength"] if isinstance(strength, StrengthPrior) else strength
+        return *epsilons_of(self._posterior.definition, *values), assumed
+
+    @cached_property
+    def _medians(self) -> dict[str, float]:
+        return {name: float(marginal.quantile(0.5)) for name, marginal in self._posterior.marginals.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class _Cut:
+    """A density at the points of a quadrature rule, given by its logarithm up to a constant."""
+
+    points: Floats
+    weights: Floats
+    log_density: Floats
+
+    @property
+    def mass(self) -> Floats:
+        """What the points stand for, up to a factor."""
+        return np.exp(self.log_density - self.log_density.max()) * self.weights
+
+    def mean(self) -> float:
+        return float((self.mass * self.points).sum() / self.mass.sum())
+
+    def share_below(self, low: float) -> float:
+        """How much mass may lie between `low` and the first point: no more, if the logarithm is concave there."""
+        start = float(self.points[0])
+        rise = (self.log_density[1] - self.log_density[0]) / max(float(self.points[1]) - start, 1e-300)
+        length = min(start - low, 1 / rise) if rise > 0 else start - low
+        return float(length * np.exp(self.log_density[0] - self.log_density.max()) / self.mass.sum())
+
+
+def gauss_of_measure(points: Floats, mass: Floats, num_points: int) -> tuple[Floats, Floats]:
+    """The Gauss rule of a measure that is given by points and their mass: right for polynomials of degree 2n - 1.
+
+    By Lanczos' method: the rule's points are the eigenvalues of a tridiagonal matrix.
+
+    >>> points, weights = gauss_of_measure(np.linspace(-1, 1, 101), np.full(101, 1.0), 2)
+    >>> bool(abs(weights @ points**2 - (np.linspace(-1, 1, 101) ** 2).sum()) < 1e-12)
+    True
+    """
+    centre, scale = float(points.mean()), float(np.ptp(points)) or 1.0
+    x = (points - centre) / scale
+    num_points = min(num_points, int(np.count_nonzero(mass)))
+    basis = np.zeros((num_points, len(x)))
+    diagonal, beside = np.zeros(num_points), np.zeros(num_points)
+    vector = np.sqrt(mass / mass.sum())
+    for n in range(num_points):
+        basis[n] = vector
+        vector = x * basis[n]
+        diagonal[n] = vector @ basis[n]
+        for _ in range(2):  # once is not enough to keep them orthogonal
+            vector = vector - basis[: n + 1].T @ (basis[: n + 1] @ vector)
+        beside[n] = float(np.linalg.norm(vector))
+        vector = vector / max(beside[n], 1e-300)
+    matrix = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+    values, vectors = np.linalg.eigh(matrix)
+    return centre + scale * values, vectors[0] ** 2 * mass.sum()

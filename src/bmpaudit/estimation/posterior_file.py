@@ -4,79 +4,58 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 from annotated_types import Ge, Len
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bmpaudit import registry
 from bmpaudit.attack.counts import COLUMNS, ErrorCounts
 from bmpaudit.estimation.definitions import Parameter, ProvenEpsilon, StoredDefinition, parameter_names
 from bmpaudit.estimation.density import PiecewiseDensity
 from bmpaudit.estimation.joint_density import JointDensity
-from bmpaudit.estimation.likelihood import (
-    LogDensity,
-    NormalPrior,
-    StrengthPrior,
-    TabulatedPrior,
-    likelihood_of,
-    upper_end,
-)
-from bmpaudit.estimation.mhaar import CorrelatedCounts, MhaarRun, MhaarSettings
+from bmpaudit.estimation.likelihood import LogDensity, NormalPrior, StrengthPrior, likelihood_of, upper_end
+from bmpaudit.estimation.mhaar import MhaarRun, MhaarSettings, estimated_names
 from bmpaudit.estimation.posterior import DrawsMarginal, Marginal, Posterior
 from bmpaudit.interfaces import Definition
+from bmpaudit.io.codec import Number, Record, decode, encode
 from bmpaudit.io.readers import Arrays, checked, damage_in, parse_json, read_archive
 from bmpaudit.util.errors import DataError, InputError
 from bmpaudit.util.files import atomic_write
-from bmpaudit.util.values import Floats, plain
+from bmpaudit.util.values import Floats
 
-FORMAT = 2
 PRIOR_POINTS = 4_001
 JOINT_ARRAYS = ("first", "second", "first_weight", "second_weight", "values")
 ABOUT, WHAT = "about", "a posterior"
 
-Whole = Annotated[int, Ge(0)]
-Number = float | Literal["inf", "-inf"]
 
-
-class _Record(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
-class _Chains(_Record):
-    num_iterations: Whole
-    burn_in: Whole
-    num_auxiliary: Whole
-    num_chains: Whole
-    seed: Whole
-    tau_variance: float | None
-
-
-class _Proven(_Record):
+@dataclass(frozen=True)
+class _Proven(Record):
     bound: Number | None
     floor: Number
     node: int | str | None
     term: str | None
 
 
-class _About(_Record):
+@dataclass(frozen=True)
+class _About(Record):
     """What a file says beside its arrays."""
 
     format: Literal[2]
     definition: dict[str, Any]
-    definition_parameters: Annotated[list[Parameter], Len(1, 2)]
+    definition_parameters: Annotated[tuple[Parameter, ...], Len(1, 2)]
     uses_prior: bool
     method: Literal["exact", "mhaar"]
     status: str
-    parameters: Annotated[list[str], Len(1)]
+    parameters: tuple[str, ...]
     lows: dict[str, Number]
     strength: float | tuple[float, float]
     prior: NormalPrior | None
-    prior_draws: Whole
-    chains: _Chains | None
+    prior_draws: Annotated[int, Ge(0)]
+    chains: MhaarSettings | None
     proven: dict[str, _Proven]
     log_mass: float | None = None
 
@@ -92,45 +71,48 @@ def save_posterior(posterior: Posterior, path: Path) -> None:
         raise InputError(f"{path}: the name of a posterior's file must end in .npz")
     arrays: Arrays = {f"counts_{name}": getattr(posterior.counts, name) for name in COLUMNS}
     arrays["is_used"] = posterior.is_used
-    strength, prior, run = posterior.strength, posterior.prior, posterior.run
-    about: dict[str, Any] = {
-        "format": FORMAT,
-        "definition": registry.table_of(registry.DEFINITION, posterior.definition),
-        "definition_parameters": [asdict(parameter) for parameter in posterior.definition.parameters],
-        "uses_prior": posterior.definition.uses_prior,
-        "method": posterior.method,
-        "status": posterior.status,
-        "parameters": list(posterior.marginals),
-        "lows": dict(posterior.lows),
-        "strength": [strength.a, strength.b] if isinstance(strength, StrengthPrior) else strength,
-        "prior": asdict(prior) if isinstance(prior, NormalPrior) else None,
-        "prior_draws": posterior.prior_draws,
-        "chains": None,
-        "proven": {},
-    }
-    if about["definition"]["name"] not in registry.ENTRIES[registry.DEFINITION]:
+    definition, strength, prior, run = posterior.definition, posterior.strength, posterior.prior, posterior.run
+    table, proven = registry.table_of(registry.DEFINITION, definition), dict[str, _Proven]()
+    if table["name"] not in registry.ENTRIES[registry.DEFINITION]:
         # Whoever reads the file may not have the code that tells what is proven.
         for name in posterior.parameter_names:
-            proven = posterior.proven(name)
-            about["proven"][name] = {key: getattr(proven, key) for key in _Proven.model_fields}
-            arrays[f"proven_{name}"] = proven.per_node
+            what = posterior.proven(name)
+            proven[name] = _Proven(what.bound, what.floor, what.node, what.term)
+            arrays[f"proven_{name}"] = what.per_node
     if not isinstance(prior, NormalPrior):
         low = min(posterior.lows.values())
         points = np.linspace(low, upper_end(prior, low), PRIOR_POINTS)
         arrays |= {"prior_points": points, "prior_log_density": prior(points)}
     if run is not None:
-        chains = {name: getattr(run.settings, name) for name in _Chains.model_fields if name != "tau_variance"}
-        correlated = run.settings.correlated
-        about["chains"] = chains | {"tau_variance": None if correlated is None else correlated.tau_variance}
         arrays |= {"draws": run.draws, "acceptance_rate": run.acceptance_rate}
+    log_mass = None
     for name, marginal in posterior.marginals.items():
         if isinstance(marginal, PiecewiseDensity):
             arrays |= {f"edges_{name}": marginal.edges, f"coefficients_{name}": marginal.coefficients}
-            about["log_mass"] = marginal.log_mass
+            log_mass = marginal.log_mass
     if posterior.joint is not None:
         arrays |= {f"joint_{name}": getattr(posterior.joint, name) for name in JOINT_ARRAYS}
+    about = _About(
+        format=2,
+        definition=table,
+        definition_parameters=tuple(definition.parameters),
+        uses_prior=definition.uses_prior,
+        method="exact" if run is None else "mhaar",
+        status=posterior.status,
+        parameters=tuple(posterior.marginals),
+        lows=dict(posterior.lows),
+        strength=(strength.a, strength.b) if isinstance(strength, StrengthPrior) else strength,
+        prior=prior if isinstance(prior, NormalPrior) else None,
+        prior_draws=posterior.prior_draws,
+        chains=None if run is None else run.settings,
+        proven=proven,
+        log_mass=log_mass,
+    )
+    values = encode(about)
+    if log_mass is None:
+        del values["log_mass"]
     with atomic_write(path) as temporary:
-        arrays[ABOUT] = np.array(json.dumps(plain(about)))
+        arrays[ABOUT] = np.array(json.dumps(values))
         np.savez_compressed(temporary, allow_pickle=False, **arrays)
 
 
@@ -138,15 +120,10 @@ def load_posterior(path: Path, trust_code: bool = False) -> Posterior:
     """See `Posterior.load`."""
     arrays = read_archive(path, required=[ABOUT])
     with damage_in(path, WHAT):
-        text = str(arrays[ABOUT])
-        number = parse_json(text)["format"]
-        if number != FORMAT:
-            raise DataError(f"{path}: a posterior of format {number}, this version reads {FORMAT}")
-        try:
-            about = _About.model_validate_json(text)
-        except ValidationError as wrong:
-            first = wrong.errors()[0]
-            raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        values = parse_json(str(arrays[ABOUT]))
+        if values["format"] != 2:
+            raise DataError(f"{path}: a posterior of format {values['format']}, this version reads 2")
+        about = decode(_About, values)
         definition: Definition = _stored_definition(about, arrays)
     if about.is_built_in or trust_code:
         with damage_in(path, WHAT) if about.is_built_in else nullcontext():  # what the user's own code raises is none
@@ -167,17 +144,12 @@ def _stored_definition(about: _About, arrays: Arrays) -> StoredDefinition:
     if not isinstance(target, str):
         raise ValueError(f"definition.name must be text, got {target!r}")
     proven = {
-        name: ProvenEpsilon(
-            bound=None if values.bound is None else float(values.bound),
-            floor=float(values.floor),
-            node=values.node,
-            term=values.term,
-            per_node=checked(arrays, f"proven_{name}", "f", None),
-        )
+        name: ProvenEpsilon(**vars(values), per_node=checked(arrays, f"proven_{name}", "f", None))
         for name, values in about.proven.items()
     }
-    parameters = tuple(about.definition_parameters)
-    return StoredDefinition(registry.DEFINITION, target, settings, parameters, about.uses_prior, proven)
+    return StoredDefinition(
+        registry.DEFINITION, target, settings, about.definition_parameters, about.uses_prior, proven
+    )
 
 
 def _posterior(definition: Definition, about: _About, arrays: Arrays) -> Posterior:
@@ -187,27 +159,33 @@ def _posterior(definition: Definition, about: _About, arrays: Arrays) -> Posteri
     prior: LogDensity | None = about.prior
     if prior is None:
         points = _ascending(arrays, "prior_points")
-        prior = TabulatedPrior(points, checked(arrays, "prior_log_density", "f", len(points)))
+        values = checked(arrays, "prior_log_density", "f", len(points))
+        prior = cast(LogDensity, partial(np.interp, xp=points, fp=values, left=-np.inf, right=-np.inf))
+    names = estimated_names(definition, strength, about.chains.tau_variance if about.chains else None)
+    if about.parameters != names:
+        raise ValueError(f"parameters must be {', '.join(names)}, got {', '.join(about.parameters)}")
     marginals: dict[str, Marginal] = {}
     run, joint = None, None
     if about.chains is not None:
         if about.prior is None:
             raise ValueError("chains need a normal prior")
-        chains = about.chains.model_dump(exclude={"tau_variance"})
-        variance = about.chains.tau_variance
-        correlated = None if variance is None else CorrelatedCounts(variance)
-        settings = MhaarSettings(definition, about.prior, **chains, strength=strength, correlated=correlated)
-        names, num_kept = settings.parameter_names, settings.num_iterations - settings.burn_in
-        draws = checked(arrays, "draws", "f", settings.num_chains, num_kept, len(names))
-        run = MhaarRun(draws, checked(arrays, "acceptance_rate", "f", settings.num_chains), settings)
+        num_chains, num_kept = about.chains.num_chains, about.chains.num_iterations - about.chains.burn_in
+        draws = checked(arrays, "draws", "f", num_chains, num_kept, len(names))
+        run = MhaarRun(draws, checked(arrays, "acceptance_rate", "f", num_chains), about.chains, names)
         marginals = {name: DrawsMarginal(run.chains(name).ravel()) for name in names}
     else:
-        names = (*parameter_names(definition), *(["strength"] if isinstance(strength, StrengthPrior) else []))
         densities = [_density(name, about, arrays) for name in names]
         marginals = dict(zip(names, densities, strict=True))
-        joint = _joint_density(*densities, arrays=arrays) if len(names) == 2 else None
-    if set(about.parameters) != set(names):
-        raise ValueError(f"parameters must be {', '.join(names)}, got {', '.join(about.parameters)}")
+        if len(names) == 2:
+            x, y = (_ascending(arrays, f"joint_{name}") for name in ("first", "second"))
+            joint = JointDensity(
+                x,
+                y,
+                checked(arrays, "joint_first_weight", "f", len(x)),
+                checked(arrays, "joint_second_weight", "f", len(y)),
+                checked(arrays, "joint_values", "f", len(x), len(y)),
+                *densities,
+            )
     return Posterior(
         definition=definition,
         marginals=marginals,
@@ -232,20 +210,6 @@ def _density(name: str, about: _About, arrays: Arrays) -> PiecewiseDensity:
     if about.log_mass is None:
         raise ValueError("log_mass is missing")
     return PiecewiseDensity(edges, coefficients, about.log_mass)
-
-
-def _joint_density(first: PiecewiseDensity, second: PiecewiseDensity, *, arrays: Arrays) -> JointDensity:
-    points = [_ascending(arrays, f"joint_{name}") for name in ("first", "second")]
-    return JointDensity(
-        first=points[0],
-        second=points[1],
-        first_weight=checked(arrays, "joint_first_weight", "f", len(points[0])),
-        second_weight=checked(arrays, "joint_second_weight", "f", len(points[1])),
-        values=checked(arrays, "joint_values", "f", len(points[0]), len(points[1])),
-        first_marginal=first,
-        second_marginal=second,
-        log_mass=first.log_mass,
-    )
 
 
 def _ascending(arrays: Arrays, name: str) -> Floats:

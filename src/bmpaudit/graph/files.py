@@ -18,48 +18,42 @@ from bmpaudit.util.errors import DataError, InputError
 from bmpaudit.util.files import atomic_write
 from bmpaudit.util.values import Ints
 
-ALWAYS = ("y",)
-DENSE, SPARSE = ("x",), ("x_indptr", "x_indices", "x_shape")
-SOMETIMES = ("edges", "num_nodes", "x_data", "node_names", "class_names")
+SPARSE = ("x_indptr", "x_indices", "x_shape")
+NAMES = ("node_names", "class_names")
+SOMETIMES = ("edges", "num_nodes", "x_data", *NAMES)
 
 
 def read_npz(path: Path) -> Graph:
     """See `Graph.from_npz`."""
-    names = archive_names(path, all_members=True)
-    features = SPARSE if "x" not in names and not set(SPARSE).isdisjoint(names) else DENSE
+    there = archive_names(path, all_members=True)
+    required = ("y", *(SPARSE if "x" not in there and not set(SPARSE).isdisjoint(there) else ("x",)))
     # Without edges, an array of another name might be the edges.
-    is_whole = "edges" in names or set(names) <= {*ALWAYS, *features, *SOMETIMES}
-    arrays = read_archive(path, SOMETIMES, required=(*ALWAYS, *features, *(() if is_whole else ("edges",))))
+    is_whole = "edges" in there or set(there) <= {*required, *SOMETIMES}
+    arrays = read_archive(path, SOMETIMES, required=required if is_whole else (*required, "edges"))
     try:
         labels = arrays["y"]
         num_nodes = arrays.get("num_nodes", np.array(labels.size))
         if num_nodes.size != 1 or num_nodes.item() != labels.size:
             got = " ".join(str(num_nodes).split())
             raise InputError(f"num_nodes must be {labels.size}, the length of y, got {got}")
-        return Graph.from_edges(
-            arrays.get("edges", ()),
-            arrays["x"] if "x" in arrays else _sparse_features(arrays),
-            labels,
-            node_names=_names(arrays, "node_names"),
-            class_names=_names(arrays, "class_names"),
-        )
+        features = arrays["x"] if "x" in arrays else _sparse_features(arrays)
+        names: dict[str, Any] = {key: [str(name) for name in arrays[key].ravel()] for key in NAMES if key in arrays}
+        return Graph.from_edges(arrays.get("edges", ()), features, labels, **names)
     except InputError as wrong:
         raise DataError(f"{path}: {wrong}") from None
 
 
 def write_npz(graph: Graph, path: Path) -> None:
     """See `Graph.to_npz`."""
-    edges, num_nodes = graph.edges.astype(np.int32), np.array(graph.num_nodes)
+    edges, num_nodes, x = graph.edges.astype(np.int32), np.array(graph.num_nodes), graph.features
     arrays: Arrays = {"edges": edges, "y": graph.labels, "num_nodes": num_nodes}
-    if isinstance(graph.features, np.ndarray):
-        arrays["x"] = graph.features
+    if isinstance(x, np.ndarray):
+        arrays["x"] = x
     else:
-        arrays["x_indptr"] = graph.features.indptr
-        arrays["x_indices"] = graph.features.indices
-        arrays["x_shape"] = np.array(graph.features.shape)
-        if (graph.features.data != 1).any():
-            arrays["x_data"] = graph.features.data
-    for name in ("node_names", "class_names"):
+        arrays |= {"x_indptr": x.indptr, "x_indices": x.indices, "x_shape": np.array(x.shape)}
+        if (x.data != 1).any():
+            arrays["x_data"] = x.data
+    for name in NAMES:
         if getattr(graph, name) is not None:
             arrays[name] = np.array(getattr(graph, name))
     with atomic_write(path) as temporary, temporary.open("wb") as archive:
@@ -76,10 +70,6 @@ def _sparse_features(arrays: Arrays) -> scipy.sparse.csr_array:
         return scipy.sparse.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
     except ValueError as failure:
         raise InputError(f"features must be a valid sparse matrix: {failure}") from None
-
-
-def _names(arrays: Arrays, key: str) -> list[str] | None:
-    return [str(name) for name in arrays[key].ravel()] if key in arrays else None
 
 
 FORMATS = ("csv", "parquet")
@@ -232,12 +222,8 @@ def _read_labels(nodes: Table) -> tuple[npt.NDArray[Any], list[str] | None]:
     else:
         values, labels = np.unique(column.astype(str).to_numpy(dtype=object), return_inverse=True)
         class_names = [str(value) for value in values]
-    if "class_name" in nodes.rows:
-        class_names = _read_class_names(nodes, labels)
-    return labels, class_names
-
-
-def _read_class_names(nodes: Table, labels: npt.NDArray[Any]) -> list[str]:
+    if "class_name" not in nodes.rows:
+        return labels, class_names
     names = nodes.column("class_name").astype(str)
     name_of: dict[int, str] = {}
     for row, (label, name) in enumerate(zip(labels.tolist(), names, strict=True)):
@@ -251,7 +237,7 @@ def _read_class_names(nodes: Table, labels: npt.NDArray[Any]) -> list[str]:
             f"{nodes.path}: with class_name, labels must be numbered without gaps, "
             f"got no label {absent} but {max(name_of)}"
         )
-    return [name_of[label] for label in sorted(name_of)]
+    return labels, [name_of[label] for label in sorted(name_of)]
 
 
 def _rows_of(edges: Table, column: str, row_of: pd.Series[int]) -> Ints:

@@ -32,14 +32,9 @@ class DataIgnoredWarning(UserWarning):
 
 
 class NodeError(InputError):
-    """A value of one node cannot be used.
+    """A value of one node, or of one feature column of it, cannot be used.
 
     A reader of files knows more about where the value stands, and reports `what` with the file, line and column.
-
-    Attributes:
-        what: The requirement and the value, without the place.
-        node: Number of the node.
-        column: Number of the feature column, if the value is a feature.
     """
 
     def __init__(self, what: str, node: int, names: Sequence[str] | None, column: int | None = None) -> None:
@@ -115,32 +110,22 @@ def _as_matrix(features: Any, num_nodes: int) -> Any:
 
 
 def _valid_features(features: Any, num_nodes: int, node_names: Sequence[str] | None) -> Features:
-    """A read-only copy in single precision: compressed rows if under a quarter is non-zero, else dense.
-
-    Raises:
-        InputError: naming the node and the column of the first value that is not a finite number.
-    """
+    """A read-only copy in single precision: compressed rows if under a quarter is non-zero, else dense."""
     matrix = _as_matrix(features, num_nodes)
     is_sparse = scipy.sparse.issparse(matrix)
     if is_sparse:
         check_sparse("features", matrix)
         matrix = scipy.sparse.csr_array(matrix)
     single = _float32(matrix, node_names)
-    if is_sparse:
-        with np.errstate(over="ignore"):
-            single.sum_duplicates()
     values = single.data if is_sparse else single
     is_finite = np.isfinite(values)
     if not is_finite.all():
         entry = int(np.argmin(is_finite))
+        node, column = divmod(entry, matrix.shape[1])
         if is_sparse:
-            node, column = int(np.searchsorted(single.indptr, entry, side="right")) - 1, int(single.indices[entry])
-            value, is_too_large = single.data[entry], False
-        else:
-            node, column = divmod(entry, matrix.shape[1])
-            value = matrix[node, column]
-            is_too_large = np.isinf(single[node, column]) and np.isfinite(float(value))
-        bound = " in single precision" if is_too_large else ""
+            node, column = (int(each[entry]) for each in single.tocoo().coords)
+        value = values[entry] if is_sparse else matrix[node, column]
+        bound = " in single precision" if value is not None and np.isfinite(float(value)) else ""
         raise NodeError(f"features must be finite{bound}, got {value}", node, node_names, column)
     if np.count_nonzero(values) < SPARSE_BELOW * np.prod(matrix.shape):
         compressed = scipy.sparse.csr_array(single)
@@ -160,7 +145,10 @@ def _float32(matrix: Any, node_names: Sequence[str] | None) -> Any:
     order = {"order": "C"} if isinstance(matrix, np.ndarray) else {}
     try:
         with np.errstate(over="ignore"):  # a number too large becomes infinite, which is refused
-            return matrix.astype(np.float32, copy=True, **order)
+            single = matrix.astype(np.float32, copy=True, **order)
+            if not order:
+                single.sum_duplicates()
+            return single
     except (TypeError, ValueError, OverflowError) as failure:
         for (node, column), value in np.ndenumerate(matrix) if order else ():
             try:
@@ -172,51 +160,30 @@ def _float32(matrix: Any, node_names: Sequence[str] | None) -> Any:
 
 @dataclass(frozen=True)
 class EdgeCleaning:
-    """What was changed to make a simple undirected graph of some pairs of nodes.
+    """What was changed to make a simple undirected graph of some pairs of nodes."""
 
-    Attributes:
-        num_pairs: Number of pairs (u, v) before cleaning.
-        num_self_loops: Number of pairs with u = v, which were dropped.
-        num_duplicates: Number of repeated pairs in the same direction, which were dropped.
-        num_one_way: Number of distinct pairs (u, v) without a (v, u), which now count in both directions.
-        num_edges: Number of undirected edges after cleaning.
-    """
+    num_pairs: int  # (u, v), before cleaning
+    num_self_loops: int  # pairs with u = v, which were dropped
+    num_duplicates: int  # repeated pairs in the same direction, which were dropped
+    num_one_way: int  # distinct pairs (u, v) without a (v, u), which now count in both directions
 
-    num_pairs: int
-    num_self_loops: int
-    num_duplicates: int
-    num_one_way: int
-    num_edges: int
-
-    def changes(self, *, both_ways_expected: bool) -> str:
+    def changes(self, num_edges: int, *, both_ways_expected: bool) -> str:
         """The changes in words, empty if there were none.
 
-        Args:
-            both_ways_expected: Whether the source stores an undirected edge as two pairs (PyG, SciPy), so that a
-                single pair is a directed edge. Otherwise, one pair per edge is as good as two.
+        With `both_ways_expected` the source stores an undirected edge as two pairs (PyG, SciPy), so that a single pair
+        is a directed edge. Otherwise, one pair per edge is as good as two.
         """
         counts = ((self.num_self_loops, "self-loops"), (self.num_duplicates, "duplicates"))
         dropped = [f"{number:,} {what}" for number, what in counts if number]
         changes = [f"{' and '.join(dropped)} dropped"] if dropped else []
-        is_mixed = self.num_one_way < self.num_edges  # some edges were in one direction and others in both
+        is_mixed = self.num_one_way < num_edges  # some edges were in one direction and others in both
         if self.num_one_way and (both_ways_expected or is_mixed):
             changes.append(f"{self.num_one_way:,} one-way edges made two-way")
         return ", ".join(changes)
 
 
 def clean_edges(pairs: npt.NDArray[np.integer], num_nodes: int) -> tuple[scipy.sparse.csr_array, EdgeCleaning]:
-    """Makes `pairs` symmetric and drops self-loops and duplicates.
-
-    Args:
-        pairs: Node ids, shape (num_pairs, 2).
-        num_nodes: Number of nodes; ids must be below it.
-
-    Returns:
-        The adjacency matrix with ascending neighbours, and what was cleaned.
-
-    Raises:
-        InputError: if a pair names a node that does not exist.
-    """
+    """The adjacency matrix of pairs, made symmetric, without self-loops and duplicates; and what was cleaned."""
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise InputError(f"edges must have shape (num_edges, 2), got {pairs.shape}")
     if not np.issubdtype(pairs.dtype, np.integer):
@@ -240,7 +207,6 @@ def clean_edges(pairs: npt.NDArray[np.integer], num_nodes: int) -> tuple[scipy.s
         num_self_loops=int(np.count_nonzero(is_loop)),
         num_duplicates=len(source) - arcs.nnz,
         num_one_way=both.nnz - arcs.nnz,
-        num_edges=both.nnz // 2,
     )
     return both, cleaning
 
@@ -259,20 +225,21 @@ def _as_labels(labels: npt.ArrayLike) -> npt.NDArray[Any]:
 
 def _valid_classes(labels: npt.NDArray[Any], num_classes: Any, node_names: Sequence[str] | None) -> tuple[Ints, int]:
     """A read-only copy of labels that name at least two classes, numbered from 0, and the number of classes."""
+
+    def wrong(node: int, bound: str) -> NodeError:
+        return NodeError(f"labels must {bound}, got {labels[node]}", node, node_names)
+
     lowest, highest = int(np.argmin(labels)), int(np.argmax(labels))
     if labels[lowest] < 0:
-        what = f"labels must not be negative (every node needs a class), got {labels[lowest]}"
-        raise NodeError(what, lowest, node_names)
+        raise wrong(lowest, "not be negative (every node needs a class)")
     if labels[highest] >= MAX_CLASSES:
-        what = f"labels must be below {MAX_CLASSES} (classes are numbered from 0), got {labels[highest]}"
-        raise NodeError(what, highest, node_names)
+        raise wrong(highest, f"be below {MAX_CLASSES} (classes are numbered from 0)")
     if labels[lowest] == labels[highest]:
         raise InputError(f"labels must name at least two classes, got only class {labels[0]}")
     if not isinstance(num_classes, (int, np.integer)) or isinstance(num_classes, bool) or num_classes > MAX_CLASSES:
         raise InputError(f"num_classes must be a whole number of at most {MAX_CLASSES}, got {num_classes!r}")
     if labels[highest] >= num_classes:
-        what = f"labels must be below num_classes={num_classes}, got {labels[highest]}"
-        raise NodeError(what, highest, node_names)
+        raise wrong(highest, f"be below num_classes={num_classes}")
     return _frozen_copy(labels, np.int64), int(num_classes)
 
 
@@ -295,9 +262,7 @@ def _valid_adjacency(
 ) -> tuple[Ints, npt.NDArray[np.int32]]:
     """Read-only copies of compressed sparse rows of a simple undirected graph.
 
-    Raises:
-        InputError: unless every row lies within `indices`, and every edge is there in both directions, once, between
-            two different nodes, in ascending order within its row.
+    Every edge must be there in both directions, once, between two different nodes, in ascending order within its row.
     """
     starts, ends = _whole_numbers("indptr", indptr), _whole_numbers("indices", indices)
     if len(starts) != num_nodes + 1:
@@ -367,9 +332,6 @@ class Graph:
         node_names: A distinct name for each node, if any.
         class_names: A name for each class, if any.
         cleaning: What was changed to make a simple undirected graph.
-
-    Raises:
-        InputError: if something does not fit; the message names it.
     """
 
     indptr: npt.NDArray[np.int64]
@@ -392,10 +354,6 @@ class Graph:
         class_names = _valid_names("class_names", self.class_names, num_classes, "classes")
         features = _valid_features(self.features, len(given), names)
         indptr, indices = _valid_adjacency(self.indptr, self.indices, len(given), names)
-        if self.cleaning.num_edges != len(indices) // 2:
-            raise InputError(
-                f"cleaning.num_edges must be {len(indices) // 2}, the number of edges, got {self.cleaning.num_edges}"
-            )
         valid = (indptr, indices, features, labels, num_classes, names, class_names)
         for each, value in zip(fields(self), valid, strict=False):  # all but the cleaning
             object.__setattr__(self, each.name, value)  # the class is frozen
@@ -411,7 +369,7 @@ class Graph:
         class_names: Sequence[str] | None = None,
         both_ways_expected: bool = False,
     ) -> Graph:
-        """Makes a graph from pairs of node ids.
+        """Makes a graph from pairs of node ids; an `InputError` names what does not fit.
 
         Args:
             edges: Pairs of node ids, shape (num_pairs, 2); each edge once, or each in both directions.
@@ -420,9 +378,6 @@ class Graph:
             node_names: A distinct name for each node.
             class_names: A name for each class.
             both_ways_expected: Whether to warn about edges that are there in one direction only.
-
-        Raises:
-            InputError: if something does not fit; the message names it.
 
         Warns:
             GraphCleanedWarning: if self-loops or duplicates were dropped, or directed edges made undirected.
@@ -445,7 +400,7 @@ class Graph:
             class_names=None if class_names is None else tuple(class_names),
             cleaning=cleaning,
         )
-        changes = cleaning.changes(both_ways_expected=both_ways_expected)
+        changes = cleaning.changes(graph.num_edges, both_ways_expected=both_ways_expected)
         if changes:
             warnings.warn(f"edges: {changes}", GraphCleanedWarning, stacklevel=2)
         return graph
@@ -521,16 +476,12 @@ class Graph:
             raise InputError(f"adjacency must be a SciPy sparse matrix, got {type(adjacency).__name__}")
         if adjacency.ndim != 2:
             raise InputError(f"adjacency must be a matrix, got shape {adjacency.shape}")
-        rows, columns = adjacency.shape
-        num_labels = np.size(labels)
-        if rows != columns or rows != num_labels:
-            raise InputError(
-                f"adjacency must be square with one row for each of {num_labels} labels, got {rows} × {columns}"
-            )
+        if adjacency.shape != (np.size(labels), np.size(labels)):
+            wanted, (rows, columns) = f"square with one row for each of {np.size(labels)} labels", adjacency.shape
+            raise InputError(f"adjacency must be {wanted}, got {rows} × {columns}")
         check_sparse("adjacency", adjacency)
         entries = scipy.sparse.coo_array(adjacency)
-        is_edge = entries.data != 0
-        pairs = np.column_stack([entries.row[is_edge], entries.col[is_edge]])
+        pairs = np.column_stack([entries.row, entries.col])[entries.data != 0]
         return cls.from_edges(pairs, features, labels, both_ways_expected=True)
 
     @classmethod
@@ -546,7 +497,10 @@ class Graph:
         3 nodes, 0 edges, 1 features, 2 classes
         """
         classes, class_names = _classes(as_array("labels", labels))
-        return cls.from_edges([], features, classes, node_names=_row_names(features), class_names=class_names)
+        index: Any = getattr(features, "index", None)
+        is_named = index is not None and not callable(index) and list(index) != list(range(len(index)))
+        node_names = [str(name) for name in index] if is_named else None
+        return cls.from_edges([], features, classes, node_names=node_names, class_names=class_names)
 
     @classmethod
     def from_pyg(cls, data: Any) -> Graph:
@@ -589,18 +543,31 @@ class Graph:
     @classmethod
     def from_networkx(cls, graph: networkx.Graph[Any], features: str = "x", label: str = "y") -> Graph:
         """Makes a graph from a networkx graph whose nodes have attributes of these names."""
+
+        def wrong(name: str, wanted: str, node: Any) -> InputError:
+            brief = textwrap.shorten(repr(graph.nodes[node][name]), 60, placeholder="…")
+            return InputError(f"attribute {name!r} must be {wanted}, got {brief} on node {node!r}")
+
         rows, labels = [], []
         for node, attributes in graph.nodes(data=True):
             for name in (features, label):
                 if name not in attributes:
                     raise InputError(f"every node must have an attribute {name!r}, node {node!r} has none")
-            rows.append(_vector(features, attributes[features], node))
+            try:
+                rows.append(np.atleast_1d(np.asarray(attributes[features], dtype=np.float64)))
+            except (TypeError, ValueError):
+                raise wrong(features, "numbers", node) from None
+            if rows[-1].ndim != 1:
+                raise wrong(features, "a vector", node)
             if len(rows[-1]) != len(rows[0]):
                 raise InputError(
                     f"attribute {features!r} must have the same length on every node, "
                     f"got {len(rows[0])} on node {next(iter(graph))!r} and {len(rows[-1])} on node {node!r}"
                 )
-            labels.append(_whole_number(label, attributes[label], node))
+            number = np.asarray(attributes[label])
+            if number.ndim != 0 or not np.issubdtype(number.dtype, np.integer) or number > np.iinfo(np.int64).max:
+                raise wrong(label, "a whole number", node)
+            labels.append(int(number))
         number_of = {node: number for number, node in enumerate(graph)}
         pairs = [(number_of[u], number_of[v]) for u, v in graph.edges()]
         return cls.from_edges(
@@ -627,15 +594,11 @@ class Graph:
     @classmethod
     def from_npz(cls, path: str | Path) -> Graph:
         """Reads a graph from an `.npz` archive (docs/formats.md), without unpickling anything."""
-        from bmpaudit.graph.files import read_npz
-
-        return read_npz(Path(path))
+        return _files().read_npz(Path(path))
 
     def to_npz(self, path: str | Path) -> None:
         """Writes the graph to an `.npz` archive that `from_npz` reads."""
-        from bmpaudit.graph.files import write_npz
-
-        write_npz(self, Path(path))
+        _files().write_npz(self, Path(path))
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> Graph:
@@ -643,22 +606,23 @@ class Graph:
 
         Without an `edges` table the graph has no edges.
         """
-        from bmpaudit.graph.files import read_folder
-
-        return read_folder(Path(folder))
+        return _files().read_folder(Path(folder))
 
     @classmethod
     def from_nodes_file(cls, path: str | Path) -> Graph:
         """Reads a graph without edges from one table of nodes, CSV or Parquet (docs/formats.md)."""
-        from bmpaudit.graph.files import read_nodes_file
-
-        return read_nodes_file(Path(path))
+        return _files().read_nodes_file(Path(path))
 
     def to_folder(self, folder: str | Path, format: str = "csv") -> None:  # noqa: A002 - the word users know
         """Writes `nodes` and `edges` tables, `csv` or `parquet`, into a folder that `from_folder` reads."""
-        from bmpaudit.graph.files import write_folder
+        _files().write_folder(self, Path(folder), format)
 
-        write_folder(self, Path(folder), format)
+
+def _files() -> Any:
+    """The module of files, which needs pandas and takes long to import."""
+    from bmpaudit.graph import files
+
+    return files
 
 
 def _tensor_features(x: Any) -> Any:
@@ -676,25 +640,6 @@ def _to_numpy(tensor: Any) -> npt.NDArray[Any]:
     return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()  # NumPy has no bfloat16
 
 
-def _vector(attribute: str, value: Any, node: Any) -> npt.NDArray[np.float64]:
-    try:
-        vector = np.atleast_1d(np.asarray(value, dtype=np.float64))
-    except (TypeError, ValueError):
-        brief = textwrap.shorten(repr(value), 60, placeholder="…")
-        raise InputError(f"attribute {attribute!r} must be numbers, got {brief} on node {node!r}") from None
-    if vector.ndim != 1:
-        raise InputError(f"attribute {attribute!r} must be a vector, got shape {vector.shape} on node {node!r}")
-    return vector
-
-
-def _whole_number(attribute: str, value: Any, node: Any) -> int:
-    array = np.asarray(value)
-    if array.ndim != 0 or not np.issubdtype(array.dtype, np.integer) or array > np.iinfo(np.int64).max:
-        brief = textwrap.shorten(repr(value), 60, placeholder="…")
-        raise InputError(f"attribute {attribute!r} must be a whole number, got {brief} on node {node!r}")
-    return int(array)
-
-
 def _classes(labels: npt.NDArray[Any]) -> tuple[Ints, list[str] | None]:
     """Class numbers from 0, and names of the classes unless the labels were such numbers already."""
     if labels.ndim != 1 or not len(labels):
@@ -709,24 +654,8 @@ def _classes(labels: npt.NDArray[Any]) -> tuple[Ints, list[str] | None]:
     return classes.astype(np.int64), [str(value) for value in values]
 
 
-def _row_names(features: Any) -> list[str] | None:
-    """The index of a pandas table, unless it only counts the rows."""
-    index = getattr(features, "index", None)
-    if index is None or callable(index) or list(index) == list(range(len(index))):
-        return None
-    return [str(name) for name in index]
-
-
 def node_ids(nodes: Sequence[Any], graph: Graph, place: str) -> Ints:
-    """Numbers of distinct nodes given by name or, if it is nobody's name, by number.
-
-    Args:
-        nodes: Names or numbers.
-        graph: The graph.
-        place: What errors call the source of `nodes`.
-
-    Raises:
-        DataError: if a node is unknown or there twice.
+    """Numbers of distinct nodes given by name or, if it is nobody's name, by number; errors begin with `place`.
 
     >>> named = Graph.from_edges([(0, 1)], [[1.0], [2.0]], [0, 1], node_names=["Rex", "Tom"])
     >>> node_ids(["Tom", "0"], named, "pets.csv")

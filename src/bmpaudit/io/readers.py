@@ -1,7 +1,7 @@
 """One safe reader for each kind of file: archives of arrays, tables, JSON and TOML.
 
 What a file declares (sizes, types, names) is checked before anything of that size is read, only what is asked for is
-read, nothing is unpickled, and whatever is wrong is a `DataError` of one line.
+read, nothing is unpickled, and whatever is wrong (a file is missing, damaged or too large) is a one-line `DataError`.
 """
 
 from __future__ import annotations
@@ -27,28 +27,20 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow
 
-
-LARGEST_UNPACKED = 2**30
-"""Bytes that a small file may take in memory."""
-
-MOST_EXPANSION = 200
-"""Bytes that a large file may take in memory, for each of its own."""
+LARGEST_UNPACKED = 2**30  # bytes that a small file may take in memory
+MOST_EXPANSION = 200  # bytes that a large file may take in memory, for each of its own
 
 
 @contextmanager
 def damage_in(path: Path | RemoteFolder, what: str, remedy: str = "") -> Iterator[None]:
     """Whatever cannot be read in the block is reported as damage of the file, in one line.
 
-    A damaged file can make a parser raise nearly anything; only a lack of memory is not the file's.
-
-    Args:
-        path: The file.
-        what: What it should have been, such as "an .npz archive".
-        remedy: What to do, such as "; remove it to have it made again".
+    A damaged file can make a parser raise nearly anything; only a lack of memory is not the file's. `what` it should
+    have been is such as "an .npz archive", and a `remedy` such as "; remove it to have it made again".
     """
     try:
         yield
-    except (DataError, UntrustedCodeError):
+    except (DataError, UntrustedCodeError, MemoryError):
         raise
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
@@ -57,17 +49,12 @@ def damage_in(path: Path | RemoteFolder, what: str, remedy: str = "") -> Iterato
     except RecursionError:
         raise DataError(f"{path}: damaged or not {what}: it is nested too deep{remedy}") from None
     except Exception as damage:
-        if isinstance(damage, MemoryError):
-            raise
-        raise DataError(f"{path}: damaged or not {what}: {_reason(damage)}{remedy}") from None
-
-
-def _reason(damage: Exception) -> str:
-    """What a parser has said, in one line and not without end."""
-    text = " ".join(str(damage).split()) or type(damage).__name__
-    if isinstance(damage, KeyError):
-        text = f"{text} is missing"
-    return text if len(text) <= 300 else f"{text[:300]}…"
+        # What the parser has said, in one line and not without end.
+        reason = " ".join(str(damage).split()) or type(damage).__name__
+        if isinstance(damage, KeyError):
+            reason = f"{reason} is missing"
+        reason = reason if len(reason) <= 300 else f"{reason[:300]}…"
+        raise DataError(f"{path}: damaged or not {what}: {reason}{remedy}") from None
 
 
 @contextmanager
@@ -88,49 +75,26 @@ def check_unpacked(path: Path, what: str, num_bytes: int) -> None:
 
 # JSON and TOML, of bounded size and depth.
 
-LARGEST_TEXT = 2**28
-"""Bytes of a file of text or JSON."""
-
-LARGEST_TOML = 2**16
-"""Bytes of a TOML file: a plan has a few thousand, and reading long keys takes time."""
-
-DEEPEST = 64
-"""Levels of nested values."""
-
-MOST_DOTS = 256
-"""Dots in a line of TOML: each may nest a key, which takes time quadratic in their number."""
+LARGEST_TEXT = 2**28  # bytes of a file of text or JSON
+LARGEST_TOML = 2**16  # bytes of a TOML file: a plan has a few thousand, and reading long keys takes time
+DEEPEST = 64  # levels of nested values
+MOST_DOTS = 256  # dots in a line of TOML: each may nest a key, which takes time quadratic in their number
 
 
 def read_text(path: Path, *, encoding: str = "utf-8") -> str:
-    """The text of a file.
-
-    Raises:
-        DataError: if the file is missing, too large or not text.
-    """
+    """The text of a file."""
     with damage_in(path, "text"):
         return _text(path, LARGEST_TEXT, encoding)
 
 
 def read_json(path: Path | RemoteFolder, *, remedy: str = "") -> Any:
-    """The value of a JSON file.
-
-    Args:
-        path: The file.
-        remedy: What to do if it is damaged, such as "; remove it to have it made again".
-
-    Raises:
-        DataError: if the file is missing, too large or damaged.
-    """
+    """The value of a JSON file; see `damage_in` for `remedy`."""
     with damage_in(path, "a JSON file", remedy):
         return parse_json(_text(path, LARGEST_TEXT))
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text.
-
-    Raises:
-        ValueError: if it is not JSON, or is nested too deep.
-    """
+    """The value of a JSON text; `ValueError` if it is not JSON, or is nested too deep."""
     value = json.loads(text)
     _check_depth(value)
     if "\\u" in text:
@@ -139,21 +103,13 @@ def parse_json(text: str) -> Any:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The nested values of a TOML file.
-
-    Raises:
-        DataError: if the file is missing, too large or damaged.
-    """
+    """The nested values of a TOML file."""
     with damage_in(path, "a TOML file"):
         return parse_toml(_text(path, LARGEST_TOML))
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The nested values of a TOML text.
-
-    Raises:
-        ValueError: if it is not TOML, or is nested too deep.
-    """
+    """The nested values of a TOML text; `ValueError` if it is not TOML, or is nested too deep."""
     for number, line in enumerate(text.splitlines(), start=1):
         if line.count(".") > MOST_DOTS:
             raise ValueError(f"line {number} must have at most {MOST_DOTS} dots, got {line.count('.'):,}")
@@ -212,12 +168,7 @@ METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 def archive_names(path: Path, *, all_members: bool = False) -> list[str]:
     """The names of all arrays in an `.npz` archive, in the order of the file.
 
-    Args:
-        path: The file.
-        all_members: Whether to add the whole names of members that are no arrays.
-
-    Raises:
-        DataError: if the file is missing or damaged.
+    With `all_members`, the whole names of members that are no arrays come after them.
     """
     with damage_in(path, ARCHIVE), opened(path) as file, _archive(file) as archive:
         others = [name for name in archive.namelist() if not name.endswith(".npy")] if all_members else []
@@ -227,17 +178,10 @@ def archive_names(path: Path, *, all_members: bool = False) -> list[str]:
 def read_archive(
     path: Path, names: Collection[str] | None = None, *, required: Collection[str] = (), only: bool = False
 ) -> Arrays:
-    """Arrays of an `.npz` archive, in the order of the file.
+    """Arrays of an `.npz` archive, in the order of the file: of those `names`, and all that are `required`.
 
-    Args:
-        path: The file.
-        names: Arrays to read, as far as they are there, besides those that are required; None for all.
-        required: Arrays that must be there.
-        only: Whether there may be no others.
-
-    Raises:
-        DataError: if the file is missing or damaged, lacks an array or has an unknown one, would take too much memory,
-            or if an array that is to be read holds anything but flags, numbers or text.
+    `DataError` if the file is missing or damaged, lacks a required array, has another one and these are to be the
+    `only` ones, would take too much memory, or if an array that is read holds anything but flags, numbers or text.
     """
     with damage_in(path, ARCHIVE), opened(path) as file, _archive(file) as archive:
         members = _members(archive)
@@ -262,26 +206,16 @@ def read_archive(
 
 
 def read_array(path: Path) -> npt.NDArray[Any]:
-    """The array of an `.npy` file.
-
-    Raises:
-        DataError: if the file is missing or damaged, or holds anything but flags, numbers or text.
-    """
+    """The array of an `.npy` file; `DataError` if that is damaged, or holds anything but flags, numbers or text."""
     with damage_in(path, "an .npy array"), opened(path) as file:
         return _read(file, "it", path.stat().st_size)
 
 
 def checked(arrays: Arrays, name: str, kinds: str, *shape: int | None) -> npt.NDArray[Any]:
-    """One of several arrays, which must hold what it is said to hold.
+    """One of several arrays; `ValueError` unless it is there, without NaN, and holds what it is said to hold.
 
-    Args:
-        arrays: Arrays by name.
-        name: Which of them.
-        kinds: NumPy's letters of the kinds of entries that it may have, such as "iu" for whole numbers.
-        shape: Its extents, None for any.
-
-    Raises:
-        ValueError: naming the array, the bound and what it is.
+    `kinds` are NumPy's letters of the kinds of entries that it may have, such as "iu" for whole numbers, `shape` its
+    extents, None for any.
     """
     if name not in arrays:
         raise ValueError(f"array {name} is missing")
@@ -325,8 +259,11 @@ def _read(file: IO[bytes], name: str, num_bytes: int) -> npt.NDArray[Any]:
         raise ValueError(f"{name} of shape {shape} and type {dtype} cannot be in {there:,} bytes")
     file.seek(0)
     array = np.lib.format.read_array(file, allow_pickle=False)
-    if dtype.kind == "U":
-        _check_text(array, name)
+    if dtype.kind == "U":  # characters that are none could be neither printed nor written, after all the work
+        codes = np.ascontiguousarray(array).reshape(-1).view(np.dtype(np.uint32).newbyteorder(dtype.byteorder))
+        is_none = (codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))  # not in Unicode, or half a character
+        if is_none.any():
+            raise ValueError(f"{name} must be text, got {int(codes[is_none.argmax()]):#x}, which is no character")
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 
@@ -347,21 +284,13 @@ def _read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[
     return shape, dtype
 
 
-def _check_text(array: npt.NDArray[Any], name: str) -> None:
-    """Characters that are none could be neither printed nor written, after all the work."""
-    codes = np.ascontiguousarray(array).reshape(-1).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
-    is_none = (codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))  # not in Unicode, or half a character
-    if is_none.any():
-        raise ValueError(f"{name} must be text, got {int(codes[is_none.argmax()]):#x}, which is no character")
-
-
 # CSV and Parquet tables of numbers and text.
 
 CSV, PARQUET = ".csv", ".parquet"
 SUFFIXES = (CSV, PARQUET)
-TEXT, NUMBERS, KNOWN_NUMBERS = "text", "numbers", "numbers where they are known"
+TEXT, FLAGS, NUMBERS, KNOWN_NUMBERS = "text", "flags", "numbers", "numbers where they are known"
 Columns = Mapping[str, str]
-"""What columns must hold: `TEXT`, `NUMBERS`, or `KNOWN_NUMBERS`, some of which may be missing."""
+"""What columns must hold: `TEXT`, `FLAGS`, `NUMBERS`, or `KNOWN_NUMBERS`, some of which may be missing."""
 
 POINTER = 8  # bytes that a table takes for a text in it, besides the text
 
@@ -369,7 +298,7 @@ POINTER = 8  # bytes that a table takes for a text in it, besides the text
 def read_table(
     path: Path, *, text: Collection[str] | None = (), required: Collection[str] | Columns = (), only: bool = False
 ) -> pd.DataFrame:
-    """A CSV or Parquet table, by the end of its name.
+    """A CSV or Parquet table, by the end of its name; `DataError` if it is damaged, too large or lacks a column.
 
     In a CSV table an empty field is missing, and nothing else is. Whole numbers some of which are missing are `Int64`.
 
@@ -378,32 +307,23 @@ def read_table(
         text: Columns of a CSV table that stay text, so that "007" is not 7; None for all. Parquet has types of its own.
         required: Columns that must be there; a mapping says what they must hold, too.
         only: Whether to read no columns but those of a Parquet table.
-
-    Raises:
-        DataError: if the file is missing or damaged, lacks a column, would take too much memory, or has a column of
-            anything but numbers, flags or text.
     """
     suffix = path.suffix.lower()
     with damage_in(path, f"a {suffix[1:]} table"), opened(path):
         table = _read_parquet(path, required if only else None) if suffix == PARQUET else _read_csv(path, text)
-    columns = [str(column) for column in table.columns]
-    for column in required:
-        if column not in columns:
-            first = ", ".join(columns[:8]) or "none"
-            raise DataError(f"{path}: column {column!r} is missing; the first columns are {first}")
+    names = [str(name) for name in table.columns]
+    for name in required:
+        if name not in names:
+            first = ", ".join(names[:8]) or "none"
+            raise DataError(f"{path}: column {name!r} is missing; the first columns are {first}")
         if isinstance(required, Mapping):
-            _check_kind(path, table[column], required[column])
+            kind, column = required[name], table[name]
+            is_flag, is_number = column.dtype.kind == "b", column.dtype.kind in "iufc"
+            if (is_flag, is_number) != (kind == FLAGS, kind in (NUMBERS, KNOWN_NUMBERS)):
+                raise DataError(f"{path}: column {name!r} must hold {kind}, got {column.dtype}")
+            if kind != KNOWN_NUMBERS and column.isna().any():
+                raise DataError(f"{path}: column {name!r} must hold {kind}, got none in row {column.isna().argmax()}")
     return table
-
-
-def _check_kind(path: Path, column: pd.Series[Any], kind: str) -> None:
-    import pandas as pd
-
-    is_number = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-    if is_number == (kind == TEXT):
-        raise DataError(f"{path}: column {column.name!r} must hold {kind}, got {column.dtype}")
-    if kind != KNOWN_NUMBERS and column.isna().any():
-        raise DataError(f"{path}: column {column.name!r} must hold {kind}, got none in row {column.isna().argmax()}")
 
 
 def _read_csv(path: Path, text: Collection[str] | None) -> pd.DataFrame:
@@ -441,7 +361,13 @@ def _read_parquet(path: Path, chosen: Collection[str] | None) -> pd.DataFrame:
             texts.append(name)
         elif not any(test(value) for test in tests):
             raise DataError(f"{path}: column {name!r} must hold numbers, flags or text, got {kind}")
-    check_unpacked(path, "the table", _declared_bytes(file, len(names)))
+    about = file.metadata
+    if about.num_rows < 0:
+        raise ValueError(f"it says that it has {about.num_rows} rows")
+    # A column of one value repeated is tiny in the file. Of whole groups of rows: to look at what a damaged file says
+    # of one column can end the process.
+    groups = (about.row_group(group).total_byte_size for group in range(about.num_row_groups))
+    check_unpacked(path, "the table", sum(max(size, 0) for size in groups) + about.num_rows * POINTER * len(names))
     # Texts are read once each, however often they are repeated: their lengths are known before they are put in place.
     table = pyarrow.parquet.ParquetFile(path, read_dictionary=texts).read(columns=names)
     table.validate(full=True)  # else a text that is none would be noticed when it is used
@@ -455,16 +381,6 @@ def _read_parquet(path: Path, chosen: Collection[str] | None) -> pd.DataFrame:
         # Without pandas' metadata, which would hide a column that was once an index.
         columns[name] = column.to_pandas(types_mapper=lambda _: pd.Int64Dtype()) if is_whole else column.to_pandas()
     return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
-
-
-def _declared_bytes(file: pyarrow.parquet.ParquetFile, num_fields: int) -> int:
-    """Bytes that a table takes in memory by what the file says of it: a column of one value repeated is tiny in it."""
-    about = file.metadata
-    if about.num_rows < 0:
-        raise ValueError(f"it says that it has {about.num_rows} rows")
-    # Of whole groups of rows: to look at what a damaged file says of one column can end the process.
-    groups = (about.row_group(group).total_byte_size for group in range(about.num_row_groups))
-    return int(sum(max(size, 0) for size in groups) + about.num_rows * POINTER * num_fields)
 
 
 def _text_bytes(column: pyarrow.ChunkedArray) -> int:

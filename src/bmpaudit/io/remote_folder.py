@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,10 @@ HERE = ("file", "local", "memory")
 
 @dataclass(frozen=True)
 class RemoteFolder:
-    """A folder at an address such as `s3://bucket/audit`.
+    """A folder at an address such as `s3://bucket/audit`: one protocol, which is not of this machine's own files.
 
     Credentials, endpoints and the like come from the environment, as fsspec and its file systems read them: they are
-    the user's, not the audit's.
-
-    Args:
-        address: Protocol and path; one protocol, which is not of this machine's own files.
-
-    Raises:
-        InputError: if it is not such an address, or no file system is installed for it.
+    the user's, not the audit's. `InputError` if it is not such an address, or no file system is installed for it.
     """
 
     address: str
@@ -70,12 +64,8 @@ class RemoteFolder:
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Removes a file."""
-        with reaching(self):
-            try:
-                self._file_system().rm_file(self.address)
-            except FileNotFoundError:
-                if not missing_ok:
-                    raise
+        with reaching(self), suppress(FileNotFoundError) if missing_ok else nullcontext():
+            self._file_system().rm_file(self.address)
 
     def remove_leftovers(self) -> None:
         """Removes the small files by which killed processes marked the folder; see `files.is_ours`."""

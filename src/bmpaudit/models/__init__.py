@@ -1,9 +1,8 @@
 """What is trained, and how."""
 
-from bmpaudit.models.gnn import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC, NativeModel
+from bmpaudit.models.gnn import APPNP, GAT, GCN, GIN, MLP, SAGE, SGC, NativeModel, Training
 from bmpaudit.models.own import SklearnModel, TorchModel, TrainedElsewhere, as_model
 from bmpaudit.models.private import DPGCN, DPMLP, PrivateSGC
-from bmpaudit.models.training import Training
 
 __all__ = [
     "APPNP",

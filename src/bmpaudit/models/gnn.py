@@ -1,4 +1,4 @@
-"""Built-in graph neural networks, as layers that C++ and PyTorch both have."""
+"""Built-in graph neural networks, as layers that C++ and PyTorch both have; and how a model is trained."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
 
+from bmpaudit.registry import title
 from bmpaudit.util.errors import InputError, check_at_least_one
 
 Shape = tuple[int, ...]
@@ -14,13 +15,12 @@ Initialisation = Literal["glorot", "fan_in"]
 DropoutPlace = Literal["input", "attention", "hidden"]
 Activation = Literal["relu", "elu"]
 Aggregation = Literal["mean", "max"]
+Schedule = Literal["constant", "cosine", "step"]
 
 MAX_UNITS = 65_536
 MAX_HOPS = 1_024
 MIN_RESIDUAL_LAYERS = 3
-
-VECTORS = {"gat": ("att_src", "att_dst")}
-"""By kind of layer, parameters of one number for each unit, beside weight and bias."""
+ALL_NEIGHBORS = -1
 
 NORM_NAMES: Mapping[str, tuple[str, ...]] = {
     "none": (),
@@ -32,37 +32,21 @@ NORM_NAMES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class LayerSpec:
-    """The arguments of `_native.LayerSettings`.
+    """The arguments of `_native.LayerSettings`."""
 
-    Attributes:
-        kind: Name of the layer, as in `native/gnn/layer_kinds.cpp`.
-        channels: Units of a head.
-        heads: Attention heads.
-        initialisation: Law of the initial values: glorot (Glorot and Bengio 2010, with biases of 0), or fan_in
-            (uniform within ±1/√inputs, as `torch.nn.Linear` has it).
-        drops_input: Whether dropout goes on its input.
-        drops_attention: Whether dropout goes on its attention.
-        aggregation: What SAGE takes of a node's neighbours: mean or max.
-        root_weight: Whether a SAGE layer has a weight of its own for a node's own input.
-        hops: Steps along the edges, of SGC and APPNP.
-        alpha: What each step of APPNP takes of the first predictions.
-        norm: Normalisation of its output: none, layer or batch.
-        residual: What is added to its activated output: 1 for its own input, 2 for that of the layer before, 0 for
-            nothing.
-    """
-
-    kind: str
-    channels: int
+    kind: str  # name of the layer, as in `native/gnn/layer_kinds.cpp`
+    channels: int  # units of a head
     heads: int = 1
+    # Glorot and Bengio 2010, with biases of 0, or uniform within ±1/√inputs, as `torch.nn.Linear` has it.
     initialisation: Initialisation = "glorot"
-    drops_input: bool = False
+    drops_input: bool = False  # whether dropout goes on its input
     drops_attention: bool = False
-    aggregation: str = "mean"
-    root_weight: bool = False
-    hops: int = 1
-    alpha: float = 1.0
-    norm: Norm = "none"
-    residual: int = 0
+    aggregation: str = "mean"  # what SAGE takes of a node's neighbours: mean or max
+    root_weight: bool = False  # whether a SAGE layer has a weight of its own for a node's own input
+    hops: int = 1  # of SGC and APPNP
+    alpha: float = 1.0  # what each step of APPNP takes of the first predictions
+    norm: Norm = "none"  # normalisation of its output
+    residual: int = 0  # added to its activated output: 1 for its own input, 2 for that of the layer before, 0 nothing
 
     @property
     def units(self) -> int:
@@ -74,7 +58,8 @@ class LayerSpec:
         shapes: dict[str, Shape] = {"weight": (self.units, inputs)}
         if self.root_weight:
             shapes["root_weight"] = (self.units, inputs)
-        shapes |= dict.fromkeys(VECTORS.get(self.kind, ()), (1, self.heads, self.channels))
+        if self.kind == "gat":
+            shapes |= dict.fromkeys(("att_src", "att_dst"), (1, self.heads, self.channels))
         parts: list[Mapping[str, Shape]] = [shapes | {"bias": (self.units,)}]
         if self.norm != "none":
             parts.append(dict.fromkeys(NORM_NAMES[self.norm], (self.units,)))
@@ -85,13 +70,6 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Raises `InputError` unless a setting has one of the values allowed."""
     if value not in allowed:
         raise InputError(f"{name} must be one of {', '.join(allowed)}, got {name}={value!r}")
-
-
-def check_hops(hops: int) -> None:
-    """Raises `InputError` unless a model can take so many steps along the edges."""
-    check_at_least_one(hops=hops)
-    if hops > MAX_HOPS:
-        raise InputError(f"hops must be at most {MAX_HOPS}, got hops={hops}")
 
 
 @dataclass(frozen=True)
@@ -121,13 +99,11 @@ class NativeModel:
     norm: Norm | None = None
     residual: bool | None = None
 
-    dropout_places: ClassVar[tuple[DropoutPlace, ...]] = ("input", "hidden")
-    """Where dropout can go."""
+    dropout_places: ClassVar[tuple[DropoutPlace, ...]] = ("input", "hidden")  # where dropout can go
     layer_kind: ClassVar[str]
     initialisation: ClassVar[Initialisation] = "glorot"
-    """See `LayerSpec`."""
-    sees_edges: ClassVar[bool] = True
-    """Whether what it computes depends on the edges."""
+    layer_settings: ClassVar[tuple[str, ...]] = ()  # fields that are also those of each `LayerSpec`
+    sees_edges: ClassVar[bool] = True  # whether what it computes depends on the edges
 
     def __post_init__(self) -> None:
         check_at_least_one(hidden=self.hidden, heads=self.hidden_heads, layers=self.layers)
@@ -142,35 +118,35 @@ class NativeModel:
         check_choice("activation", self.activation, ("relu", "elu"))
         if self.norm is not None:
             check_choice("norm", self.norm, get_args(Norm))
+        hops = getattr(self, "hops", 1)
+        check_at_least_one(hops=hops)
+        if hops > MAX_HOPS:
+            raise InputError(f"hops must be at most {MAX_HOPS}, got hops={hops}")
         if self.residual and self.layers < MIN_RESIDUAL_LAYERS:
-            raise InputError(
-                f"residual needs layers of at least {MIN_RESIDUAL_LAYERS}, two of them hidden, got layers={self.layers}"
-            )
+            least = f"at least {MIN_RESIDUAL_LAYERS}, two of them hidden"
+            raise InputError(f"residual needs layers of {least}, got layers={self.layers}")
 
     @property
     def hidden_heads(self) -> int:
         """Attention heads of a hidden layer; 1 for layers without heads."""
         return int(getattr(self, "heads", 1))
 
-    def native_layer(self, channels: int, heads: int) -> LayerSpec:
-        """One layer as C++ has it, but for dropout, normalisation and what is added to it."""
-        return LayerSpec(self.layer_kind, channels, heads, self.initialisation)
-
     def native_layers(self, num_classes: int) -> list[LayerSpec]:
         """The model as C++ has it, layer by layer."""
-        layers = []
-        for number in range(self.layers):
-            is_last = number + 1 == self.layers
-            layers.append(
-                replace(
-                    self.native_layer(*self.layer_width(number, num_classes)),
-                    drops_input=("hidden" if number > 0 else "input") in self.dropout_on,
-                    drops_attention="attention" in self.dropout_on,
-                    norm="none" if is_last else self.norm_between,
-                    residual=int(bool(self.residual) and number > 0 and not is_last),
-                )
+        last = self.layers - 1
+        return [
+            LayerSpec(
+                self.layer_kind,
+                *self.layer_width(number, num_classes),
+                self.initialisation,
+                drops_input=("hidden" if number > 0 else "input") in self.dropout_on,
+                drops_attention="attention" in self.dropout_on,
+                norm="none" if number == last else self.norm_between,
+                residual=int(bool(self.residual) and 0 < number < last),
+                **{name: getattr(self, name) for name in self.layer_settings},
             )
-        return layers
+            for number in range(self.layers)
+        ]
 
     @property
     def norm_between(self) -> Norm:
@@ -240,17 +216,13 @@ class SAGE(NativeModel):
 
     layer_kind = "sage"
     initialisation = "fan_in"
+    layer_settings = ("aggregation", "root_weight")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("aggregation", self.aggregation, ("mean", "max"))
         if self.aggregation == "max" and "input" in self.dropout_on:
             raise InputError("dropout_on must be hidden for aggregation='max', got dropout_on='input'")
-
-    def native_layer(self, channels: int, heads: int) -> LayerSpec:
-        """See `NativeModel.native_layer`."""
-        layer = super().native_layer(channels, heads)
-        return replace(layer, aggregation=self.aggregation, root_weight=self.root_weight)
 
 
 @dataclass(frozen=True)
@@ -300,14 +272,7 @@ class SGC(NativeModel):
 
     layer_kind = "sgc"
     initialisation = "fan_in"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_hops(self.hops)
-
-    def native_layer(self, channels: int, heads: int) -> LayerSpec:
-        """See `NativeModel.native_layer`."""
-        return replace(super().native_layer(channels, heads), hops=self.hops)
+    layer_settings = ("hops",)
 
 
 @dataclass(frozen=True)
@@ -332,7 +297,6 @@ class APPNP(NativeModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_hops(self.hops)
         if not 0 < self.alpha <= 1:
             raise InputError(f"alpha must be in (0, 1], got alpha={self.alpha}")
 
@@ -348,3 +312,81 @@ class MLP(NativeModel):
 
     sees_edges = False
     layer_kind = "mlp"
+
+
+@dataclass(frozen=True)
+class Training:
+    """Training on the subgraph induced by a sample, and on nothing else: on all of it at once, or by mini-batches.
+
+    Attributes:
+        epochs: Number of passes over the sample; without mini-batches, of optimiser steps.
+        learning_rate: Learning rate.
+        weight_decay: L2 penalty on all parameters, added to the gradient.
+        optimizer: Optimiser: adam (β = 0.9, 0.999; ε = 1e-8) or sgd.
+        schedule: How the learning rate goes on, constant by default: cosine (down to 0 by half a cosine) or step (a
+            tenth after half of the epochs, a hundredth after three quarters).
+        label_smoothing: Share of each label that all classes get in equal parts, 0 by default.
+        drop_edge: Share of the sample's edges that each epoch leaves out, drawn anew, 0 by default (DropEdge).
+        validation_share: Share of the sample's nodes kept out of the loss, none by default; the weights with the lowest
+            loss on them are taken in the end (early stopping).
+        patience: Number of epochs without a lower validation loss after which training stops; by default all epochs
+            are trained. Needs `validation_share`.
+        batch_size: Number of nodes in a mini-batch, by default all; order drawn anew each epoch.
+        neighbors: Number of neighbours sampled per node, hop by hop, as by PyTorch Geometric's `NeighborLoader`; -1 for
+            all. Needs `batch_size`.
+    """
+
+    epochs: int = 100
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4
+    optimizer: Literal["adam", "sgd"] = "adam"
+    schedule: Schedule | None = None
+    label_smoothing: float | None = None
+    drop_edge: float | None = None
+    validation_share: float | None = None
+    patience: int | None = None
+    batch_size: int | None = None
+    neighbors: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_at_least_one(epochs=self.epochs)
+        if not 0 < self.learning_rate < float("inf"):
+            raise InputError(f"learning_rate must be positive, got learning_rate={self.learning_rate}")
+        if not 0 <= self.weight_decay < float("inf"):
+            raise InputError(f"weight_decay must be at least 0, got weight_decay={self.weight_decay}")
+        check_choice("optimizer", self.optimizer, ("adam", "sgd"))
+        if self.schedule is not None:
+            check_choice("schedule", self.schedule, get_args(Schedule))
+        for name, share in {"label_smoothing": self.label_smoothing, "drop_edge": self.drop_edge}.items():
+            if share is not None and not 0 <= share < 1:
+                raise InputError(f"{name} must be in [0, 1), got {name}={share}")
+        if self.validation_share is not None and not 0 < self.validation_share < 1:
+            raise InputError(f"validation_share must be in (0, 1), got validation_share={self.validation_share}")
+        if self.patience is not None:
+            check_at_least_one(patience=self.patience)
+            if self.validation_share is None:
+                raise InputError(f"patience needs validation_share, got patience={self.patience} alone")
+        if self.batch_size is not None:
+            check_at_least_one(batch_size=self.batch_size)
+        if self.neighbors is None:
+            return
+        neighbors = tuple(self.neighbors)
+        object.__setattr__(self, "neighbors", neighbors)
+        if self.batch_size is None:
+            raise InputError(f"neighbors needs batch_size, got neighbors={' '.join(map(str, neighbors))} alone")
+        if not 0 < len(neighbors) <= MAX_HOPS:
+            raise InputError(f"neighbors must be given for 1 to {MAX_HOPS} hops, got {len(neighbors)}")
+        for most in neighbors:
+            if most != ALL_NEIGHBORS:
+                check_at_least_one(neighbors=most)
+
+    def check_model(self, model: Any) -> None:
+        """Raises `InputError` if a model cannot be trained this way."""
+        if getattr(model, "sees_edges", True):
+            if self.batch_size is not None and self.neighbors is None:
+                what = "how many neighbours each hop takes of a node"
+                raise InputError(f"{title(model)} needs neighbors with batch_size={self.batch_size}: {what}")
+            return
+        for name in ("drop_edge", "neighbors"):
+            if getattr(self, name):
+                raise InputError(f"{title(model)} sees no edges, and takes no {name}, got {name}={getattr(self, name)}")

@@ -10,6 +10,7 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,8 +22,8 @@ from bmpaudit.util.errors import InputError, one_line
 RANDOM_STATE = "random_state"
 MAX_RANDOM_STATE = 2**31 - 1  # also for estimators that keep it in 32 bits with a sign
 SPEED_ONLY = ("n_jobs",)
+# Keys of tables that stand for a Python literal (None, a tuple, a dictionary), a function, and an estimator.
 LITERAL, FUNCTION, NAME = "literal", "function", "name"
-"""Keys of tables that stand for a Python literal (None, a tuple, a dictionary), a function, and an estimator."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,10 @@ class TorchModel:
     version: str = ""
 
     def __post_init__(self) -> None:
-        for function in (self.factory, self.train):
-            if function is not None and not self.version and not has_own_name(function):
+        for function in self.own_code():
+            if not self.version and not has_own_name(function):
                 name = function_name(function)
                 raise InputError(f"TorchModel: {name} may stand for many functions; tell them apart by version='…'")
-
         check_call(self.factory, f"model {function_name(self.factory)}", "num_features", "num_classes")
         if self.train is not None:
             check_call(self.train, f"train {function_name(self.train)}", "module", "data", "seed")
@@ -76,10 +76,9 @@ class TorchModel:
 
     def registry_table(self) -> dict[str, Any]:
         """See `registry.table_of`: the factory is the name, the rest are settings."""
-        table = {"name": function_name(self.factory)}
-        if self.train is not None:
-            table["train"] = function_name(self.train)
-        return table | ({"version": self.version} if self.version else {})
+        train = None if self.train is None else function_name(self.train)
+        table = {"name": function_name(self.factory), "train": train, "version": self.version}
+        return {key: value for key, value in table.items() if value}
 
 
 def check_call(function: Any, name: str, *arguments: str) -> None:
@@ -120,28 +119,25 @@ def is_estimator(part: Any) -> bool:
 
 
 def estimator_table(estimator: Any) -> dict[str, Any]:
-    """`name` and those settings that are not the defaults, from which `make_estimator` makes it again.
-
-    What has no effect on the models is left out: `random_state`, which each model has its own of, and `n_jobs`.
-
-    Raises:
-        InputError: if a plan cannot hold a setting.
-    """
+    """`name` and those settings that are not the defaults and matter to the models, for `make_estimator`."""
     cls = type(estimator)
+    # The public name of a class of a private module: `sklearn.ensemble`, and not `sklearn.ensemble._forest`.
+    package, _, last = cls.__module__.rpartition(".")
+    is_public = last.startswith("_") and getattr(sys.modules.get(package), cls.__name__, None) is cls
+    table: dict[str, Any] = {NAME: f"{package if is_public else cls.__module__}:{cls.__qualname__}"}
     defaults = {name: each.default for name, each in inspect.signature(cls).parameters.items()}
-    table: dict[str, Any] = {NAME: _public_name(cls)}
     for key, value in estimator.get_params(deep=False).items():
-        if key not in (RANDOM_STATE, *SPEED_ONLY) and not _is_same(value, defaults.get(key, inspect.Parameter.empty)):
+        default = defaults.get(key, inspect.Parameter.empty)
+        is_default = value is default or (
+            type(value) is type(default) and isinstance(value, (bool, int, float, str, tuple)) and value == default
+        )
+        if key not in (RANDOM_STATE, *SPEED_ONLY) and not is_default:
             table[key] = plain_setting(f"{cls.__name__}: {key}", value)
     return table
 
 
 def make_estimator(cls: Any, settings: Mapping[str, Any]) -> Any:
-    """An estimator from its class and plain settings.
-
-    Raises:
-        InputError: naming the class and what it said of the settings.
-    """
+    """An estimator from its class and plain settings."""
     try:
         return cls(**{key: _value_of(value) for key, value in settings.items()})
     except (TypeError, ValueError) as failure:
@@ -149,11 +145,7 @@ def make_estimator(cls: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def plain_setting(what: str, value: Any) -> Any:
-    """A setting as a plan file can hold it.
-
-    Raises:
-        InputError: if it cannot.
-    """
+    """A setting as a plan file can hold it, or an `InputError`."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray):
@@ -169,12 +161,11 @@ def plain_setting(what: str, value: Any) -> Any:
         ]
     if callable(value) and has_own_name(value):
         return {FUNCTION: function_name(value)}
-    if _is_literal(value):
-        return {LITERAL: repr(value)}
-    raise InputError(
-        f"{what}={value!r} cannot be written to a plan: name a function that returns the classifier, as in "
-        "model='my_module:my_function'"
-    )
+    with suppress(ValueError, SyntaxError, TypeError):
+        if ast.literal_eval(repr(value)) == value:
+            return {LITERAL: repr(value)}
+    remedy = "name a function that returns the classifier, as in model='my_module:my_function'"
+    raise InputError(f"{what}={value!r} cannot be written to a plan: {remedy}")
 
 
 def _value_of(value: Any) -> Any:
@@ -192,54 +183,25 @@ def _value_of(value: Any) -> Any:
     return make_estimator(registry.import_target(settings.pop(NAME)), settings)
 
 
-def _public_name(cls: type) -> str:
-    """`sklearn.ensemble:RandomForestClassifier` for a class of the private module `sklearn.ensemble._forest`."""
-    module = cls.__module__
-    package, _, last = module.rpartition(".")
-    if last.startswith("_") and getattr(sys.modules.get(package), cls.__name__, None) is cls:
-        module = package
-    return f"{module}:{cls.__qualname__}"
-
-
-def _is_same(value: Any, default: Any) -> bool:
-    if value is default:
-        return True
-    return type(value) is type(default) and isinstance(value, (bool, int, float, str, tuple)) and value == default
-
-
-def _is_literal(value: Any) -> bool:
-    try:
-        return bool(ast.literal_eval(repr(value)) == value)
-    except (ValueError, SyntaxError, TypeError):
-        return False
-
-
 @dataclass(frozen=True, eq=False)
 class SklearnModel:
     """A classifier with `fit` and `predict_proba`, which sees the features of each node and no edges.
 
     Each shadow model is a clone of it. Its `random_state`, and that of every estimator within it, comes from the shadow
     model's own random stream, whatever it was; `n_jobs` is 1, since whole models are trained at the same time.
-
-    Attributes:
-        estimator: The classifier, which is not fitted.
-        factory: The function that has made it, if a plan is to name that instead of the classifier's settings.
-        settings: What the function was called with.
     """
 
-    estimator: Any
-    factory: Callable[..., Any] | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    estimator: Any  # which is not fitted
+    factory: Callable[..., Any] | None = None  # has made it, if a plan is to name that instead of its settings
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what the factory was called with
 
     def __post_init__(self) -> None:
         if self.factory is not None and not has_own_name(self.factory):
-            raise InputError(
-                f"model: {function_name(self.factory)} may stand for many functions; use one that is defined by name "
-                "in a module, or pass the classifier itself"
-            )
+            remedy = "use one that is defined by name in a module, or pass the classifier itself"
+            raise InputError(f"model: {function_name(self.factory)} may stand for many functions; {remedy}")
         if not hasattr(self.estimator, "predict_proba"):
-            hint = "SVC(probability=True)" if type(self.estimator).__name__ == "SVC" else "CalibratedClassifierCV"
             name = type(self.estimator).__name__
+            hint = "SVC(probability=True)" if name == "SVC" else "CalibratedClassifierCV"
             raise InputError(f"model {name} must have a method predict_proba; scikit-learn's {hint} adds one")
         self.registry_table()  # what a plan cannot hold is refused now
 
@@ -284,16 +246,9 @@ class SklearnModel:
 def as_model(part: Any, *, train: Any = None, version: str = "", **settings: Any) -> Any:
     """A model that an engine can train, from an object, or from what `module:Name` names in a plan.
 
-    Args:
-        part: A model, which is returned as it is; a scikit-learn classifier, its class, or a function without
-            arguments that returns one, which become a `SklearnModel`; or an `nn.Module` class or another function of
-            (num_features, num_classes), which becomes a `TorchModel`.
-        train: As for `TorchModel`, or its `module:Name`.
-        version: As for `TorchModel`.
-        settings: Of a scikit-learn class, or of a function that makes a classifier; others are refused.
-
-    Raises:
-        InputError: if it can be neither, or does not take these settings.
+    A model is returned as it is. A scikit-learn classifier, its class, or a function without arguments that returns one
+    becomes a `SklearnModel`; the class and the function can have settings. An `nn.Module` class, or another function of
+    (num_features, num_classes), becomes a `TorchModel` with `train`, which can be its `module:Name`, and `version`.
     """
     if isinstance(part, registry.UntrustedPart):
         return part
@@ -307,10 +262,8 @@ def as_model(part: Any, *, train: Any = None, version: str = "", **settings: Any
     if dataclasses.is_dataclass(part) or hasattr(part, "torch_module"):
         return part() if isinstance(part, type) else part
     if not callable(part):
-        raise InputError(
-            "model must be a model, a scikit-learn classifier, or a function of (num_features, num_classes), "
-            f"got {part!r}"
-        )
+        kinds = "a model, a scikit-learn classifier, or a function of (num_features, num_classes)"
+        raise InputError(f"model must be {kinds}, got {part!r}")
     made = _made_without_arguments(part, settings)
     if made is not None:
         _refuse_training(made, train)
@@ -321,7 +274,7 @@ def as_model(part: Any, *, train: Any = None, version: str = "", **settings: Any
 
 
 def _made_without_arguments(function: Any, settings: dict[str, Any]) -> Any:
-    """The classifier that a function returns if it can be called without arguments; None if it makes no classifier."""
+    """The classifier that a function returns if it can be called without arguments; None if it makes none."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # some callables do not tell

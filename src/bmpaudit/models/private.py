@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import gammaln, logsumexp, ndtr, xlog1py, xlogy
@@ -20,10 +20,6 @@ from bmpaudit.samplers import AnySampler, sampler_distance
 from bmpaudit.samplers.draw import compressed_rows
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.values import Floats
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
 
 _ORDER_SEED = 20_250_101  # which edges go is public, and the same for everybody
 
@@ -58,12 +54,7 @@ def bound_degrees(graph: Graph, max_degree: int) -> Graph:
             room[other] -= 1
             kept[number] = True
     indptr, indices = compressed_rows(edges[kept], graph.num_nodes)
-    return replace(
-        graph,
-        indptr=indptr.astype(graph.indptr.dtype),
-        indices=indices.astype(graph.indices.dtype),
-        cleaning=replace(graph.cleaning, num_edges=int(kept.sum())),
-    )
+    return replace(graph, indptr=indptr, indices=indices)
 
 
 @dataclass(frozen=True)
@@ -75,27 +66,18 @@ class Steps:
     docs/guarantees.md has the proof that no pair of samples can then be told apart better than
 
         P = Σ_k Bin(k; d + 1, q)·N(k, σ²)  from  Q = Σ_k Bin(k; d, q)·N(-k, σ²).
-
-    Attributes:
-        num_steps: Number of steps T.
-        sampling_rate: Probability q that a row is drawn into the batch of a step.
-        max_degree: Degree bound d: how many rows a node changes besides its own.
     """
 
-    num_steps: int
-    sampling_rate: float
-    max_degree: int = 0
+    num_steps: int  # T
+    sampling_rate: float  # q
+    max_degree: int = 0  # d: how many rows a node changes besides its own
 
     def epsilon(self, noise_multiplier: float, delta: float) -> float:
         """The ε that goes with δ; rounded upwards, never downwards."""
-        return float(_composed(self, noise_multiplier).get_epsilon_for_delta(delta))
+        return float(_privacy_loss(self, noise_multiplier).get_epsilon_for_delta(delta))
 
     def noise_for(self, epsilon: float, delta: float) -> float:
-        """The least noise multiplier, to three digits, that gives (ε, δ).
-
-        Raises:
-            InputError: if none does.
-        """
+        """The least noise multiplier, to three digits, that gives (ε, δ); `InputError` if none does."""
         from scipy.optimize import brentq  # takes long to import
 
         low, high = LEAST_NOISE, MOST_NOISE
@@ -124,75 +106,60 @@ def step_delta(epsilon: Floats, noise: float, sampling_rate: float, max_degree: 
 
     P/Q rises from left to right, so the best test is a threshold: at each ε, where log P/Q = ±ε.
     """
-    first = _Mixture.binomial(max_degree + 1, sampling_rate, 1.0 / noise)
-    second = _Mixture.binomial(max_degree, sampling_rate, -1.0 / noise)
-    above, below = (_threshold(first, second, sign * epsilon) for sign in (1.0, -1.0))
+    first = _mixture(max_degree + 1, sampling_rate, 1.0 / noise)
+    second = _mixture(max_degree, sampling_rate, -1.0 / noise)
+    # Where log P/Q takes these values; ±∞ for values beyond the tails.
+    grid = np.linspace(second[0].min() - TAIL, first[0].max() + TAIL, 2 * MOST_LOSSES + 1)
+    densities = [
+        logsumexp(weights - (grid[:, None] - centers) ** 2 / 2, axis=1) for centers, weights in (first, second)
+    ]
+    ratios = densities[0] - densities[1]
+    above, below = (np.interp(sign * epsilon, ratios, grid, left=-np.inf, right=np.inf) for sign in (1.0, -1.0))
     with np.errstate(over="ignore", invalid="ignore"):
         factor = np.exp(epsilon)
-        there = first.below(-above, mirrored=True) - factor * second.below(-above, mirrored=True)
-        back = second.below(below) - factor * first.below(below)
+        p_above, q_above = (ndtr(-above[:, None] + centers) @ np.exp(weights) for centers, weights in (first, second))
+        p_below, q_below = (ndtr(below[:, None] - centers) @ np.exp(weights) for centers, weights in (first, second))
+        there, back = p_above - factor * q_above, q_below - factor * p_below
     # A threshold at infinity has nothing beyond it, whatever the factor.
     there, back = np.where(np.isposinf(above), 0.0, there), np.where(np.isneginf(below), 0.0, back)
     return np.clip(there, 0.0, 1.0), np.clip(back, 0.0, 1.0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Mixture:
-    """Standard normal laws on a line: their centers and the logarithms of their weights."""
-
-    centers: Floats
-    log_weights: Floats
-
-    @classmethod
-    def binomial(cls, number: int, prob: float, spacing: float) -> _Mixture:
-        """Centers 0, 1, …, `number` times `spacing`, with binomial weights."""
-        k = np.arange(number + 1.0)
-        ways = gammaln(number + 1) - gammaln(k + 1) - gammaln(number - k + 1)
-        return cls(spacing * k, ways + xlogy(k, prob) + xlog1py(number - k, -prob))
-
-    def log_density(self, points: Floats) -> Floats:
-        """Up to a constant."""
-        density: Floats = logsumexp(self.log_weights - (points[:, None] - self.centers) ** 2 / 2, axis=1)
-        return density
-
-    def below(self, points: Floats, *, mirrored: bool = False) -> Floats:
-        """Probability of less than these points, or if mirrored, of more than their negatives."""
-        centers = -self.centers if mirrored else self.centers
-        chance: Floats = ndtr(points[:, None] - centers) @ np.exp(self.log_weights)
-        return chance
-
-
-def _threshold(first: _Mixture, second: _Mixture, loss: Floats) -> Floats:
-    """Where log P/Q takes these values; ±∞ for values beyond the tails."""
-    grid = np.linspace(second.centers.min() - TAIL, first.centers.max() + TAIL, 2 * MOST_LOSSES + 1)
-    return np.interp(loss, first.log_density(grid) - second.log_density(grid), grid, left=-np.inf, right=np.inf)
+def _mixture(number: int, prob: float, spacing: float) -> tuple[Floats, Floats]:
+    """Centers of standard normal laws, 0, 1, …, `number` times `spacing`, and the logarithms of binomial weights."""
+    k = np.arange(number + 1.0)
+    ways = gammaln(number + 1) - gammaln(k + 1) - gammaln(number - k + 1)
+    return spacing * k, ways + xlogy(k, prob) + xlog1py(number - k, -prob)
 
 
 @cache
-def _composed(steps: Steps, noise: float) -> PrivacyLossDistribution:
-    loss: Any = _loss_of_step(noise, steps.sampling_rate, steps.max_degree)
-    return loss.self_compose(steps.num_steps)
-
-
-def _loss_of_step(noise: float, sampling_rate: float, max_degree: int) -> Any:
+def _privacy_loss(steps: Steps, noise: float) -> Any:
+    """The `PrivacyLossDistribution` of all steps."""
     try:
         from dp_accounting.pld import pld_pmf
         from dp_accounting.pld import privacy_loss_distribution as distributions
     except ImportError as missing:
         raise InputError(f"DP-SGD needs dp-accounting: pip install 'bmpaudit[private]' ({missing})") from None
     # The largest loss is about that of the two extreme centers at the end of the tail.
-    span = (2 * max_degree + 1) * (max_degree + 1 + TAIL * noise) / noise**2
+    span = (2 * steps.max_degree + 1) * (steps.max_degree + 1 + TAIL * noise) / noise**2
     interval = max(FINEST, 2 * span / MOST_LOSSES)
-    if max_degree == 0:
-        return distributions.from_gaussian_mechanism(
-            noise, value_discretization_interval=interval, sampling_prob=sampling_rate
+    if steps.max_degree == 0:
+        one_step = distributions.from_gaussian_mechanism(
+            noise, value_discretization_interval=interval, sampling_prob=steps.sampling_rate
         )
+        return one_step.self_compose(steps.num_steps)
     number = math.ceil(span / interval)
-    deltas = step_delta(interval * np.arange(-number, number + 1.0), noise, sampling_rate, max_degree)
+    deltas = step_delta(interval * np.arange(-number, number + 1.0), noise, steps.sampling_rate, steps.max_degree)
     there, back = (
         pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, -number, number, delta) for delta in deltas
     )
-    return distributions.PrivacyLossDistribution(there, back)
+    return distributions.PrivacyLossDistribution(there, back).self_compose(steps.num_steps)
+
+
+def _check_positive(**settings: float) -> None:
+    for name, value in settings.items():
+        if not 0 < value < math.inf:
+            raise InputError(f"{name} must be positive and finite, got {name}={value}")
 
 
 @dataclass(frozen=True)
@@ -229,30 +196,23 @@ class DPModel:
     trains_itself: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.epsilon is not None and self.noise_multiplier is not None:
-            raise InputError(
-                "one of epsilon and noise_multiplier sets the noise, "
-                f"got epsilon={self.epsilon} and noise_multiplier={self.noise_multiplier}"
-            )
-        if self.epsilon is not None and not 0 < self.epsilon < math.inf:
-            raise InputError(f"epsilon must be positive and finite, got epsilon={self.epsilon}")
-        if self.noise_multiplier is not None and not LEAST_NOISE <= self.noise_multiplier <= MOST_NOISE:
-            raise InputError(
-                f"noise_multiplier must be in [{LEAST_NOISE:g}, {MOST_NOISE:g}], got {self.noise_multiplier}"
-            )
+        noise = self.noise_multiplier
+        if self.epsilon is not None and noise is not None:
+            both = f"epsilon={self.epsilon} and noise_multiplier={noise}"
+            raise InputError(f"one of epsilon and noise_multiplier sets the noise, got {both}")
+        if self.epsilon is not None:
+            _check_positive(epsilon=self.epsilon)
+        if noise is not None and not LEAST_NOISE <= noise <= MOST_NOISE:
+            raise InputError(f"noise_multiplier must be in [{LEAST_NOISE:g}, {MOST_NOISE:g}], got {noise}")
         if not 1e-12 <= self.delta < 1:
             raise InputError(f"delta must be in [1e-12, 1), got delta={self.delta}")
         if not 0 < self.sampling_rate <= 1:
             raise InputError(f"sampling_rate must be in (0, 1], got sampling_rate={self.sampling_rate}")
-        for name in ("clip", "step_size"):
-            value = getattr(self, name)
-            if not 0 < value < math.inf:
-                raise InputError(f"{name} must be positive and finite, got {name}={value}")
+        _check_positive(clip=self.clip, step_size=self.step_size)
         check_at_least_one(steps=self.steps, hidden=self.hidden, dimensions=self.dimensions)
         if max(self.hidden, self.dimensions) > MAX_UNITS:
-            raise InputError(
-                f"hidden and dimensions must be at most {MAX_UNITS}, got {self.hidden} and {self.dimensions}"
-            )
+            both = f"{self.hidden} and {self.dimensions}"
+            raise InputError(f"hidden and dimensions must be at most {MAX_UNITS}, got {both}")
 
     def __str__(self) -> str:
         level = f"ε = {self._target:g}" if self.noise_multiplier is None else f"σ = {self.noise_multiplier:g}"
@@ -260,8 +220,8 @@ class DPModel:
 
     @property
     def rows_changed(self) -> int:
-        """How many rows a node changes besides its own."""
-        return 0
+        """How many rows a node changes besides its own: those of its neighbours, if the model uses edges."""
+        return int(getattr(self, "max_degree", 0))
 
     @property
     def accounting(self) -> Steps:
@@ -270,11 +230,7 @@ class DPModel:
 
     @cached_property
     def noise(self) -> float:
-        """The noise multiplier σ: the one that was given, or the least that gives (ε, δ); imports dp-accounting.
-
-        Raises:
-            InputError: if no noise gives (ε, δ).
-        """
+        """The noise multiplier σ: the one that was given, or the least that gives (ε, δ); imports dp-accounting."""
         if self.noise_multiplier is not None:
             return self.noise_multiplier
         return self.accounting.noise_for(self._target, self.delta)
@@ -292,15 +248,10 @@ class DPModel:
 
     def guarantee(self, graph: Graph, sampler: AnySampler) -> Guarantee:
         """What is guaranteed when samples of this graph are drawn by this sampler."""
-        distance = sampler_distance(sampler, graph)
-        return Guarantee(type(self).__name__, self.guaranteed_epsilon, self.delta, distance)
+        return Guarantee(type(self).__name__, self.guaranteed_epsilon, self.delta, sampler_distance(sampler, graph))
 
     def training_graph(self, graph: Graph) -> Graph:
-        """What of the graph is trained on.
-
-        Raises:
-            InputError: if no noise gives (ε, δ).
-        """
+        """What of the graph is trained on; `InputError` if no noise gives (ε, δ)."""
         _ = self.noise  # found before a model is trained, and sent to other processes with the model
         return graph
 
@@ -353,11 +304,6 @@ class DPGCN(DPModel):
         if self.max_degree > MOST_NEIGHBOURS:
             raise InputError(f"max_degree must be at most {MOST_NEIGHBOURS}, got max_degree={self.max_degree}")
 
-    @property
-    def rows_changed(self) -> int:
-        """See `DPModel.rows_changed`: those of its neighbours."""
-        return self.max_degree
-
     def training_graph(self, graph: Graph) -> Graph:
         """The graph with bounded degrees; samples induce their training graph in it."""
         return bound_degrees(super().training_graph(graph), self.max_degree)
@@ -377,8 +323,7 @@ class PrivateSGC:
           node, added or removed, no output is more than e^ε times as likely under one as under the other.
         - What follows for MP and BMP depends on the sampler (`guarantee`, docs/guarantees.md).
         - The degree bound holds for the whole graph, which is public: it does not depend on the sample.
-        - The proof is for real numbers and noise that nobody can predict; the noise of a shadow model follows from its
-          seed, which a model that is really released must keep secret.
+        - The proof is for real numbers and secret noise, as that of `DPMLP`.
 
     Attributes:
         epsilon: Privacy parameter ε of MDP, which sets the noise.
@@ -407,10 +352,7 @@ class PrivateSGC:
         check_at_least_one(max_degree=self.max_degree, dimensions=self.dimensions)
         if not 0 <= self.hops <= MOST_HOPS:
             raise InputError(f"hops must be a whole number in [0, {MOST_HOPS}], got hops={self.hops}")
-        for name in ("regularization", "max_norm"):
-            value = getattr(self, name)
-            if not 0 < value < math.inf:
-                raise InputError(f"{name} must be positive and finite, got {name}={value}")
+        _check_positive(regularization=self.regularization, max_norm=self.max_norm)
 
     def __str__(self) -> str:
         return f"PrivateSGC with ε = {self.epsilon:g}"
@@ -460,9 +402,5 @@ class PrivateSGC:
         return PrivateModule(self, num_features, num_classes)
 
     def train(self, module: Any, data: Any, seed: int) -> None:
-        """Trains a module on the `Data` of a training graph with bounded degrees; all randomness comes from the seed.
-
-        Raises:
-            InputError: if a node has more neighbours than `max_degree`.
-        """
+        """Trains a module on the `Data` of a training graph with bounded degrees; all randomness is from the seed."""
         module.fit(data.x, data.edge_index, data.y, seed)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,12 @@ from torch import nn
 from torch_geometric.nn import APPNP as Propagation  # noqa: N811 - not the whole model
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SGConv
 
-from bmpaudit.models.gnn import APPNP, GAT, GCN, GIN, NORM_NAMES, SAGE, SGC, NativeModel, Norm
+from bmpaudit.models.gnn import APPNP, GAT, GCN, GIN, NORM_NAMES, SAGE, SGC, NativeModel
 from bmpaudit.models.private import DPModel, PrivateSGC
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Floats, Floats32
+
+NORMS: dict[str, Any] = {"none": nn.Identity, "layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
 
 
 def new_layer(model: NativeModel, inputs: int, units: int, heads: int) -> tuple[nn.Module, tuple[str, ...]]:
@@ -31,22 +35,14 @@ def new_layer(model: NativeModel, inputs: int, units: int, heads: int) -> tuple[
         layer = SAGEConv(inputs, units, aggr=model.aggregation, root_weight=model.root_weight)
         return layer, ("lin_l.weight", *root, "lin_l.bias")
     if isinstance(model, GIN):
-        norm, activation = (
-            new_norm(model.norm_within, model.hidden),
-            nn.ReLU() if model.activation == "relu" else nn.ELU(),
-        )
+        norm = NORMS[model.norm_within](model.hidden)
+        activation = nn.ReLU() if model.activation == "relu" else nn.ELU()
         perceptron = nn.Sequential(nn.Linear(inputs, model.hidden), norm, activation, nn.Linear(model.hidden, units))
         norm_names = [f"nn.1.{name}" for name in NORM_NAMES[model.norm_within]]
         return GINConv(perceptron), ("nn.0.weight", "nn.0.bias", *norm_names, "nn.3.weight", "nn.3.bias")
     if isinstance(model, SGC):
         return SGConv(inputs, units, K=model.hops), ("lin.weight", "lin.bias")
     return nn.Linear(inputs, units), ("weight", "bias")  # MLP, and APPNP before it propagates
-
-
-def new_norm(norm: Norm, units: int) -> nn.Module:
-    """A normalisation of so many units."""
-    kinds = {"none": nn.Identity, "layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
-    return kinds[norm](units)
 
 
 class LayeredModule(nn.Module):
@@ -62,7 +58,7 @@ class LayeredModule(nn.Module):
             self.layers.append(layer)
             width = units * heads
         hidden = model.hidden * model.hidden_heads
-        self.norms = nn.ModuleList(new_norm(model.norm_between, hidden) for _ in range(model.layers - 1))
+        self.norms = nn.ModuleList(NORMS[model.norm_between](hidden) for _ in range(model.layers - 1))
         self.propagation = Propagation(model.hops, model.alpha) if isinstance(model, APPNP) else None
 
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
@@ -83,18 +79,16 @@ class LayeredModule(nn.Module):
     def ordered_tensors(self) -> list[torch.Tensor]:
         """All parameters, and the running statistics of normalisations, in the order in which C++ lists them."""
         tensors = []
-        for number, layer in enumerate(self.layers):
+        for layer, norm in zip_longest(self.layers, self.norms):
             tensors += named_tensors(layer, self.parameter_names)
-            if number < len(self.norms):
-                tensors += named_tensors(self.norms[number], NORM_NAMES[self.model.norm_between])
+            tensors += [] if norm is None else named_tensors(norm, NORM_NAMES[self.model.norm_between])
         return tensors
 
     @property
     def last_layer(self) -> nn.Module:
         """What takes the activations of the last hidden layer: of a perceptron within a layer, its own last one."""
         layer: Any = self.layers[-1]
-        last: nn.Module = layer.nn[-1] if isinstance(self.model, GIN) else layer
-        return last
+        return layer.nn[-1] if isinstance(self.model, GIN) else layer
 
     def last_layer_parameters(self) -> list[torch.Tensor]:
         """The parameters that a noisy release changes."""
@@ -103,11 +97,14 @@ class LayeredModule(nn.Module):
     @torch.no_grad()
     def load_flat(self, flat: Floats32) -> None:
         """Sets all parameters from a flat array as C++ gives it."""
-        start = 0
-        for parameter in self.ordered_tensors():
-            values = torch.from_numpy(flat[start : start + parameter.numel()])
-            parameter.copy_(values.view_as(parameter))
-            start += parameter.numel()
+        for parameter, values in with_parts(self.ordered_tensors(), flat):
+            parameter.copy_(values)
+
+
+def with_parts(tensors: Sequence[torch.Tensor], flat: Floats32) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Each of some tensors with its part of a flat array, in its shape and on its device."""
+    parts = torch.from_numpy(flat.copy()).split([tensor.numel() for tensor in tensors])
+    return [(tensor, part.view_as(tensor).to(tensor.device)) for tensor, part in zip(tensors, parts, strict=True)]
 
 
 def named_tensors(module: nn.Module, names: tuple[str, ...]) -> list[torch.Tensor]:
@@ -133,8 +130,7 @@ class PrivateModule(nn.Module):
 
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
         """Logits, shape (num_nodes, num_classes)."""
-        logits: torch.Tensor = self.linear(self.features(x, edge_index).to(self.linear.weight.dtype))
-        return logits
+        return self.linear(self.features(x, edge_index).to(self.linear.weight.dtype))
 
     def features(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
         """H, shape (num_nodes, width), in double precision: rows of length at most 1."""
@@ -162,18 +158,15 @@ def check_degrees(edge_index: torch.Tensor, max_degree: int, model: DPModel | Pr
     """Raises `InputError` if a node of a training graph has more neighbours than a proof is for."""
     largest = int(torch.bincount(edge_index[0]).max()) if edge_index.shape[1] else 0
     if largest > max_degree:
-        raise InputError(
-            f"a node of the training graph must have at most max_degree={max_degree} neighbours, got {largest}: take "
-            f"samples of {type(model).__name__}.training_graph"
-        )
+        remedy = f"take samples of {type(model).__name__}.training_graph"
+        raise InputError(f"nodes must have at most max_degree={max_degree} neighbours, got {largest}: {remedy}")
 
 
 def public_projection(num_features: int, dimensions: int) -> torch.Tensor | None:
     """A random matrix that takes features to fewer dimensions, shape (num_features, dimensions); None for not fewer."""
     if dimensions >= num_features:
         return None
-    rng = np.random.default_rng(_PROJECTION_SEED)
-    return torch.from_numpy(rng.standard_normal((num_features, dimensions)))
+    return torch.from_numpy(np.random.default_rng(_PROJECTION_SEED).standard_normal((num_features, dimensions)))
 
 
 def unit_rows(x: torch.Tensor, projection: torch.Tensor | None) -> torch.Tensor:
@@ -206,8 +199,7 @@ def optimum(
 def gamma_noise(size: int, scale: float, rng: np.random.Generator) -> Floats:
     """A vector with density ∝ exp(-‖b‖/scale): its norm is Gamma(size, scale), its direction uniform."""
     direction = rng.standard_normal(size)
-    noise: Floats = rng.gamma(size, scale) * direction / np.linalg.norm(direction)
-    return noise
+    return rng.gamma(size, scale) * direction / np.linalg.norm(direction)
 
 
 class DPModule(nn.Module):
@@ -224,8 +216,7 @@ class DPModule(nn.Module):
 
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
         """Logits, shape (num_nodes, num_classes)."""
-        logits: torch.Tensor = self.head(self.rows(x, edge_index))
-        return logits
+        return self.head(self.rows(x, edge_index))
 
     def rows(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
         """What the perceptron is given, shape (num_nodes, width); row i depends on node i and its neighbours alone."""
@@ -237,32 +228,27 @@ class DPModule(nn.Module):
         return rows.float()
 
     def fit(self, x: torch.Tensor, edge_index: torch.Tensor, labels: torch.Tensor, seed: int) -> None:
-        """Trains the weights."""
+        """Trains the weights by DP-SGD; batches and noise come from a generator of their own."""
         if self.model.rows_changed:
             check_degrees(edge_index, self.model.rows_changed, self.model)
         # Not the seed itself: PyTorch's generator, from which the initial weights come, starts with it.
         draws = torch.Generator(x.device).manual_seed(int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]))
-        train_privately(self.head, self.rows(x, edge_index), labels, self.model, draws)
-
-
-def train_privately(
-    head: nn.Module, rows: torch.Tensor, labels: torch.Tensor, model: DPModel, draws: torch.Generator
-) -> None:
-    """DP-SGD on rows; batches and noise come from `draws`."""
-    try:
-        from opacus import GradSampleModule
-    except ImportError as missing:
-        raise InputError(f"DP-SGD needs Opacus: pip install 'bmpaudit[private]' ({missing})") from None
-    module = GradSampleModule(head, loss_reduction="sum")
-    optimizer = private_optimizer(torch.optim.Adam(module.parameters(), lr=model.step_size), model, draws)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Full backward hook is firing")  # rows are no parameters
-        for _ in range(model.steps):
-            is_drawn = torch.rand(len(rows), generator=draws, device=rows.device) < model.sampling_rate
-            optimizer.zero_grad()
-            F.cross_entropy(module(rows[is_drawn]), labels[is_drawn], reduction="sum").backward()
-            optimizer.step()
-    module.to_standard_module()
+        rows = self.rows(x, edge_index)
+        try:
+            from opacus import GradSampleModule
+        except ImportError as missing:
+            raise InputError(f"DP-SGD needs Opacus: pip install 'bmpaudit[private]' ({missing})") from None
+        module = GradSampleModule(self.head, loss_reduction="sum")
+        adam = torch.optim.Adam(module.parameters(), lr=self.model.step_size)
+        optimizer = private_optimizer(adam, self.model, draws)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Full backward hook is firing")  # rows are no parameters
+            for _ in range(self.model.steps):
+                is_drawn = torch.rand(len(rows), generator=draws, device=rows.device) < self.model.sampling_rate
+                optimizer.zero_grad()
+                F.cross_entropy(module(rows[is_drawn]), labels[is_drawn], reduction="sum").backward()
+                optimizer.step()
+        module.to_standard_module()
 
 
 def private_optimizer(optimizer: torch.optim.Optimizer, model: DPModel, draws: torch.Generator) -> Any:

@@ -1,5 +1,1 @@
 """The pipeline from graph to report: at once, step by step, until enough is known, or on models trained elsewhere."""
-
-from bmpaudit.pipeline.pipeline import Pipeline, audit
-
-__all__ = ["Pipeline", "audit"]

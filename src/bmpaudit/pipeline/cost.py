@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import mul
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,7 @@ from scipy.optimize import nnls
 from scipy.sparse.csgraph import breadth_first_order
 
 from bmpaudit.attack.student import num_learnt_from
-from bmpaudit.auditing.context import Runtime, Subject
-from bmpaudit.auditing.stages import MOST_PERMUTED
-from bmpaudit.auditing.workspace import Workspace
+from bmpaudit.auditing import Runtime, Subject, Workspace
 from bmpaudit.graph import Graph
 from bmpaudit.pipeline.pipeline import PRIOR_SECONDS, Pipeline
 from bmpaudit.samplers import Priors, prior_probabilities
@@ -28,14 +27,8 @@ MOST_NODES, CHALLENGES = 8_000, 1_600_000  # of the last one
 PRIOR_TRIALS = 2_000  # draws whose time is scaled up
 
 
-def _challenges(num_nodes: int, num_models: int) -> int:
-    return num_nodes * num_models
-
-
 SIZES: Mapping[str, Callable[[int, int], float]] = {
-    "permutation test": lambda num_nodes, num_models: min(_challenges(num_nodes, num_models), MOST_PERMUTED),
-    "attack": _challenges,
-    "proof and exposure": _challenges,
+    **dict.fromkeys(("permutation test", "attack", "proof and exposure"), mul),  # challenges
     "estimation": lambda num_nodes, _: num_nodes**0.75,
 }
 """What the time of each step grows with, by the number of nodes and of models; the report hardly grows.
@@ -47,19 +40,12 @@ SHIFT = 1.5  # standard deviations by which being in the sample raises a made-up
 
 @dataclass(frozen=True)
 class AuditCost:
-    """What an audit costs on this machine.
+    """What an audit costs on this machine."""
 
-    Attributes:
-        num_models: Number of shadow models.
-        seconds: Time of each step, in their order.
-        disk_bytes: Size of the shadow models on disk.
-        seconds_per_model: Time of training one model on one thread.
-    """
-
-    num_models: int
-    seconds: Mapping[str, float]
-    disk_bytes: int
-    seconds_per_model: float
+    num_models: int  # number of shadow models
+    seconds: Mapping[str, float]  # time of each step, in their order
+    disk_bytes: int  # size of the shadow models on disk
+    seconds_per_model: float  # time of training one model on one thread
 
     @property
     def total(self) -> float:

@@ -3,6 +3,7 @@
 from bmpaudit.privacy.approximate import (
     ApproximateBMP,
     ApproximateMP,
+    Guarantee,
     approximate_bmp_to_mp,
     approximate_mdp_to_mp,
     approximate_mp_to_bmp,
@@ -10,25 +11,23 @@ from bmpaudit.privacy.approximate import (
     hockey_stick,
     mdp_delta,
     mp_delta,
+    non_empty_mdp_to_mp,
 )
-from bmpaudit.privacy.composition import (
+from bmpaudit.privacy.conversions import (
+    bmp_to_mp,
+    bmp_to_positive_pmp,
     compose_bmdp_with_mdp,
     compose_bmp_with_conditional_mp,
     compose_independent_samples,
     compose_mdp,
+    mdp_to_mp,
+    mp_to_bmp,
+    prior_floor,
 )
-from bmpaudit.privacy.conversions import bmp_to_mp, bmp_to_positive_pmp, mdp_to_mp, mp_to_bmp, prior_floor
 from bmpaudit.privacy.epsilon import EpsilonPair
-from bmpaudit.privacy.error_bounds import attained_cost_bound, bayes_decision, expected_cost_bound
-from bmpaudit.privacy.guarantee import Guarantee
-from bmpaudit.privacy.levels import PrivacyLevels, privacy_levels
-from bmpaudit.privacy.mechanism import ErrorPair, FiniteMechanism
-from bmpaudit.privacy.membership_law import (
-    fixed_size_memberships,
-    independent_memberships,
-    membership_distance,
-)
-from bmpaudit.privacy.region import Region, implied_epsilon
+from bmpaudit.privacy.mechanism import ErrorPair, FiniteMechanism, PrivacyLevels, privacy_levels
+from bmpaudit.privacy.membership_law import fixed_size_memberships, independent_memberships, membership_distance
+from bmpaudit.privacy.region import Region, attained_cost_bound, bayes_decision, expected_cost_bound, implied_epsilon
 
 __all__ = [
     "ApproximateBMP",
@@ -61,6 +60,7 @@ __all__ = [
     "membership_distance",
     "mp_delta",
     "mp_to_bmp",
+    "non_empty_mdp_to_mp",
     "prior_floor",
     "privacy_levels",
 ]

@@ -14,23 +14,14 @@ Value = TypeVar("Value", float, Floats)
 
 @dataclass(frozen=True)
 class EpsilonPair(Generic[Value]):
-    """The two parameters of (ε_L, ε_R)-BMP or -BMDP.
+    """The two parameters of (ε_L, ε_R)-BMP or -BMDP."""
 
-    Attributes:
-        left: ε_L, the bound on the posterior log-odds of *non*-membership.
-        right: ε_R, the bound on the posterior log-odds of membership.
-    """
-
-    left: Value
-    right: Value
+    left: Value  # ε_L, the bound on the posterior log-odds of *non*-membership
+    right: Value  # ε_R, the bound on the posterior log-odds of membership
 
 
 def check_epsilon(**parameters: npt.ArrayLike) -> list[Floats]:
-    """Privacy parameters as float arrays: any real number or ±∞.
-
-    Raises:
-        ValueError: if one is NaN.
-    """
+    """Privacy parameters as float arrays: any real number or ±∞, but no NaN."""
     arrays = []
     for name, given in parameters.items():
         array = np.asarray(given, dtype=np.float64)
@@ -40,12 +31,17 @@ def check_epsilon(**parameters: npt.ArrayLike) -> list[Floats]:
     return arrays
 
 
-def check_probability(**parameters: npt.ArrayLike) -> list[Floats]:
-    """Probabilities as float arrays.
+def check_non_negative(**parameters: npt.ArrayLike) -> list[Floats]:
+    """Parameters of MP and MDP as float arrays, which are at least 0."""
+    arrays = check_epsilon(**parameters)
+    for array in arrays:
+        if (array < 0).any():
+            raise ValueError(f"the ε of MP and MDP must be ≥ 0, got {array.min()}")
+    return arrays
 
-    Raises:
-        ValueError: if one is not in [0, 1].
-    """
+
+def check_probability(**parameters: npt.ArrayLike) -> list[Floats]:
+    """Probabilities, which must be in [0, 1], as float arrays."""
     arrays = []
     for name, given in parameters.items():
         array = np.asarray(given, dtype=np.float64)
@@ -57,16 +53,19 @@ def check_probability(**parameters: npt.ArrayLike) -> list[Floats]:
 
 
 def log_prior_odds(prior_odds: npt.ArrayLike) -> Floats:
-    """Log η, which is -∞ for a node that is never and ∞ for one that is always in the sample.
-
-    Raises:
-        ValueError: if η is negative or NaN.
-    """
+    """Log η for η in [0, ∞]: -∞ for a node that is never and ∞ for one that is always in the sample."""
     odds = np.asarray(prior_odds, dtype=np.float64)
     if not (odds >= 0).all():
         raise ValueError(f"prior_odds must be in [0, ∞], got prior_odds={odds[~(odds >= 0)][0]}")
     with np.errstate(divide="ignore"):
         return np.log(odds)
+
+
+def sum_where_certain_wins(term: npt.ArrayLike, decisive: npt.ArrayLike) -> Floats:
+    """Term + decisive, where an infinite `decisive` wins over an opposite infinity."""
+    with np.errstate(invalid="ignore"):
+        total: Floats = np.where(np.isinf(decisive), decisive, np.add(term, decisive))[()]
+    return total
 
 
 def log_ratio(numerator: Floats, denominator: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Mechanisms small enough to enumerate: the referee of every statement about privacy."""
+"""Mechanisms small enough to enumerate: the referee of every statement about privacy; and the tightest ε of each."""
 
 from __future__ import annotations
 
@@ -8,24 +8,19 @@ from functools import cached_property, reduce
 import numpy as np
 import numpy.typing as npt
 
-from bmpaudit.privacy.epsilon import Floats, check_probability, log_ratio
-from bmpaudit.privacy.error_bounds import bayes_decision
+from bmpaudit.privacy.epsilon import EpsilonPair, Floats, check_probability, log_ratio
 from bmpaudit.privacy.membership_law import check_law, membership_table
+from bmpaudit.privacy.region import bayes_decision
 
 _SUM_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class ErrorPair:
-    """Error rates of a membership test (Definition 6).
+    """Error rates of a membership test (Definition 6)."""
 
-    Attributes:
-        alpha: Type I: the test says member of a non-member.
-        beta: Type II: the test says non-member of a member.
-    """
-
-    alpha: float
-    beta: float
+    alpha: float  # type I: the test says member of a non-member
+    beta: float  # type II: the test says non-member of a member
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,29 +88,25 @@ class FiniteMechanism:
         return self.joint.sum(axis=0)
 
     @cached_property
-    def _joint_in(self) -> Floats:
+    def joint_in(self) -> Floats:
+        """Pr(M_i = 1, W = w), shape (N, num_outputs)."""
         return membership_table(self.num_nodes).T @ self.joint
 
     @cached_property
-    def _joint_out(self) -> Floats:
+    def joint_out(self) -> Floats:
+        """Pr(M_i = 0, W = w), shape (N, num_outputs)."""
         return (~membership_table(self.num_nodes)).T @ self.joint
-
-    def conditional_output_prob(self, node: int, membership: int) -> Floats:
-        """f_i(w | m_i), shape (num_outputs,); NaN if that membership has probability 0."""
-        joint = (self._joint_in if membership else self._joint_out)[node]
-        with np.errstate(invalid="ignore"):
-            return joint / joint.sum()
 
     @property
     def posterior_prob(self) -> Floats:
         """π_i(1 | w), shape (N, num_outputs); NaN for outputs that never come."""
         with np.errstate(invalid="ignore"):
-            return self._joint_in / self.output_prob
+            return self.joint_in / self.output_prob
 
     @property
     def posterior_log_odds(self) -> Floats:
         """Log π_i(1 | w)/π_i(0 | w), shape (N, num_outputs); NaN for outputs that never come."""
-        return log_ratio(self._joint_in, self._joint_out)
+        return log_ratio(self.joint_in, self.joint_out)
 
     def error_pair(self, node: int, decision: npt.ArrayLike) -> ErrorPair:
         """Error rates of a decision rule (Definition 6); NaN given a membership of probability 0.
@@ -127,19 +118,15 @@ class FiniteMechanism:
         """
         (says_member,) = check_probability(decision=decision)
         return ErrorPair(
-            alpha=_share(self._joint_out[node], says_member),
-            beta=_share(self._joint_in[node], 1 - says_member),
+            alpha=_share(self.joint_out[node], says_member),
+            beta=_share(self.joint_in[node], 1 - says_member),
         )
 
     def smallest_cost(self, node: int, cost_false_positive: float = 1.0, cost_false_negative: float = 1.0) -> float:
         """Expected cost of the best attack on a node; with unit costs, its probability of a wrong decision."""
         says_member = bayes_decision(self.posterior_log_odds[node], cost_false_positive, cost_false_negative)
-        wrong = np.where(
-            says_member,
-            cost_false_positive * self._joint_out[node],
-            cost_false_negative * self._joint_in[node],
-        )
-        return float(wrong.sum())
+        by_member, by_non_member = cost_false_positive * self.joint_out[node], cost_false_negative * self.joint_in[node]
+        return float(np.where(says_member, by_member, by_non_member).sum())
 
     def post_process(self, channel: npt.ArrayLike) -> FiniteMechanism:
         """The mechanism whose output goes through a channel, rows Pr(z | w), shape (num_outputs, num_new_outputs)."""
@@ -159,15 +146,12 @@ class FiniteMechanism:
         return FiniteMechanism(self.law, _renormalise((self.table[:, :, None] * second).reshape(len(self.law), -1)))
 
     def given_output(self, output: int) -> Floats:
-        """Pr(M = m | W = w), shape (2^N,): the law that a later release on the same sample meets.
-
-        Raises:
-            ValueError: if that output never comes.
-        """
+        """Pr(M = m | W = w), shape (2^N,): the law that a later release on the same sample meets."""
         joint = self.joint[:, output]
         if joint.sum() == 0:
             raise ValueError(f"output must have positive probability, got output={output} of probability 0")
-        return _normalised(joint)
+        law: Floats = joint / joint.sum()
+        return law
 
     @staticmethod
     def in_any_of(*mechanisms: FiniteMechanism) -> FiniteMechanism:
@@ -175,14 +159,50 @@ class FiniteMechanism:
 
         Vectors that no combination of samples gives have probability 0; their likelihood, on which no Bayesian
         definition depends, is set to the marginal law of the outputs.
-
-        Raises:
-            ValueError: if there is no mechanism, or they have different numbers of nodes.
         """
         if len({mechanism.num_nodes for mechanism in mechanisms}) != 1:
             counts = [mechanism.num_nodes for mechanism in mechanisms]
             raise ValueError(f"mechanisms must be one or more with the same number of nodes, got {counts} nodes")
         return reduce(_union, mechanisms)
+
+
+@dataclass(frozen=True)
+class PrivacyLevels:
+    """The smallest ε of each definition; ∞ where there is none, -∞ where nothing is constrained.
+
+    The two sides of BMP and BMDP are separate conditions, so the tightest pair is unique and its components are the
+    tightest one-sided parameters: `bmp.right` is that of BMP-R, `bmp.left` that of BMP-L, and so for BMDP.
+    """
+
+    mp: float  # Definition 1
+    mdp: float  # Definition 2
+    bmp: EpsilonPair[float]  # Definitions 3 and 4
+    bmdp: EpsilonPair[float]  # Definition 5
+
+
+def privacy_levels(mechanism: FiniteMechanism) -> PrivacyLevels:
+    """Enumerates a mechanism.
+
+    Conventions: outputs with f_0(w) = 0 do not count; 0/0 constrains nothing and x/0 is ∞; MP ignores a node whose
+    membership is certain; BMDP ranges over the m_{-i} that have positive posterior probability, MDP over all.
+    """
+    seen = mechanism.output_prob > 0
+    odds = mechanism.posterior_log_odds[:, seen]
+    log_prior_odds = np.log(mechanism.prior_odds, where=mechanism.prior_odds > 0, out=np.full(len(odds), -np.inf))
+    is_uncertain = np.isfinite(log_prior_odds)
+    likelihood_ratios = odds[is_uncertain] - log_prior_odds[is_uncertain, None]
+
+    table = membership_table(mechanism.num_nodes)
+    neighbours_in = [np.flatnonzero(is_in) for is_in in table.T]
+    neighbours_out = [rows - (1 << node) for node, rows in enumerate(neighbours_in)]
+    differential = _paired(mechanism.table[:, seen], neighbours_in, neighbours_out)
+    conditional_odds = _paired(mechanism.joint[:, seen], neighbours_in, neighbours_out)
+    return PrivacyLevels(
+        mp=_largest(np.abs(likelihood_ratios)),
+        mdp=_largest(np.abs(differential)),
+        bmp=EpsilonPair(left=_largest(-odds), right=_largest(odds)),
+        bmdp=EpsilonPair(left=_largest(-conditional_odds), right=_largest(conditional_odds)),
+    )
 
 
 def _union(first: FiniteMechanism, second: FiniteMechanism) -> FiniteMechanism:
@@ -215,6 +235,11 @@ def _share(masses: Floats, chosen: Floats) -> float:
         return float(np.divide(taken, taken + left))
 
 
-def _normalised(weights: Floats) -> Floats:
-    law: Floats = weights / weights.sum()
-    return law
+def _paired(values: Floats, rows_in: list[np.ndarray], rows_out: list[np.ndarray]) -> Floats:
+    """Log-ratios of the rows that differ in one membership, for every node."""
+    return np.stack([log_ratio(values[m_in], values[m_out]) for m_in, m_out in zip(rows_in, rows_out, strict=True)])
+
+
+def _largest(values: Floats) -> float:
+    """The maximum, without the NaN of 0/0."""
+    return float(np.max(values, initial=-np.inf, where=~np.isnan(values)))

@@ -42,11 +42,7 @@ def fixed_size_memberships(num_nodes: int, size: int) -> Floats:
 
 
 def check_law(membership_prob: npt.ArrayLike) -> Floats:
-    """A law of the membership vector as an array, shape (2^N,).
-
-    Raises:
-        ValueError: if it is not one.
-    """
+    """What must be a law of the membership vector, as an array of shape (2^N,)."""
     (law,) = check_probability(membership_prob=membership_prob)
     if law.ndim != 1 or len(law) < 2 or len(law) & (len(law) - 1):
         raise ValueError(f"membership_prob must have 2^N entries for N ≥ 1 nodes, got shape {law.shape}")

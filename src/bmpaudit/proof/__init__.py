@@ -1,69 +1,51 @@
-"""Proofs: what an attack shows beyond doubt, how many nodes it can name, and how far to believe it."""
+"""What is beyond doubt (`prove`, `certify`), how many nodes can be named (`expose`), and how far to believe it."""
 
-from bmpaudit.estimation.lower_bound import LowerBound, lower_bound
-from bmpaudit.proof.bounds import (
-    AnytimeBound,
-    SeveralGuesses,
-    epsilon_bound,
-    guesses_needed,
-    mean_bound,
-    mp_bound,
-    several_guesses,
-)
+from bmpaudit.proof.bounds import AnytimeBound, epsilon_bound, mp_bound, surest_hits
 from bmpaudit.proof.calibration import Recalibration, Reliability, recalibrate, reliability
+from bmpaudit.proof.certified import Certificate, CertifiedExposure, certify
 from bmpaudit.proof.exposure import (
     Band,
     Exposure,
     ExposureCurve,
-    ModelTable,
     NodeExposure,
     ReleaseExposure,
     expose,
-    exposure,
+    expose_log_odds,
 )
-from bmpaudit.proof.guesses import Choice, Claims, Guesses, ScoredModels, Threshold
 from bmpaudit.proof.prove import (
     Proof,
     ProvenBound,
     default_num_fitting,
+    guesses_to_prove_more,
     models_to_prove_more,
     provable,
     prove,
-    prove_scores,
 )
 
 __all__ = [
     "AnytimeBound",
     "Band",
-    "Choice",
-    "Claims",
+    "Certificate",
+    "CertifiedExposure",
     "Exposure",
     "ExposureCurve",
-    "Guesses",
-    "LowerBound",
-    "ModelTable",
     "NodeExposure",
     "Proof",
     "ProvenBound",
     "Recalibration",
     "ReleaseExposure",
     "Reliability",
-    "ScoredModels",
-    "SeveralGuesses",
-    "Threshold",
+    "certify",
     "default_num_fitting",
     "epsilon_bound",
     "expose",
-    "exposure",
-    "guesses_needed",
-    "lower_bound",
-    "mean_bound",
+    "expose_log_odds",
+    "guesses_to_prove_more",
     "models_to_prove_more",
     "mp_bound",
     "provable",
     "prove",
-    "prove_scores",
     "recalibrate",
     "reliability",
-    "several_guesses",
+    "surest_hits",
 ]

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -30,22 +29,14 @@ LARGEST_EPSILON = 700.0  # exp(ε) is a number
 
 
 def check_level(level: float) -> float:
-    """The probability 1 - level that a bound may fail with.
-
-    Raises:
-        InputError: unless level is in (0, 1 - 1e-9].
-    """
+    """The probability 1 - level that a bound may fail with; `InputError` unless level is in (0, 1 - 1e-9]."""
     if not 0 < level <= 1 - MIN_FAILURE_PROB:
         raise InputError(f"level must be in (0, 1 - 1e-9], got level={level}")
     return 1 - level
 
 
 def check_log_odds(log_odds: AnyFloats, memberships: Flags) -> tuple[AnyFloats, Flags]:
-    """Posterior log-odds about models and the truth as arrays of one shape (J, K); float32 stays as it is.
-
-    Raises:
-        InputError: if shapes differ or log-odds are NaN.
-    """
+    """Posterior log-odds about models, not NaN, and the truth as arrays of one shape (J, K); float32 stays."""
     values, truth = np.asarray(log_odds), np.asarray(memberships, dtype=np.bool_)
     if values.ndim != 2 or values.shape != truth.shape:
         raise InputError(
@@ -123,13 +114,8 @@ def epsilon_bound(num_hits: int, num_guesses: int, level: float = 0.95) -> float
     Binomial(G, κ). ∎
 
     What it does not prove: a low bound does not show privacy, as a better attack may prove more. With several guesses
-    per model nothing follows for BMP (see `mean_bound`); and BMDP's ε is infinite for samplers of fixed size whatever
+    per model nothing follows for BMP (see `surest_hits`); and BMDP's ε is infinite for samplers of fixed size whatever
     the model, as all other memberships give away the last.
-
-    Args:
-        num_hits: Number of correct guesses, C.
-        num_guesses: Number of guesses, G.
-        level: Confidence level.
 
     Raises:
         InputError: if the counts or the level are impossible.
@@ -146,17 +132,6 @@ def epsilon_bound(num_hits: int, num_guesses: int, level: float = 0.95) -> float
     return math.log1p(-misses) - math.log(misses) if misses < 1 else None
 
 
-def guesses_needed(epsilon: float, level: float = 0.95) -> int:
-    """The smallest number of guesses that prove a bound of ε on ε_R if all of them are right.
-
-    >>> guesses_needed(5.0), guesses_needed(8.0), epsilon_bound(447, 447) >= 5.0
-    (447, 8932, True)
-    """
-    failure_prob = check_level(level)
-    # All right: κ^G ≤ a, with κ = σ(ε).
-    return math.ceil(math.log(failure_prob) / -math.log1p(math.exp(-epsilon)))
-
-
 def mp_bound(num_hits: int, log_odds: Floats, level: float = 0.95) -> float | None:
     """The lower bound on ε of MP that C correct guesses prove; None if they prove nothing.
 
@@ -168,15 +143,10 @@ def mp_bound(num_hits: int, log_odds: Floats, level: float = 0.95) -> float | No
     the Poisson-binomial law with probabilities q(ε), and p(ε) = Pr(PB(q(ε)) ≥ C) is at most a with probability at most
     a. p rises in ε, so {ε: p(ε) > a} is a half-line; the bound lies at its lower end, and exceeds ε only if p(ε) ≤ a. ∎
 
-    Upper limits in place of o_k raise every q_k(ε) and so lower the bound: with limits that hold together except with
-    probability b, the bound holds with probability 1 - a - b.
+    Upper limits in place of o_k, the `log_odds`, raise every q_k(ε) and so lower the bound: with limits that hold
+    together except with probability b, the bound holds with probability 1 - a - b.
 
     What it does not prove: as `epsilon_bound`. Guesses with several per model are not covered.
-
-    Args:
-        num_hits: Number of correct guesses, C.
-        log_odds: Prior log-odds of each guessed statement, or upper limits of them, shape (G,).
-        level: Confidence level 1 - a.
 
     Raises:
         InputError: if the counts, odds or level are impossible.
@@ -190,11 +160,10 @@ def mp_bound(num_hits: int, log_odds: Floats, level: float = 0.95) -> float | No
     if np.isnan(odds).any():
         raise InputError("log_odds must be numbers, got NaN")
 
-    return largest_rejected(
-        lambda epsilon: (
-            poisson_binomial_tail(scipy.special.expit(epsilon + odds), int(num_hits)) + ROUNDING <= failure_prob
-        )
-    )
+    def is_rejected(epsilon: float) -> bool:
+        return poisson_binomial_tail(scipy.special.expit(epsilon + odds), int(num_hits)) + ROUNDING <= failure_prob
+
+    return largest_rejected(is_rejected)
 
 
 def quick_mp_bounds(hit_rates: Floats, log_odds: Floats, num_guesses: Ints) -> Floats:
@@ -296,32 +265,23 @@ class AnytimeBound:
         self._counts: Counter[tuple[float, float]] = Counter()
         self._value: float | None = None
 
-    @property
-    def num_updates(self) -> int:
-        """Number of models that were guessed about."""
-        return self._counts.total()
+    def update(self, shares: npt.ArrayLike, log_odds: npt.ArrayLike = 0.0) -> None:
+        """Adds one or more models; a model about which nothing is guessed need not be added.
 
-    def update(self, share: float, log_odds: float = 0.0) -> None:
-        """Adds one model; a model about which nothing is guessed need not be added.
-
-        Args:
-            share: Share of correct guesses: 0 or 1 for a single guess.
-            log_odds: For MP, the prior log-odds of the guessed statement or an upper limit of them.
+        The share of correct guesses about a model is 0 or 1 for a single guess. Log-odds, for MP, are the prior ones of
+        what is guessed, or upper limits of them.
 
         Raises:
-            InputError: if `share` is not in [0, 1] or `log_odds` is NaN.
+            InputError: if a share is not in [0, 1] or log-odds are NaN.
         """
-        if not 0 <= share <= 1:
-            raise InputError(f"share must be in [0, 1], got share={share}")
-        if math.isnan(log_odds):
+        pairs = np.broadcast_arrays(np.asarray(shares, dtype=np.float64), np.asarray(log_odds, dtype=np.float64))
+        share, odds = (values.ravel() for values in pairs)
+        is_share = (share >= 0) & (share <= 1)
+        if not is_share.all():
+            raise InputError(f"share must be in [0, 1], got share={share[~is_share][0]:g}")
+        if np.isnan(odds).any():
             raise InputError("log_odds must be a number, got NaN")
-        self._counts[float(share), float(log_odds)] += 1
-
-    def update_all(self, shares: Iterable[float], log_odds: Iterable[float] | None = None) -> None:
-        """Adds several models."""
-        pairs = ((share, 0.0) for share in shares) if log_odds is None else zip(shares, log_odds, strict=True)
-        for share, odds in pairs:
-            self.update(float(share), float(odds))
+        self._counts.update(zip(share.tolist(), odds.tolist(), strict=True))
 
     @property
     def value(self) -> float | None:
@@ -346,64 +306,19 @@ class AnytimeBound:
     def __str__(self) -> str:
         value = self.value
         proven = "nothing proven" if value is None else f"ε ≥ {value:.2f}"
-        return f"{proven} with {100 * self.level:g} % confidence at any time, {self.num_updates:,} guesses"
+        return f"{proven} with {100 * self.level:g} % confidence at any time, {self._counts.total():,} guesses"
 
 
-def mean_bound(shares: npt.ArrayLike, level: float = 0.95) -> float | None:
-    """The lower bound on ε_R of BMP from several guesses per model; None if nothing is proven.
+def surest_hits(log_odds: Floats, memberships: Flags, guesses_per_model: int, *, says_member: bool = True) -> Ints:
+    """How many are right of k guesses about each of G models: that the k surest nodes are in, or are not; shape (G,).
 
     BMP bounds the probability that each guess is right, but not how the memberships of several nodes depend on each
-    other given the output. So the k guesses about one model count as a single observation, the share of them that is
-    right, with mean at most σ(ε_R). `AnytimeBound` has the guarantee and its proof.
+    other given the output. So for BMP the guesses about one model count as a single observation, the share of them that
+    is right, with mean at most σ(ε_R): `AnytimeBound().update(hits / k)`. For BMDP all guesses count:
+    `epsilon_bound(hits.sum(), G * k)`.
 
-    Args:
-        shares: Share of correct guesses about each challenged model, shape (G,).
-        level: Confidence level.
-
-    Raises:
-        InputError: if a share is not in [0, 1].
-    """
-    bound = AnytimeBound(level)
-    bound.update_all(np.asarray(shares, dtype=np.float64).ravel())
-    return bound.value
-
-
-@dataclass(frozen=True, eq=False)
-class SeveralGuesses:
-    """The k surest guesses about each of G challenged models, and how many of them are right.
-
-    Attributes:
-        num_hits: Number of correct guesses about each model, shape (G,).
-        guesses_per_model: Number of guesses about each model, k.
-        level: Confidence level of each bound.
-    """
-
-    num_hits: Ints
-    guesses_per_model: int
-    level: float
-
-    @property
-    def bmdp(self) -> float | None:
-        """Bound on ε_R of BMDP (ε_L for guesses of non-members): all guesses count (see `epsilon_bound`)."""
-        return epsilon_bound(int(self.num_hits.sum()), len(self.num_hits) * self.guesses_per_model, self.level)
-
-    @property
-    def bmp(self) -> float | None:
-        """Bound on ε_R of BMP (ε_L): the guesses about a model count as one (see `mean_bound`)."""
-        return mean_bound(self.num_hits / self.guesses_per_model, self.level)
-
-
-def several_guesses(
-    log_odds: Floats, memberships: Flags, guesses_per_model: int, *, says_member: bool = True, level: float = 0.95
-) -> SeveralGuesses:
-    """Guesses that the k nodes with the highest posterior log-odds are in, or those with the lowest are not.
-
-    Args:
-        log_odds: Posterior log-odds of challenged models, by a rule fitted on other models, shape (G, N).
-        memberships: The truth, shape (G, N).
-        guesses_per_model: k, chosen without looking at these models.
-        says_member: Whether to guess members, for ε_R, or non-members, for ε_L.
-        level: Confidence level.
+    Log-odds are posterior ones, by a rule fitted on other models, shape (G, N), as the truth; k is chosen without
+    looking at these models. Members are guessed for ε_R, non-members for ε_L.
 
     Raises:
         InputError: if shapes differ, log-odds are NaN, or there are fewer than k nodes.
@@ -415,5 +330,4 @@ def several_guesses(
             f"guesses_per_model must be at most {values.shape[1]}, the number of nodes, got {guesses_per_model}"
         )
     surest = np.argsort(-values if says_member else values, axis=1, kind="stable")[:, :guesses_per_model]
-    is_hit = np.take_along_axis(truth, surest, axis=1) == says_member
-    return SeveralGuesses(is_hit.sum(axis=1, dtype=np.int64), int(guesses_per_model), level)
+    return (np.take_along_axis(truth, surest, axis=1) == says_member).sum(axis=1, dtype=np.int64)

@@ -5,6 +5,7 @@ Raw log-odds are an attack's score plus the log prior odds. A recalibration maps
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -45,7 +46,7 @@ class MonotoneLogistic:
         return result
 
     def inverse(self, log_odds: Floats) -> Floats:
-        """Scores at which log-odds are reached, shape (P,); the first or the last knot if they never are."""
+        """Raw log-odds at which calibrated ones are reached, shape (P,); the first or last knot if they never are."""
         return np.interp(log_odds, np.cumsum(self.coefficients), self.knots)
 
     def sensitivity(self, at: Floats, raw: Floats) -> Floats:
@@ -60,25 +61,31 @@ class MonotoneLogistic:
         return result
 
 
-def fit_monotone_logistic(raw: Floats, size: Floats, members: Floats, knots: Floats) -> MonotoneLogistic:
+def fit_monotone_logistic(
+    raw: Floats, size: Floats, members: Floats, knots: Floats, start: MonotoneLogistic | None = None
+) -> MonotoneLogistic:
     """Maximises the likelihood under a penalty on changes of slope, so that few challenges do not bend the line.
 
     The penalty is relative to the mean slope, which makes the fit the same in any unit. Each step of Newton's method is
     a least-squares problem with non-negative rises; the objective is convex. Raw log-odds of B bins are ascending, with
-    numbers of challenges and of members among them; so are the knots, at least two.
+    numbers of challenges and of members among them; so are the knots, at least two. From a fit to nearly the same
+    numbers, as a start, it takes fewer steps to the same end.
     """
     share = np.cumsum(size) / size.sum()
     ends = np.array([raw[min(int(np.searchsorted(share, q)), len(raw) - 1)] for q in MEAN_SLOPE_BETWEEN])
     if ends[0] == ends[1]:
         ends = knots[[0, -1]]
-    rise = _fit(raw, size, members, ends, np.zeros((0, 2))).coefficients[1]
+    line = None if start is None else start(ends) - [0.0, start(ends[:1])[0]]
+    rise = _fit(raw, size, members, ends, np.zeros((0, 2)), line).coefficients[1]
     mean_slope = max(float(rise), LEAST_RISE) / (ends[1] - ends[0])
     slopes = np.diag(1 / (ROUGHNESS * mean_slope * np.diff(knots)))
     penalty = np.pad(np.diff(slopes, axis=0), ((0, 0), (1, 0)))
-    return _fit(raw, size, members, knots, penalty)
+    return _fit(raw, size, members, knots, penalty, None if start is None else start.coefficients)
 
 
-def _fit(raw: Floats, size: Floats, members: Floats, knots: Floats, penalty: Floats) -> MonotoneLogistic:
+def _fit(
+    raw: Floats, size: Floats, members: Floats, knots: Floats, penalty: Floats, start: Floats | None
+) -> MonotoneLogistic:
     """Minimises Σ size·log(1 + e^f) - members·f + |penalty·coefficients|²/2 over rises of at least 0."""
     from scipy.optimize import nnls  # takes long to import; what reads or draws an exposure does without
 
@@ -91,8 +98,9 @@ def _fit(raw: Floats, size: Floats, members: Floats, knots: Floats, penalty: Flo
         loss = (size * np.logaddexp(0, log_odds) - members * log_odds).sum()
         return float(loss + ((penalty @ candidate) ** 2).sum() / 2)
 
-    coefficients = np.zeros(design.shape[1])
-    coefficients[0] = np.log(members.sum() + 0.5) - np.log(size.sum() - members.sum() + 0.5)
+    coefficients = np.zeros(design.shape[1]) if start is None else start
+    if start is None:
+        coefficients[0] = frequency_log_odds(size.sum(), members.sum())
     value = objective(coefficients)
     for _ in range(MAX_STEPS):
         log_odds = design @ coefficients
@@ -122,7 +130,7 @@ def _design(raw: Floats, knots: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class RawBins:
-    """Scores of J models in B bins: of equal size in the middle, ever smaller towards both ends.
+    """Raw log-odds of J models in B bins: of equal size in the middle, ever smaller towards both ends.
 
     This is all that a recalibration has to know. Where a bin begins depends on all of them and on no membership.
     """
@@ -133,40 +141,39 @@ class RawBins:
     num_members: Ints  # number of members among them, shape (J, B)
 
     @classmethod
-    def of(cls, raw: AnyFloats, memberships: Flags, *, num_threads: int | None = None) -> RawBins:
-        """Bins of raw log-odds, shape (J, K) as memberships; ±∞ is allowed.
+    def of(cls, models: Sequence[tuple[AnyFloats, Flags]], *, num_threads: int | None = None) -> RawBins | None:
+        """Bins of the raw log-odds and memberships of models, some after others; None if all log-odds are the same.
 
-        Raises:
-            InputError: if all are the same.
+        Both have a row for each model and a column for each node, which may be others for other models.
         """
-        num_models, num_nodes = raw.shape
-        nodes = looked_at(num_models, num_nodes)
-        if len(nodes) < num_nodes:
-            raw, memberships = raw[:, nodes], memberships[:, nodes]
-        raw = np.ascontiguousarray(raw)
-        ordered = raw.flatten()
+        ordered = np.concatenate([raw.ravel() for raw, _ in models])
         _native.sort_numbers(ordered)
         np.clip(ordered, -LARGEST_RAW, LARGEST_RAW, out=ordered)
-        if ordered[0] == ordered[-1]:
-            raise InputError(f"log-odds must differ, got {ordered[0]:g} for all challenges")
+        if not ordered.size or ordered[0] == ordered[-1]:
+            return None
         edges = _bin_edges(ordered)
         size = np.diff(edges)
         mean = np.add.reduceat(ordered, edges[:-1], dtype=np.float64) / size
+        num_models, first = sum(len(raw) for raw, _ in models), 0
         in_bin, members = np.zeros((2, num_models, len(size)), dtype=np.int64)
-        _native.count_by_threshold(
-            raw, as_bytes(memberships), ordered[edges[1:-1]], thread_count(num_threads), in_bin, members, None
-        )
+        for raw, truth in models:
+            rows = slice(first, first + len(raw))
+            _native.count_by_threshold(
+                np.ascontiguousarray(raw),
+                as_bytes(truth),
+                ordered[edges[1:-1]],
+                thread_count(num_threads),
+                in_bin[rows],
+                members[rows],
+                None,
+            )
+            first = rows.stop
         return cls(mean, _knots(ordered), in_bin, members)
 
     @property
     def num_models(self) -> int:
         """J."""
         return len(self.num_challenges)
-
-
-def looked_at(num_models: int, num_nodes: int) -> Ints:
-    """Positions of the nodes whose log-odds go into bins."""
-    return evenly_spaced(np.arange(num_nodes), max(1, MAX_CHALLENGES // num_models))
 
 
 def _bin_edges(ordered: AnyFloats) -> Ints:
@@ -204,18 +211,12 @@ class Recalibration:
 
     What it does not promise: that a single node's odds are right. They are right on average over nodes and models of
     equal log-odds.
-
-    Attributes:
-        raw: Mean raw log-odds of each bin of challenges, ascending, shape (B,).
-        log_odds: Log-odds that they stand for, non-decreasing, shape (B,).
-        num_models: Number of models that it was learnt on.
-        num_challenges: Number of challenges (model, node) that it was learnt on.
     """
 
-    raw: Floats
-    log_odds: Floats
-    num_models: int
-    num_challenges: int
+    raw: Floats  # mean raw log-odds of each bin of challenges, ascending, shape (B,)
+    log_odds: Floats  # log-odds that they stand for, non-decreasing, shape (B,)
+    num_models: int  # number of models that it was learnt on
+    num_challenges: int  # number of challenges (model, node) that it was learnt on
 
     def __call__(self, log_odds: AnyFloats) -> Floats:
         """Recalibrated log-odds, of the same shape."""
@@ -235,9 +236,7 @@ class Recalibration:
 def recalibrate(log_odds: AnyFloats, memberships: Flags) -> Recalibration:
     """Learns a recalibration from held-out models.
 
-    Args:
-        log_odds: Posterior log-odds of models that are not in their own fit, shape (J, K); ±∞ is allowed.
-        memberships: The truth, shape (J, K).
+    Posterior log-odds are of models that are not in their own fit, shape (J, K), as the truth; ±∞ is allowed.
 
     Raises:
         InputError: if shapes differ, there is no member or no non-member, or log-odds are NaN.
@@ -250,17 +249,22 @@ def recalibrate(log_odds: AnyFloats, memberships: Flags) -> Recalibration:
     array([-1.,  1.])
     """
     values, truth = _checked(log_odds, memberships)
-    if values.min() == values.max():
-        return constant_map(values, truth)
-    return recalibrate_bins(RawBins.of(values, truth)).recalibration
+    some = evenly_spaced(np.arange(values.shape[1]), max(1, MAX_CHALLENGES // len(values)))
+    values, truth = values[:, some], truth[:, some]
+    bins = RawBins.of([(values, truth)])
+    return constant_map(values, truth) if bins is None else recalibrate_bins(bins).recalibration
 
 
 def constant_map(log_odds: AnyFloats, memberships: Flags) -> Recalibration:
     """The map for log-odds that are all the same, and so say nothing: the frequency of members, whatever is asked."""
-    num_members = int(np.count_nonzero(memberships))
-    base = np.log(num_members + 0.5) - np.log(memberships.size - num_members + 0.5)
+    base = frequency_log_odds(memberships.size, int(np.count_nonzero(memberships)))
     raw = np.clip(np.float64(log_odds.flat[0]), -LARGEST_RAW, LARGEST_RAW)
     return Recalibration(np.array([raw]), np.array([base]), len(log_odds), log_odds.size)
+
+
+def frequency_log_odds(size: Any, members: Any) -> Any:
+    """Log-odds of membership by the frequency of members, (C + 1/2)/(n + 1); of numbers or arrays."""
+    return np.log(members + 0.5) - np.log(size - members + 0.5)
 
 
 class LearntMap(NamedTuple):
@@ -270,23 +274,86 @@ class LearntMap(NamedTuple):
     regression: MonotoneLogistic
 
 
-def recalibrate_bins(bins: RawBins, models: npt.NDArray[Any] | slice = slice(None)) -> LearntMap:
+def recalibrate_bins(
+    bins: RawBins, models: npt.NDArray[Any] | slice = slice(None), start: MonotoneLogistic | None = None
+) -> LearntMap:
     """Learns a recalibration from some of the models in bins, by their row numbers."""
     size = bins.num_challenges[models].sum(axis=0).astype(np.float64)
     members = bins.num_members[models].sum(axis=0).astype(np.float64)
-    regression = fit_monotone_logistic(bins.mean_raw, size, members, bins.knots)
-    lowest = np.minimum.accumulate(_kept(size, members)[::-1])[::-1]
-    highest = np.maximum.accumulate(_kept(size[::-1], members[::-1])[::-1])
+    if not 0 < members.sum() < size.sum():  # of one side alone nothing can be learnt but its frequency
+        flat = np.append(frequency_log_odds(size.sum(), members.sum()), np.zeros(len(bins.knots) - 1))
+        regression = MonotoneLogistic(bins.knots, flat, np.eye(len(flat)))
+    else:
+        regression = fit_monotone_logistic(bins.mean_raw, size, members, bins.knots, start)
+    # What the bins up to each, and from each on, have kept together.
+    up_to, from_on = (
+        frequency_log_odds(np.cumsum(number), np.cumsum(of_them))
+        for number, of_them in ((size, members), (size[::-1], members[::-1]))
+    )
+    lowest, highest = np.minimum.accumulate(up_to[::-1])[::-1], np.maximum.accumulate(from_on[::-1])
     log_odds = np.clip(regression(bins.mean_raw), lowest, np.maximum(lowest, highest))
     num_models = len(bins.num_challenges[models])
     return LearntMap(Recalibration(bins.mean_raw, log_odds, num_models, int(size.sum())), regression)
 
 
-def _kept(size: Floats, members: Floats) -> Floats:
-    """Log-odds of membership in each bin and those before it together, by (C + 1/2)/(n + 1)."""
-    total, of_them = np.cumsum(size), np.cumsum(members)
-    result: Floats = np.log(of_them + 0.5) - np.log(total - of_them + 0.5)
+# How much the answers about a node tell of its membership. A node that is told apart in every model, among a thousand
+# of which the answers say nothing, is one whose log-odds mean something else than the same log-odds of the others.
+
+
+STRENGTHS = (0.1, 0.5)  # shares of what there is to learn about a node's membership, between weak, middling and strong
+NUM_STRATA = len(STRENGTHS) + 1
+CLIPPED = 6.0  # log-odds that count for so much at most, so that one wrong answer does not outweigh many right ones
+
+
+def gains(log_odds: AnyFloats, memberships: Flags, log_prior_odds: Floats) -> Floats:
+    """How many nats log-odds about models, shape (J, K), tell beyond the prior, summed over models: shape (K,)."""
+    values = np.clip(log_odds, -CLIPPED, CLIPPED)
+    surprise = np.log1p(np.exp(np.where(memberships, -values, values))).sum(axis=0, dtype=np.float64)
+    num_in = np.count_nonzero(memberships, axis=0)
+    prior_surprise = np.logaddexp(0, -log_prior_odds), np.logaddexp(0, log_prior_odds)
+    result: Floats = num_in * prior_surprise[0] + (len(values) - num_in) * prior_surprise[1] - surprise
     return result
+
+
+def strata(gain: Floats, num_models: int, log_prior_odds: Floats) -> Ints:
+    """Stratum of each node by what so many models tell, from 0 (weak) on, shape (K,)."""
+    prior = scipy.special.expit(log_prior_odds)
+    return np.digitize(gain / (num_models * (scipy.special.entr(prior) + scipy.special.entr(1 - prior))), STRENGTHS)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeRecalibration:
+    """A recalibration for each stratum of nodes, and the log-odds that bound members and non-members in it."""
+
+    stratum: Ints  # which of the strata that were learnt about is a node's, shape (K,)
+    maps: tuple[Recalibration, ...]  # the recalibration of each stratum, from the weakest nodes to the strongest
+    lowest_member: Floats  # lowest raw log-odds of any member in each stratum, shape (S,); NaN if there is none
+    # Highest raw log-odds of any non-member in each stratum, shape (S,); NaN if there is none.
+    highest_non_member: Floats
+    num_models: int  # number of models that all this was learnt on
+
+    def __call__(self, log_odds: AnyFloats, nodes: slice | Ints | Flags = slice(None)) -> Floats:
+        """Recalibrated log-odds of all nodes or those at some places, of shape (K,) or (J, K)."""
+        result, stratum = np.empty(log_odds.shape), self.stratum[nodes]
+        for number, learnt in enumerate(self.maps):
+            is_here = stratum == number
+            result[..., is_here] = learnt(log_odds[..., is_here])
+        return result
+
+    def reachable(self) -> tuple[Floats, Floats]:
+        """The lowest and the highest log-odds that are stated about each node, whatever a model answers, shape (K,)."""
+        lowest, highest = np.array([learnt.log_odds[[0, -1]] for learnt in self.maps]).T
+        return lowest[self.stratum], highest[self.stratum]
+
+    def beyond(self, log_odds: AnyFloats) -> tuple[Flags, Flags]:
+        """Which raw log-odds, shape (K,), exceed those of all non-members of a stratum; which lie below all members.
+
+        A model that is none of the J, but trained like them, has such a non-member in a stratum with a probability of
+        about 1/(J + 1): which of J + 1 models has the highest is chance.
+        """
+        # As precise as what they are compared with: no rounding makes one of two equal numbers the larger.
+        values = np.asarray(log_odds, dtype=np.float32)
+        return values > self.highest_non_member[self.stratum], values < self.lowest_member[self.stratum]
 
 
 def _checked(log_odds: AnyFloats, memberships: Flags) -> tuple[AnyFloats, Flags]:
@@ -300,19 +367,12 @@ def _checked(log_odds: AnyFloats, memberships: Flags) -> tuple[AnyFloats, Flags]
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """How often challenges of a stated probability are members: the data of a reliability diagram.
+    """How often challenges of a stated probability are members: the data of a reliability diagram."""
 
-    Attributes:
-        edges: Edges of the bins of stated probability, shape (B + 1,).
-        num_challenges: Number of challenges in each bin, shape (B,).
-        stated: Mean stated probability in each bin, shape (B,); NaN in empty bins.
-        observed: Share of members in each bin, shape (B,); NaN in empty bins.
-    """
-
-    edges: Floats
-    num_challenges: Ints
-    stated: Floats
-    observed: Floats
+    edges: Floats  # edges of the bins of stated probability, shape (B + 1,)
+    num_challenges: Ints  # number of challenges in each bin, shape (B,)
+    stated: Floats  # mean stated probability in each bin, shape (B,); NaN in empty bins
+    observed: Floats  # share of members in each bin, shape (B,); NaN in empty bins
 
     @property
     def expected_calibration_error(self) -> float:
@@ -330,18 +390,14 @@ class Reliability:
 
 
 def reliability(log_odds: AnyFloats, memberships: Flags) -> Reliability:
-    """Compares stated probabilities with the truth, on models that nothing was learnt from.
-
-    Args:
-        log_odds: Posterior log-odds, shape (J, K).
-        memberships: The truth, shape (J, K).
+    """Compares stated probabilities with the truth, on models that nothing was learnt from; both of shape (J, K).
 
     Raises:
         InputError: if shapes differ, there is no member or no non-member, or log-odds are NaN.
     """
     values, truth = _checked(log_odds, memberships)
     counter = ReliabilityCounter(len(values), values.dtype, thread_count(None))
-    counter.add(values, truth)
+    counter.add(slice(0, len(values)), values, truth)
     return counter.result()
 
 
@@ -357,9 +413,9 @@ class ReliabilityCounter:
         self._number, self._members = np.zeros((2, num_models, len(exact) + 1), dtype=np.int64)
         self._total = np.zeros((num_models, len(exact) + 1))
 
-    def add(self, log_odds: AnyFloats, memberships: Flags) -> None:
-        """Counts log-odds and memberships of some nodes, both of shape (J, number of nodes)."""
-        counts = (self._number, self._members, self._total)
+    def add(self, rows: slice, log_odds: AnyFloats, memberships: Flags) -> None:
+        """Counts log-odds and memberships of some models about some nodes, one row a model."""
+        counts = (self._number[rows], self._members[rows], self._total[rows])
         values, flags = np.ascontiguousarray(log_odds), as_bytes(memberships)
         _native.count_by_threshold(values, flags, self._thresholds, self._num_threads, *counts)
 

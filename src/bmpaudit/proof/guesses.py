@@ -37,51 +37,6 @@ PSEUDO_MISSES = 1.0  # when a threshold is judged: without them, a few lucky gue
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredModels:
-    """Scores of J models about N nodes, with the truth.
-
-    Attributes:
-        log_likelihood_ratio: Scores, higher means more likely a member, shape (J, N); ±∞ is allowed.
-        memberships: Whether each node was in each model's training sample, shape (J, N).
-        indices: Number of each model, shape (J,).
-
-    Raises:
-        InputError: if shapes do not fit, or a score is NaN.
-    """
-
-    log_likelihood_ratio: Floats
-    memberships: Flags
-    indices: Ints
-
-    def __post_init__(self) -> None:
-        scores = np.asarray(self.log_likelihood_ratio, dtype=np.float64)
-        memberships = np.asarray(self.memberships)
-        indices = np.asarray(self.indices, dtype=np.int64)
-        if memberships.ndim != 2 or scores.shape != memberships.shape or indices.shape != memberships.shape[:1]:
-            raise InputError(
-                f"scores and memberships must have one shape (num_models, num_nodes) and indices (num_models,), got "
-                f"{scores.shape}, {memberships.shape} and {indices.shape}"
-            )
-        if memberships.dtype != np.bool_ and not np.isin(memberships, (0, 1)).all():
-            raise InputError(f"memberships must be booleans, got {memberships.dtype}")
-        is_nan = np.isnan(scores)
-        if is_nan.any():
-            model, node = np.unravel_index(int(is_nan.argmax()), scores.shape)
-            raise InputError(f"scores must not be NaN, got one for model {indices[model]}, node {node}")
-        object.__setattr__(self, "log_likelihood_ratio", scores)
-        object.__setattr__(self, "memberships", memberships.astype(np.bool_, copy=False))
-        object.__setattr__(self, "indices", indices)
-
-    @property
-    def num_models(self) -> int:
-        """J."""
-        return len(self.indices)
-
-
-AnyModels: TypeAlias = Evidence | ScoredModels
-
-
-@dataclass(frozen=True, eq=False)
 class PriorOdds:
     """Log-odds of the prior memberships of N nodes.
 
@@ -97,11 +52,7 @@ class PriorOdds:
 
     @classmethod
     def of(cls, prior_prob: npt.ArrayLike, num_nodes: int, prior_draws: int, failure_prob: float) -> PriorOdds:
-        """Checks priors and finds their limits; 1 - `failure_prob` is the level of the bound on MP.
-
-        Raises:
-            InputError: if they are no probabilities, all of them are 0 or 1, or they are no such frequencies.
-        """
+        """Checks priors and finds their limits; 1 - `failure_prob` is the level of the bound on MP."""
         prob = check_priors(prior_prob, num_nodes)
         if not ((prob > 0) & (prob < 1)).any():
             raise InputError("prior_prob must be in (0, 1) for at least one node, got only 0 and 1")
@@ -148,7 +99,7 @@ class PriorOdds:
         """Upper limits of the prior log-odds of what is claimed, one for each claim."""
         return np.where(claims.says_member, self.high[claims.node], -self.low[claims.node])
 
-    def check_memberships(self, models: AnyModels, name: str) -> None:
+    def check_memberships(self, models: Evidence, name: str) -> None:
         """Raises `InputError` if there is no member or no non-member, or a node contradicts its exact prior."""
         num_in, num_models = count_in(models.memberships), models.num_models
         for counts, side in ((num_in, "member"), (num_models - num_in, "non-member")):
@@ -198,7 +149,7 @@ class Claims:
 ClaimsByOrder: TypeAlias = Mapping[Order, Claims]
 
 
-def allowed_nodes(fitting: AnyModels, priors: PriorOdds) -> Flags:
+def allowed_nodes(fitting: Evidence, priors: PriorOdds) -> Flags:
     """Nodes that claims may be made about, shape (N,): uncertain ones that rest on enough models, or all of these.
 
     The surest claim is the likeliest to rest on a fit that went wrong, and a fit to two or three models often does: an
@@ -209,8 +160,13 @@ def allowed_nodes(fitting: AnyModels, priors: PriorOdds) -> Flags:
 
 
 def can_be_named(num_in: Ints, num_models: int) -> Flags:
-    """Which nodes enough of the fitting models hold, and enough do not: ten, or an eighth of them if that is less."""
-    return np.minimum(num_in, num_models - num_in) >= min(ENOUGH_MODELS, num_models // 8)
+    """Which nodes enough of the fitting models hold, and enough do not."""
+    return np.minimum(num_in, num_models - num_in) >= fewest_to_be_named(num_models)
+
+
+def fewest_to_be_named(num_models: int) -> int:
+    """How many of the fitting models are enough: ten, or an eighth of them if that is less."""
+    return max(min(ENOUGH_MODELS, num_models // 8), 1)
 
 
 def most_confident(
@@ -223,14 +179,8 @@ def most_confident(
 ) -> dict[Order, Claims]:
     """The claims about each of J models of which an attack is surest, by what "surest" means.
 
-    Of equally likely ones, the node with the smallest id, and "in" before "out".
-
-    Args:
-        log_likelihood_ratio: Scores of shape (J, N).
-        log_prior_odds: log η of the nodes, shape (N,).
-        is_scored: Nodes that claims may be made about, shape (N,); all if None.
-        node: Ids of the nodes, shape (N,); 0, 1, 2, … if None.
-        num_threads: Number of threads.
+    Of equally likely ones, the node with the smallest id, and "in" before "out". Scores have shape (J, N); claims
+    may be made about the nodes that are scored (all if None), which are named by their ids (0, 1, 2, … if None).
     """
     num_models, num_nodes = log_likelihood_ratio.shape
     ids = np.arange(num_nodes) if node is None else node
@@ -343,21 +293,13 @@ def choose(
 
 @dataclass(frozen=True, eq=False)
 class Guesses:
-    """Claims that were made about challenged models, at most one per model, and what came of them.
+    """Claims that were made about challenged models, at most one per model, and what came of them."""
 
-    Attributes:
-        model: Number of the model in its plan, shape (G,).
-        node: Node id, shape (G,).
-        says_member: Whether the guess is that the node is in, shape (G,).
-        is_hit: Whether it is right, shape (G,).
-        log_odds: Upper limits of the prior log-odds of what is guessed, shape (G,).
-    """
-
-    model: Ints
-    node: Ints
-    says_member: Flags
-    is_hit: Flags
-    log_odds: Floats
+    model: Ints  # number of the model in its plan, shape (G,)
+    node: Ints  # node id, shape (G,)
+    says_member: Flags  # whether the guess is that the node is in, shape (G,)
+    is_hit: Flags  # whether it is right, shape (G,)
+    log_odds: Floats  # upper limits of the prior log-odds of what is guessed, shape (G,)
 
     @property
     def num_guesses(self) -> int:
@@ -389,8 +331,8 @@ def _arrays(of: Claims | Guesses) -> list[Any]:
 # From an attack to its claims, in bounded memory.
 
 
-Share: TypeAlias = Callable[[float], None]
-"""Is called with the share of some work that is done, from 0 to 1."""
+ReportShare: TypeAlias = Callable[[float], None]
+"""Called with the share of some work that is done, from 0 to 1."""
 
 
 class SaysNothingError(InputError):
@@ -414,18 +356,14 @@ class Source:
         return models.asked(*self.queries)
 
 
-def sources_of(attacks: Sequence[Attack], queries: tuple[str, ...]) -> list[Source]:
-    """One source for each attack that fuses queries, and one for each query of the others.
-
-    Raises:
-        InputError: if there is no attack, or something is not one.
-    """
+def sources_of(attack: Attack | Sequence[Attack], queries: tuple[str, ...]) -> list[Source]:
+    """One source for each of one or more attacks that fuses queries, and one for each query of the others."""
+    attacks, sources = [attack] if isinstance(attack, Attack) else list(attack), list[Source]()
     if not attacks:
         raise InputError("there must be at least one attack, got none")
-    sources = []
-    for attack in attacks:
-        check_attack(attack)
-        sources += [Source(attack, seen) for seen in ([queries] if attack.fuses_queries else [(q,) for q in queries])]
+    for each in attacks:
+        check_attack(each)
+        sources += [Source(each, seen) for seen in ([queries] if each.fuses_queries else [(q,) for q in queries])]
     return sources
 
 
@@ -457,16 +395,13 @@ def claims_of_attack(
     is_allowed: Flags,
     num_threads: int,
     executor: Executor | None = None,
-    report: Share = lambda _: None,
+    report: ReportShare = lambda _: None,
 ) -> ClaimsByOrder:
     """The most confident claims about each model, by a fit on other models.
 
     Without `fitting`, each model is left out of its own fit, or all are cross-fitted. Log prior odds, and whether a
-    claim may be made, are those of all nodes, shape (N,).
-
-    Raises:
-        InputError: if the attack fails, or scores are NaN or of the wrong shape.
-        SaysNothingError: if no node can be attacked, or each model left out of its own fit has the same scores.
+    claim may be made, are those of all nodes, shape (N,). `SaysNothingError` if no node can be attacked, or each model
+    left out of its own fit has the same scores.
     """
     models, fitting = source.seen(models), None if fitting is None else source.seen(fitting)
     num_nodes = models.num_targets

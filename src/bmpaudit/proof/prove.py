@@ -8,46 +8,36 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.special
 
-from bmpaudit.attack.evidence import Evidence, check_fitting_models, split_models
+from bmpaudit.attack.evidence import Evidence, check_fitting_models, check_samples, split_models
 from bmpaudit.interfaces import Attack, Progress
-from bmpaudit.proof.bounds import (
-    LOG_WEIGHTS,
-    PRECISION,
-    STAKES,
-    WEIGHT_OF_ALL,
-    AnytimeBound,
-    check_level,
-    epsilon_bound,
-    guesses_needed,
-    mp_bound,
-)
+from bmpaudit.proof import bounds
+from bmpaudit.proof.bounds import AnytimeBound, check_level, epsilon_bound
 from bmpaudit.proof.guesses import (
     PARAMETERS,
-    AnyModels,
     Choice,
     ClaimsByOrder,
     Guesses,
     Parameter,
     PriorOdds,
+    ReportShare,
     SaysNothingError,
-    ScoredModels,
-    Share,
     allowed_nodes,
+    can_be_named,
     choose,
     claims_of_attack,
     make_guesses,
-    most_confident,
     sources_of,
 )
 from bmpaudit.util.errors import InputError, thread_count
+from bmpaudit.util.matrices import FlagMatrix, count_in, take_rows
 from bmpaudit.util.text import html_table, paragraphs
-from bmpaudit.util.values import plain
+from bmpaudit.util.values import Floats, Ints, plain
 from bmpaudit.util.words import SYMBOLS
 
 Method = Literal["one-guess", "prequential"]
@@ -63,29 +53,17 @@ class ProvenBound:
     """A lower confidence bound on one parameter, by one method.
 
     `epsilon_bound`, `mp_bound` and `AnytimeBound` have the formal guarantees and their proofs.
-
-    Attributes:
-        parameter: What is bounded: epsilon_right, epsilon_left or mp.
-        proven: The bound; None if nothing is proven.
-        floor: What the sampler alone gives away (Prop. 1), a lower confidence limit if priors were sampled.
-        floor_high: The same, an upper confidence limit if priors were sampled.
-        level: Confidence level.
-        method: Method: one guess per model, or prequential.
-        num_fitting: Number of models that the rule was fitted on; for the prequential method, at the end.
-        num_challenged: Number of models that could be guessed about.
-        choice: What was guessed by, and when not; for the prequential method, at the end.
-        guesses: The guesses.
     """
 
-    parameter: Parameter
-    proven: float | None
-    floor: float
-    floor_high: float
+    parameter: Parameter  # what is bounded: epsilon_right, epsilon_left or mp
+    proven: float | None  # the bound; None if nothing is proven
+    floor: float  # what the sampler alone gives away (Prop. 1), a lower confidence limit if priors were sampled
+    floor_high: float  # the same, an upper confidence limit if priors were sampled
     level: float
-    method: str
-    num_fitting: int
-    num_challenged: int
-    choice: Choice
+    method: str  # one guess per model, or prequential
+    num_fitting: int  # number of models that the rule was fitted on; for the prequential method, at the end
+    num_challenged: int  # number of models that could be guessed about
+    choice: Choice  # what was guessed by, and when not; for the prequential method, at the end
     guesses: Guesses
 
     @property
@@ -97,6 +75,26 @@ class ProvenBound:
     def num_hits(self) -> int:
         """C, number of correct guesses."""
         return self.guesses.num_hits
+
+    @property
+    def possible(self) -> float:
+        """What the guesses leave possible: an upper confidence limit by the same model; infinite if all were right.
+
+        It is no bound on ε, of which nothing is known from above, but on what more guesses of this kind would show.
+        """
+        num_misses, level = self.num_guesses - self.num_hits, self.level
+        if self.parameter != "mp":
+            least = epsilon_bound(num_misses, self.num_guesses, level)
+            return math.inf if least is None else -least
+        if not num_misses:
+            return math.inf
+        odds = self.guesses.log_odds
+
+        def is_possible(epsilon: float) -> bool:
+            wrong = scipy.special.expit(-epsilon - odds)
+            return bounds.poisson_binomial_tail(wrong, num_misses) > 1 - level
+
+        return bounds.largest_rejected(is_possible) or 0.0
 
     def __str__(self) -> str:
         proven = "nothing proven" if self.proven is None else f"≥ {self.proven:.2f}"
@@ -112,26 +110,32 @@ class Proof:
 
     Each of the three bounds holds with probability `level` by itself; all three hold together with probability at
     least 1 - 3 (1 - level).
-
-    Attributes:
-        epsilon_right: Bound on ε_R: how sure an adversary can become that a node is in.
-        epsilon_left: Bound on ε_L: how sure they can become that a node is not in.
-        mp: Bound on ε of MP: how far the odds move either way.
-        is_leakage_proven: Whether the guesses show, with 99 % confidence (or `level`, if that is higher), that models
-            give away more than the sampling does: MP's ε is above 0. No guess of a mechanism that gives away nothing is
-            right more often than its prior says, however nodes depend on each other. Limits of sampled priors are
-            allowed for.
     """
 
-    epsilon_right: ProvenBound
-    epsilon_left: ProvenBound
-    mp: ProvenBound
+    epsilon_right: ProvenBound  # bound on ε_R: how sure an adversary can become that a node is in
+    epsilon_left: ProvenBound  # bound on ε_L: how sure they can become that a node is not in
+    mp: ProvenBound  # bound on ε of MP: how far the odds move either way
+    # Whether the guesses show, with 99 % confidence or more, that models give away more than the sampling does: MP's ε
+    # is above 0. No guess of a mechanism that gives away nothing is right more often than its prior says, however nodes
+    # depend on each other. Limits of sampled priors are allowed for.
     is_leakage_proven: bool
 
     @property
     def bounds(self) -> tuple[ProvenBound, ProvenBound, ProvenBound]:
         """All three."""
         return (self.epsilon_right, self.epsilon_left, self.mp)
+
+    def joined(self, other: Proof, found_on: str) -> Proof:
+        """The larger of each two bounds, where what is proven of another release holds for this one too.
+
+        The source of such a bound ends with the words that say what it was found on.
+        """
+        larger = {}
+        for mine, theirs in zip(self.bounds, other.bounds, strict=True):
+            is_theirs = theirs.proven is not None and (mine.proven is None or theirs.proven > mine.proven)
+            choice = replace(theirs.choice, source=theirs.choice.source + found_on)
+            larger[mine.parameter] = replace(theirs, choice=choice, floor=mine.floor) if is_theirs else mine
+        return Proof(**larger, is_leakage_proven=self.is_leakage_proven or other.is_leakage_proven)
 
     @property
     def shown(self) -> dict[Parameter, ProvenBound]:
@@ -228,126 +232,87 @@ def prove(
     from draws that are independent of the models. ε_R and ε_L need no priors to be right: a wrong one only costs
     guesses.
 
-    Args:
-        attack: An attack, or several to choose from on the fitting models.
-        models: All models under one release, with one or more queries.
-        prior_prob: γ(1) of all nodes, shape (N,).
-        prior_draws: 0 if priors are exact; otherwise each is a frequency over this many independent draws.
-        level: Confidence level of each of the three bounds.
-        method: one-guess or prequential.
-        num_fitting: Number of models to fit on, for one-guess; `default_num_fitting` if None.
-        fitting: Other models to fit on, for one-guess; all of `models` are then challenged.
-        num_threads: Number of threads; the result does not depend on it.
-        executor: Workers that score blocks of nodes, if there is more than one block; the result does not depend on it.
-        progress: Called with how much of the work is done, from 0 to N.
+    Several attacks may be given, to choose from on the fitting models. `fitting` are other models to fit on with
+    `one-guess`, which then challenges all of `models`. If `prior_draws` is not 0, each prior is a frequency over so
+    many independent draws. `level` is the confidence of each of the three bounds by itself. The result depends neither
+    on the number of threads nor on the executor, whose workers score blocks of nodes; `progress` is called with how
+    much of the work is done, from 0 to N.
 
     Raises:
         InputError: if the inputs do not fit together or are too few to prove anything.
     """
     priors = PriorOdds.of(prior_prob, models.num_nodes, prior_draws, check_level(level))
-    attacks = [attack] if isinstance(attack, Attack) else list(attack)
-    sources = {source.name: source for source in sources_of(attacks, models.queries)}
+    check_samples(*([models] if fitting is None else [fitting, models]))
+    sources = {source.name: source for source in sources_of(attack, models.queries)}
     claim = partial(claims_of_attack, num_threads=thread_count(num_threads), executor=executor)
-
-    def guess(fitted: Evidence, challenged: Evidence, report: Share) -> GuessesOf:
-        is_allowed, claims, silent = allowed_nodes(fitted, priors), {}, []
-        for k, (name, source) in enumerate(sources.items()):
-            part = _part(report, 0.5 * k / len(sources), 0.5 / len(sources))
-            try:
-                claims[name] = claim(source, fitted, None, priors.log_odds, is_allowed, report=part)
-            except SaysNothingError as reason:
-                silent.append(reason)
-        if not claims:
-            raise silent[0]
-        parts = (_part(report, 0.5 + k / 6, 1 / 6) for k in range(len(PARAMETERS)))
-        return _guess(
-            claims,
-            lambda name: claim(sources[name], challenged, fitted, priors.log_odds, is_allowed, report=next(parts)),
-            fitted,
-            challenged,
-            challenged.num_models if method == "one-guess" else fitted.num_models,
-            priors,
-            level,
-        )
-
-    rounds: list[GuessesOf] = []
-    num_last = num_done = num_challenged = 0
+    fits: list[_Fit] = []
+    num_done = num_challenged = 0
     for fitted, challenged in _splits(models, method, num_fitting, fitting):
-        if not rounds:
+        if not fits:
             all_challenged = models if fitting is not None else models.take(slice(fitted.num_models, None))
             priors.check_memberships(fitted, "fitting")
             priors.check_memberships(all_challenged, "challenged")
             num_challenged = all_challenged.num_models
         start, size = num_done / num_challenged, challenged.num_models / num_challenged
-        part = _part(lambda share: progress(int(share * models.num_nodes)), start, size)
-        rounds.append(guess(fitted, challenged, part))
-        num_last, num_done = fitted.num_models, num_done + challenged.num_models
-    return _proof(rounds, num_last, num_challenged, priors, level, METHODS[method])
-
-
-def prove_scores(
-    fitting: ScoredModels | Mapping[str, ScoredModels],
-    challenged: ScoredModels | Mapping[str, ScoredModels],
-    prior_prob: npt.ArrayLike,
-    *,
-    prior_draws: int = 0,
-    level: float = 0.95,
-) -> Proof:
-    """As `prove` with one guess per model, from the scores of any attack, or of several to choose from.
-
-    Args:
-        fitting: Scores of the models that rules are fitted on, none of which may be in its own fit; by name if there
-            are several candidates.
-        challenged: Scores of other models, by rules that were fitted on the fitting ones alone; the same names.
-        prior_prob: γ(1) of all nodes, shape (N,).
-        prior_draws: 0 if priors are exact; otherwise each is a frequency over this many independent draws.
-        level: Confidence level of each of the three bounds.
-
-    Raises:
-        InputError: if the inputs do not fit together or are too few to prove anything.
-    """
-    on_fitting, on_challenged = (
-        {"scores": part} if isinstance(part, ScoredModels) else dict(part) for part in (fitting, challenged)
-    )
-    if not on_fitting or on_fitting.keys() != on_challenged.keys():
-        raise InputError(
-            f"fitting and challenged models must have scores of the same names, got {', '.join(on_fitting) or 'none'} "
-            f"and {', '.join(on_challenged) or 'none'}"
+        report = _part(lambda share: progress(int(share * models.num_nodes)), start, size)
+        is_allowed = allowed_nodes(fitted, priors)
+        on_fitting: dict[str, ClaimsByOrder] = {}
+        silent: list[SaysNothingError] = []
+        for k, (name, source) in enumerate(sources.items()):
+            part = _part(report, 0.5 * k / len(sources), 0.5 / len(sources))
+            try:
+                on_fitting[name] = claim(source, fitted, None, priors.log_odds, is_allowed, report=part)
+            except SaysNothingError as reason:
+                silent.append(reason)
+        if not on_fitting:
+            raise silent[0]
+        num_ahead = challenged.num_models if method == "one-guess" else fitted.num_models
+        choices = {
+            parameter: choose(parameter, on_fitting, fitted.memberships, priors.log_odds, num_ahead, 1 - level)
+            for parameter in PARAMETERS
+        }
+        claims: dict[str, ClaimsByOrder] = {}
+        for k, name in enumerate(sorted({choice.source for choice in choices.values()})):
+            part = _part(report, 0.5 + k / 6, 1 / 6)  # a source for each of the three parameters, at most
+            claims[name] = claim(sources[name], challenged, fitted, priors.log_odds, is_allowed, report=part)
+        guesses: dict[Parameter, Guesses] = {}
+        for parameter, choice in choices.items():
+            made = claims[choice.source][choice.order]
+            guesses[parameter] = make_guesses(
+                made, choice.threshold.value, challenged.memberships, challenged.indices, priors.of_claims(made)
+            )
+        fits.append(_Fit(fitted.num_models, choices, guesses))
+        num_done += challenged.num_models
+    proven = {}
+    for parameter in PARAMETERS:
+        parts = [fit.guesses[parameter] for fit in fits]
+        floor, floor_high = priors.floor(parameter)
+        proven[parameter] = ProvenBound(
+            parameter=parameter,
+            proven=_bound(parameter, parts, priors, level, METHODS[method]),
+            floor=floor,
+            floor_high=floor_high,
+            level=level,
+            method=METHODS[method],
+            num_fitting=fits[-1].num_fitting,
+            num_challenged=num_challenged,
+            choice=fits[-1].choices[parameter],
+            guesses=Guesses.joined(parts),
         )
-    fitted, others = (next(iter(part.values())) for part in (on_fitting, on_challenged))
-    for part, first in ((on_fitting, fitted), (on_challenged, others)):
-        for name, scored in part.items():
-            if not np.array_equal(scored.memberships, first.memberships):
-                raise InputError(f"all scores must be of the same models, got other memberships for {name}")
-    num_nodes, other_nodes = fitted.memberships.shape[1], others.memberships.shape[1]
-    priors = PriorOdds.of(prior_prob, num_nodes, prior_draws, check_level(level))
-    _check_enough(fitted.num_models + others.num_models)
-    if num_nodes != other_nodes:
-        raise InputError(f"challenged models must have {num_nodes} nodes as the fitting models, got {other_nodes}")
-    in_both = np.intersect1d(fitted.indices, others.indices)
-    if len(in_both):
-        raise InputError(f"model {in_both[0]} is among both the fitting and the challenged models")
-    priors.check_memberships(fitted, "fitting")
-    priors.check_memberships(others, "challenged")
-    is_allowed = allowed_nodes(fitted, priors)
-    for name, scored in on_fitting.items():
-        values = scored.log_likelihood_ratio[:, is_allowed]
-        if (values == values.flat[0]).all():
-            raise InputError(f"{name} must differ, got {values.flat[0]:g} for all fitting models and nodes")
+    # Leakage is proven by the same guesses, held to a higher level.
+    sure_level = max(LEAKAGE_LEVEL, (1 + level) / 2)
+    sure_priors, mp_guesses = priors.at_level(sure_level), proven["mp"].guesses
+    mp_guesses = replace(mp_guesses, log_odds=sure_priors.of_claims(mp_guesses))
+    sure_bound = _bound("mp", [mp_guesses], sure_priors, sure_level, METHODS[method])
+    return Proof(**proven, is_leakage_proven=sure_bound is not None and sure_bound > 0)
 
-    def claims(scored: ScoredModels) -> ClaimsByOrder:
-        return most_confident(scored.log_likelihood_ratio, priors.log_odds, is_allowed)
 
-    made = _guess(
-        {name: claims(scored) for name, scored in on_fitting.items()},
-        lambda name: claims(on_challenged[name]),
-        fitted,
-        others,
-        others.num_models,
-        priors,
-        level,
-    )
-    return _proof([made], fitted.num_models, others.num_models, priors, level, METHODS["one-guess"])
+class _Fit(NamedTuple):
+    """What was chosen on some models to fit on, and what was guessed by it about the models challenged next."""
+
+    num_fitting: int
+    choices: Mapping[Parameter, Choice]
+    guesses: Mapping[Parameter, Guesses]
 
 
 def _splits(
@@ -364,20 +329,17 @@ def _splits(
     elif method != "one-guess":
         raise InputError(f"method must be one-guess or prequential, got method={method!r}")
     elif fitting is None:
-        _check_enough(models.num_models)
+        if models.num_models < MIN_MODELS_TO_PROVE:
+            raise InputError(
+                f"there must be at least {MIN_MODELS_TO_PROVE} models to fit on some and challenge others, got "
+                f"{models.num_models}"
+            )
         yield split_models(models, default_num_fitting(models.num_models) if num_fitting is None else num_fitting)
     elif num_fitting is not None:
         raise InputError("only one of fitting and num_fitting can be given, got both")
     else:
         check_fitting_models(fitting, models)
         yield fitting, models
-
-
-def _check_enough(num_models: int) -> None:
-    if num_models < MIN_MODELS_TO_PROVE:
-        raise InputError(
-            f"there must be at least {MIN_MODELS_TO_PROVE} models to fit on some and challenge others, got {num_models}"
-        )
 
 
 def refits(num_models: int) -> Iterator[int]:
@@ -393,77 +355,26 @@ def refits(num_models: int) -> Iterator[int]:
     yield num_models
 
 
-def _part(report: Share, start: float, size: float) -> Share:
-    """Reports what is done of a part of the work."""
+def _part(report: ReportShare, start: float, size: float) -> ReportShare:
+    """Reports what is done of a part of the work, of which `start` comes before it and `size` is its own."""
     return lambda done: report(start + size * done)
 
 
-GuessesOf: TypeAlias = dict[Parameter, tuple[Choice, Guesses]]
-"""For each parameter what to guess by, chosen on the fitting models, and the guesses about the challenged ones."""
-
-
-def _guess(
-    on_fitting: Mapping[str, ClaimsByOrder],
-    on_challenged: Callable[[str], ClaimsByOrder],
-    fitting: AnyModels,
-    challenged: AnyModels,
-    num_ahead: int,
-    priors: PriorOdds,
-    level: float,
-) -> GuessesOf:
-    """Chooses on the fitting models, to guess about `num_ahead` others, then guesses about the challenged ones."""
-    choices = {
-        parameter: choose(parameter, on_fitting, fitting.memberships, priors.log_odds, num_ahead, 1 - level)
-        for parameter in PARAMETERS
-    }
-    claims = {name: on_challenged(name) for name in sorted({choice.source for choice in choices.values()})}
-    guesses: GuessesOf = {}
-    for parameter, choice in choices.items():
-        made, silence = claims[choice.source][choice.order], choice.threshold.value
-        limits = priors.of_claims(made)
-        guesses[parameter] = choice, make_guesses(made, silence, challenged.memberships, challenged.indices, limits)
-    return guesses
-
-
-def _proof(
-    rounds: Sequence[GuessesOf], num_fitting: int, num_challenged: int, priors: PriorOdds, level: float, method: str
-) -> Proof:
-    """What the guesses of one or more rounds prove, at most one about each challenged model."""
-    bounds = {}
-    for parameter in PARAMETERS:
-        choice, parts = rounds[-1][parameter][0], [each[parameter][1] for each in rounds]
-        bounds[parameter] = ProvenBound(
-            parameter,
-            _bound(parameter, parts, priors, level, method),
-            *priors.floor(parameter),
-            level,
-            method,
-            num_fitting,
-            num_challenged,
-            choice,
-            Guesses.joined(parts),
-        )
-    sure_level, guesses = max(LEAKAGE_LEVEL, level), bounds["mp"].guesses
-    sure = priors.at_level(sure_level)
-    surely = _bound("mp", [replace(guesses, log_odds=sure.of_claims(guesses))], sure, sure_level, method)
-    return Proof(**bounds, is_leakage_proven=surely is not None and surely > 0)
-
-
 def _bound(
-    parameter: Parameter, rounds: Sequence[Guesses], priors: PriorOdds, level: float, method: str
+    parameter: Parameter, parts: Sequence[Guesses], priors: PriorOdds, level: float, method: str
 ) -> float | None:
-    """What the guesses of one or more rounds prove about a parameter."""
+    """What guesses by one or more fits, in their order, prove about a parameter."""
     is_mp = parameter == "mp"
     guess_level = priors.mp_level(level) if is_mp else level
     if method == METHODS["one-guess"]:
-        (guesses,) = rounds
+        (guesses,) = parts
         if is_mp:
-            return mp_bound(guesses.num_hits, guesses.log_odds, guess_level)
+            return bounds.mp_bound(guesses.num_hits, guesses.log_odds, guess_level)
         return epsilon_bound(guesses.num_hits, guesses.num_guesses, guess_level)
     running = AnytimeBound(guess_level, lowest=0.0 if is_mp else -math.inf)
     proven = None
-    for guesses in rounds:
-        running.update_all(guesses.is_hit, guesses.log_odds if is_mp else None)
+    for guesses in parts:
+        running.update(guesses.is_hit, guesses.log_odds if is_mp else 0.0)
         proven = running.value  # the largest bound so far
     return proven
 
@@ -481,7 +392,7 @@ def provable(num_challenged: int, level: float = 0.95, method: Method = "one-gue
         bound = epsilon_bound(num_challenged, num_challenged, level)
     else:
         running = AnytimeBound(level)
-        running.update_all(np.ones(num_challenged))
+        running.update(np.ones(num_challenged))
         bound = running.value
     return -math.inf if bound is None else bound
 
@@ -492,22 +403,65 @@ def models_to_prove_more(epsilon: float, level: float = 0.95, method: Method = "
     >>> models_to_prove_more(5.0), models_to_prove_more(5.0, method="prequential")
     (670, 586)
     """
-    above = epsilon + PRECISION  # to which bounds are found
-    num_guesses = guesses_needed(above, level)
+    num_guesses = guesses_to_prove_more(epsilon, level, method)
+    if method == "prequential":
+        return FIRST_FIT + num_guesses
+    return _first(
+        lambda number: number - default_num_fitting(number) >= num_guesses,
+        MIN_MODELS_TO_PROVE,
+        MIN_MODELS_TO_PROVE + 2 * num_guesses,
+    )
+
+
+def guesses_to_prove_more(epsilon: float, level: float = 0.95, method: Method = "one-guess") -> int:
+    """The smallest number of guesses that prove a bound above ε on ε_R if all of them are right.
+
+    >>> guesses_to_prove_more(5.0), guesses_to_prove_more(8.0), epsilon_bound(447, 447) > 5.0
+    (447, 8932, True)
+    """
+    above = epsilon + bounds.PRECISION  # to which bounds are found
+    # One guess per model, all right: κ^G ≤ a, with κ = σ(ε).
+    num_guesses = math.ceil(math.log(check_level(level)) / -math.log1p(math.exp(-above)))
     if method == "one-guess":
-        return _first(
-            lambda number: number - default_num_fitting(number) >= num_guesses,
-            MIN_MODELS_TO_PROVE,
-            MIN_MODELS_TO_PROVE + 2 * num_guesses,
-        )
+        return num_guesses
     # The wealth of `AnytimeBound` if every guess is right: a hit multiplies what is bet with stake c by 1 + c e^-ε.
-    log_target, gains = -math.log(check_level(level)), np.log1p(STAKES * math.exp(-above))
-    with_one_stake = (log_target - math.log(WEIGHT_OF_ALL)) / float(gains[-1])
-    return FIRST_FIT + _first(
-        lambda number: bool(scipy.special.logsumexp(LOG_WEIGHTS + number * gains) >= log_target),
+    log_target, gains = -math.log(check_level(level)), np.log1p(bounds.STAKES * math.exp(-above))
+    with_one_stake = (log_target - math.log(bounds.WEIGHT_OF_ALL)) / float(gains[-1])
+    return _first(
+        lambda number: bool(scipy.special.logsumexp(bounds.LOG_WEIGHTS + number * gains) >= log_target),
         num_guesses,
         math.ceil(with_one_stake),
     )
+
+
+def provable_about_each(
+    memberships: FlagMatrix, priors: PriorOdds, level: float = 0.95, method: Method = "one-guess"
+) -> dict[Parameter, Floats]:
+    """What J models prove at most by guesses about one node, for each of the N nodes, shape (N,).
+
+    That is the bound on a mechanism that gives away this node in every model, and no other: there are as many guesses,
+    all right, as challenged models that hold the node, or for ε_L do not, once enough of the fitting models do for it
+    to be named; -∞ without any. For MP it is the better of both sides: a guess of prior log-odds o proves -o more.
+    """
+    num_models = len(memberships)
+    ends = list(refits(num_models)) if method == "prequential" else [default_num_fitting(num_models), num_models]
+    num_before = count_in(take_rows(memberships, slice(ends[0])))
+    num_in, num_out = np.zeros((2, len(num_before)), dtype=np.int64)
+    for first, last in pairwise(ends):
+        num_here = count_in(take_rows(memberships, slice(first, last)))
+        is_named = can_be_named(num_before, first)
+        num_in += num_here * is_named
+        num_out += (last - first - num_here) * is_named
+        num_before += num_here
+
+    def largest(numbers: Ints, level: float) -> Floats:
+        different, place = np.unique(numbers, return_inverse=True)
+        return np.array([provable(int(number), level, method) for number in different])[place]
+
+    low, high = (np.where(priors.is_uncertain, limits, 0.0) for limits in (priors.low, priors.high))
+    mp_level = priors.mp_level(level)
+    mp = np.maximum(largest(num_in, mp_level) - high, largest(num_out, mp_level) + low)
+    return {"epsilon_right": largest(num_in, level), "epsilon_left": largest(num_out, level), "mp": mp}
 
 
 def _first(is_enough: Callable[[int], bool], low: int, high: int) -> int:

@@ -14,16 +14,15 @@ from bmpaudit.util.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from bmpaudit.report.figures import Width
+
 PICTURE_FORMATS = ("png", "pdf", "svg")
 DEFAULT_PICTURES = "png,pdf"
 NO_PICTURES = "none"
 
 
 def picture_formats(pictures: str) -> tuple[str, ...]:
-    """The formats that somebody asks for, each once.
-
-    Raises:
-        InputError: if one of them is unknown.
+    """The formats that somebody asks for, each once; `InputError` if one of them is unknown.
 
     >>> picture_formats("svg, png"), picture_formats("none")
     (('png', 'svg'), ())
@@ -39,44 +38,36 @@ def picture_formats(pictures: str) -> tuple[str, ...]:
 
 # Pictures drawn side by side, here and in other processes: matplotlib keeps one core busy at a time.
 
-
 MOST_HELPERS = 3
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture to be drawn by any process.
+    """A picture to be drawn by any process."""
 
-    Attributes:
-        function: Name of what draws it in `report.figures`.
-        values: Arguments of that function.
-    """
+    function: str  # name of what draws it in `report.figures`
+    values: Mapping[str, Any]  # its arguments
 
-    function: str
-    values: Mapping[str, Any]
-
-    def draw(self) -> Figure:
-        """Draws it here."""
+    def __call__(self, width: Width | None = None) -> Figure:
+        """Draws it here, as wide as it usually is unless told otherwise."""
         from bmpaudit.report import figures
 
-        figure: Figure = getattr(figures, self.function)(**self.values)
+        chosen = {} if width is None else {"width": width}
+        figure: Figure = getattr(figures, self.function)(**self.values, **chosen)
         return figure
 
     def render(self, formats: Collection[str]) -> dict[str, bytes]:
         """The content of a file by its format."""
-        from bmpaudit.report.figures import render
+        from bmpaudit.report import figures
 
-        return render(self.draw(), formats)
+        return figures.render(self(), formats)
 
 
 class Drawing:
     """Processes that draw pictures while this one does something else.
 
-    A picture that they cannot draw, because they died or because its values cannot be sent, is drawn here.
-
-    Args:
-        formats: In which to render pictures; without any nothing is drawn.
-        num_helpers: How many other processes draw.
+    A picture that they cannot draw, because they died or because its values cannot be sent, is drawn here. Without
+    any format nothing is drawn.
     """
 
     def __init__(self, formats: Collection[str], num_helpers: int) -> None:
@@ -117,27 +108,26 @@ class Drawing:
     def finish(self, advance: Callable[[], None] = lambda: None) -> dict[str, bytes]:
         """Draws beside the helpers until all is done; the content of all files, such as `roc.png`.
 
-        Args:
-            advance: Called for each picture that is done.
+        `advance` is called for each picture that is done.
         """
         files: dict[str, bytes] = {}
 
-        def keep(name: str, rendered: Mapping[str, bytes]) -> None:
-            files.update({f"{name}.{suffix}": content for suffix, content in rendered.items()})
+        def keep(name: str, rendered: Mapping[str, bytes] | None = None) -> None:
+            drawn = self._pictures[name].render(self.formats) if rendered is None else rendered
+            files.update({f"{name}.{suffix}": content for suffix, content in drawn.items()})
             advance()
 
         left = [name for name in self._pictures if name not in self._sent.values()]
         for future in reversed(list(self._sent)):  # the last first, until the helpers have begun all that is left
             if self._helpers is not None and self._helpers.withdraw(future):
-                name = self._sent.pop(future)
-                keep(name, self._pictures[name].render(self.formats))
+                keep(self._sent.pop(future))
         for future in as_completed(self._sent):
             try:
                 keep(self._sent[future], future.result())
             except Exception:  # whatever it is, it is told if it happens here too
                 left.append(self._sent[future])
         for name in left:
-            keep(name, self._pictures[name].render(self.formats))
+            keep(name)
         return dict(sorted(files.items()))
 
 

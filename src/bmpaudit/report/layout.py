@@ -6,8 +6,6 @@ is summed on a grid with fast Fourier transforms, the particle-mesh method of N-
 (Brandes and Pich 2006), which unfolds the graph as a whole, and nothing is random.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -30,18 +28,14 @@ SPREAD_NEIGHBORS = 6
 SPREAD_DISTANCE = 0.5  # as a fraction of the mean distance between nodes
 
 GOLDEN_ANGLE = np.pi * (3.0 - np.sqrt(5.0))
-
 MAX_STRETCH = 1.6  # of a flat drawing, to fill its square
 
 
 def graph_layout(adjacency: scipy.sparse.csr_array) -> Floats:
     """Positions in the unit square, shape (num_nodes, 2); the same graph is always drawn in the same way.
 
-    Connected components are drawn separately and put side by side, the largest first, with room in proportion to
-    their size.
-
-    Args:
-        adjacency: Symmetric adjacency matrix without self-loops.
+    Connected components of the symmetric adjacency matrix, which has no self-loops, are drawn separately and put side
+    by side, the largest first, with room in proportion to their size.
     """
     num_components, component_of = scipy.sparse.csgraph.connected_components(adjacency, directed=False)
     nodes_by_component = np.argsort(component_of, kind="stable")

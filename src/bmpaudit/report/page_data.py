@@ -1,51 +1,42 @@
-"""What the page and the tables show of an audit, as plain values (docs/report-page.md)."""
+"""What the page and the tables show of an audit, as plain values (docs/report-page.md), and the files of a report.
 
-from __future__ import annotations
+`report_files`, at the end, is what the pipeline calls: from an audit to the page, the tables and the pictures.
+"""
 
 import math
 import platform
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import scipy.sparse
 
-from bmpaudit.auditing.answer import in_words_of, words_of
+from bmpaudit import estimation, interfaces, plan
+from bmpaudit.attack.permutation import LEAKING
+from bmpaudit.auditing.answer import in_words_of, missed_in_words, words_of
 from bmpaudit.auditing.finished import Audit
 from bmpaudit.auditing.nodes import node_accuracy, ranked_nodes
-from bmpaudit.auditing.result import PARAMETERS, AuditResult, NamedResult, ParameterResult, PosteriorResult
-from bmpaudit.estimation import Posterior
-from bmpaudit.estimation.definitions import Parameter
+from bmpaudit.auditing.result import PARAMETERS, ParameterResult
 from bmpaudit.graph import Graph
-from bmpaudit.interfaces import Progress
-from bmpaudit.plan import format_plan
 from bmpaudit.report.drawing import Drawing
 from bmpaudit.report.page import library_version, render_page
 from bmpaudit.util.build import build_id
 from bmpaudit.util.values import Flags, Floats, Ints, plain
-from bmpaudit.util.words import confidence, interval, listed, number, percent, signed
-
-if TYPE_CHECKING:
-    import pandas as pd
-
+from bmpaudit.util.words import SYMBOLS, confidence, interval, listed, number, percent, signed
 
 NUM_BINS = 24
 
 
 def margin_histograms(statistics: npt.NDArray[np.floating], is_in: Flags) -> dict[str, Any]:
-    """Counts by bin, on bins of each node's own, with the mean and standard deviation of either side.
-
-    Args:
-        statistics: Margins of each model and node, shape (J, K).
-        is_in: Whether the node was in the model's sample, shape (J, K).
-    """
+    """Margins of shape (J, K) counted by bin, on bins of each node's own, with mean and standard deviation per side."""
     margins = statistics.astype(np.float64)
     num_nodes = margins.shape[1]
     low, high = margins.min(axis=0), margins.max(axis=0)
@@ -66,37 +57,36 @@ def margin_histograms(statistics: npt.NDArray[np.floating], is_in: Flags) -> dic
 
 # What the page shows of the attack's variants and their posteriors (docs/report-page.md).
 
-
 CURVE_POINTS = 201
 JOINT_DRAWS = 1_000
 
 
 def estimates_part(audit: Audit) -> dict[str, Any]:
     """Variants of the attack, their posteriors, and draws from joint ones."""
-    variants = audit.result.variants
-    return {
-        "variants": [
+    variants, curves, joint = [], [], []
+    for name, variant in audit.result.variants.items():
+        roc, posteriors = audit.attacks.performance[name].roc, audit.estimates.posteriors[name]
+        variants.append(
             {
                 "id": name,
                 **{key: getattr(variant, key) for key in ("label", "auc", "accuracy", "tpr_at_fpr")},
                 "roc": {"fpr": roc.false_positive_rate, "tpr": roc.true_positive_rate},
             }
-            for name, variant in variants.items()
-            for roc in (audit.attacks.performance[name].roc,)
-        ],
-        "posteriors": [
-            _posterior_curve(variant, definition, audit.estimates.posteriors[variant][definition], parameter, figures)
-            for variant, each in variants.items()
-            for definition, posterior in each.posteriors.items()
-            for parameter, figures in posterior.parameters.items()
-            if figures.floor is not None  # a parameter of the definition
-        ],
-        "joint": _joint(audit),
-    }
+        )
+        for definition, each in variant.posteriors.items():
+            for parameter, figures in each.parameters.items():
+                if figures.floor is not None:  # a parameter of the definition
+                    curves.append(_posterior_curve(name, definition, posteriors[definition], parameter, figures))
+    for name, posteriors in audit.estimates.posteriors.items():
+        if "bmp" in posteriors:
+            draws = posteriors["bmp"].sample(JOINT_DRAWS, seed=audit.plan.seed)
+            sides = {side: np.round(draws[f"epsilon_{side}"], 4) for side in ("left", "right")}
+            joint.append({"variant": name, **sides})
+    return {"variants": variants, "posteriors": curves, "joint": joint}
 
 
 def _posterior_curve(
-    variant: str, definition: str, posterior: Posterior, parameter: str, figures: ParameterResult
+    variant: str, definition: str, posterior: estimation.Posterior, parameter: str, figures: ParameterResult
 ) -> dict[str, Any]:
     low, high = posterior.quantile([0.0005, 0.9995], parameter)
     x = np.linspace(max(low - 0.05 * (high - low), posterior.support_low(parameter)), high, CURVE_POINTS)
@@ -113,18 +103,7 @@ def _posterior_curve(
     }
 
 
-def _joint(audit: Audit) -> list[dict[str, Any]]:
-    rows = []
-    for variant, posteriors in audit.estimates.posteriors.items():
-        if "bmp" in posteriors:
-            draws = posteriors["bmp"].sample(JOINT_DRAWS, seed=audit.plan.seed)
-            left, right = (np.round(draws[name], 4) for name in ("epsilon_left", "epsilon_right"))
-            rows.append({"variant": variant, "left": left, "right": right})
-    return rows
-
-
 # Boxes and means of groups of nodes, over the whole graph, for the page (docs/report-page.md).
-
 
 MOST_CLASSES = 16
 DEGREES = (0, 1, 2, 3, 4, 5, 6, 9, 17, 33)
@@ -141,21 +120,25 @@ Groups = tuple[list[str], Ints]
 
 
 def group_data(nodes: pd.DataFrame, accuracy: Floats, shown: Ints) -> dict[str, Any]:
-    """For each property by which nodes are grouped: labels, the groups of the nodes shown, and boxes by measure.
-
-    Args:
-        nodes: The audit's table of nodes.
-        accuracy: Of the attack on each node.
-        shown: The nodes that the page shows.
-    """
+    """For each property by which nodes are grouped: labels, the groups of the nodes shown, and boxes by measure."""
     measures = {name: accuracy if name == "accuracy" else _numbers(nodes, name) for name in MEASURES}
-    data = {}
-    for key, (labels, group) in {
+    degree, homophily, prior = (_numbers(nodes, name) for name in ("degree", "homophily", "prior_prob"))
+    # About equally many nodes in each group of priors; nodes with the same prior are never parted.
+    cuts = np.unique(np.quantile(prior, np.arange(NUM_PRIOR_GROUPS) / NUM_PRIOR_GROUPS)).tolist()
+    ranges, group = _in_ranges(homophily, HOMOPHILIES, lambda low, high: f"{low:g} to < {high:g}", "exactly 1")
+    grouped: dict[str, Groups] = {
         "class": _by_class(nodes["class"].to_numpy(dtype=object)),
-        "degree": _in_ranges(_numbers(nodes, "degree"), DEGREES, _degree_label),
-        "homophily": _by_homophily(_numbers(nodes, "homophily")),
-        "prior_prob": _by_prior(_numbers(nodes, "prior_prob")),
-    }.items():
+        "degree": _in_ranges(
+            degree,
+            DEGREES,
+            lambda low, high: f"{low:g}" if high - low == 1 else f"{low:g}–{high - 1:g}",
+            f"≥ {DEGREES[-1]}",
+        ),
+        "homophily": ([*ranges, "no neighbours"], np.where(group < 0, len(ranges), group)),
+        "prior_prob": _in_ranges(prior, cuts, lambda low, high: f"{low:.2g} to < {high:.2g}", f"≥ {cuts[-1]:.2g}"),
+    }
+    data = {}
+    for key, (labels, group) in grouped.items():
         boxes = {
             name: [_box(values[(group == place) & np.isfinite(values)]) for place in range(len(labels))]
             for name, values in measures.items()
@@ -184,45 +167,19 @@ def _by_class(classes: np.ndarray[Any, np.dtype[np.object_]]) -> Groups:
     """The largest classes, and all others together."""
     names, place, sizes = np.unique(classes.astype(str), return_inverse=True, return_counts=True)
     order = np.argsort(-sizes, kind="stable")
-    rank = np.empty(len(names), dtype=np.int64)
-    rank[order] = np.arange(len(names))
     labels = [str(names[k]) for k in order[:MOST_CLASSES]]
     if len(names) > MOST_CLASSES:
         labels.append("other classes")
-    return labels, np.minimum(rank[place], MOST_CLASSES)
+    return labels, np.minimum(np.argsort(order)[place], MOST_CLASSES)
 
 
-def _in_ranges(values: Floats, edges: Sequence[float], label: Callable[[float, float | None], str]) -> Groups:
+def _in_ranges(values: Floats, edges: Sequence[float], label: Callable[[float, float], str], last: str) -> Groups:
     """Ranges from each edge to below the next; the last has no end."""
     group = np.searchsorted(np.asarray(edges), values, side="right") - 1
-    ends = [*edges[1:], None]
-    labels = [label(low, high) for low, high in zip(edges, ends, strict=True)]
-    return labels, np.where(np.isnan(values), -1, group)
-
-
-def _degree_label(low: float, high: float | None) -> str:
-    if high is None:
-        return f"≥ {low:g}"
-    return f"{low:g}" if high - low == 1 else f"{low:g}–{high - 1:g}"
-
-
-def _by_homophily(values: Floats) -> Groups:
-    labels, group = _in_ranges(
-        values, HOMOPHILIES, lambda low, high: "exactly 1" if high is None else f"{low:g} to < {high:g}"
-    )
-    return [*labels, "no neighbours"], np.where(group < 0, len(labels), group)
-
-
-def _by_prior(values: Floats) -> Groups:
-    """About equally many nodes in each; nodes with the same prior are never parted."""
-    cuts = np.unique(np.quantile(values, np.arange(NUM_PRIOR_GROUPS) / NUM_PRIOR_GROUPS))
-    return _in_ranges(
-        values, cuts.tolist(), lambda low, high: f"≥ {low:.2g}" if high is None else f"{low:.2g} to < {high:.2g}"
-    )
+    return [*(label(*ends) for ends in pairwise(edges)), last], np.where(np.isnan(values), -1, group)
 
 
 # What the page shows of nodes: each of them, or of many the most exposed and a sample, and figures of all of them.
-
 
 # A browser draws some thousands of points and some ten thousands of lines without delay.
 MOST_NODES = 5_000
@@ -230,31 +187,31 @@ MOST_EXPOSED = 3_000  # of these, where there are more nodes
 MOST_EDGES = 40_000
 
 THRESHOLDS = np.arange(101) / 100
+_OF_SIDE = ("models", "named", "exposure_low", "exposure_high")
 COLUMNS = (
     *("prior_prob", "prior_standard_error", "name", "class", "degree", "homophily", "component", "flag"),
-    *("member_models", "member_named", "member_exposure_low", "non_member_models", "non_member_named"),
+    *("p_value", "is_leaking"),
+    *(f"{side}_{name}" for side in ("member", "non_member") for name in _OF_SIDE),
     *("floor_right", "floor_left", "num_out", "num_in", "false_positives", "false_negatives", "excess_right_median"),
     *(f"{side}_{end}" for side in ("right", "left") for end in ("low", "median", "high")),
 )
 
 
 def shown_nodes(nodes: pd.DataFrame) -> Ints:
-    """All nodes, or those most at risk and an even sample of the rest, in the graph's order."""
+    """All nodes, or those most at risk and an even sample of the rest, in the graph's order.
+
+    Those that are proven to leak are among the most at risk, whether they are named or not.
+    """
     if len(nodes) <= MOST_NODES:
         return np.arange(len(nodes))
-    ranking = ranked_nodes(nodes)["node"].to_numpy()
+    ranking = ranked_nodes(nodes).sort_values("is_leaking", ascending=False, kind="stable")["node"].to_numpy()
     top, rest = ranking[:MOST_EXPOSED], ranking[MOST_EXPOSED:]
     evenly = rest[np.linspace(0, len(rest) - 1, MOST_NODES - MOST_EXPOSED).astype(np.int64)]
     return np.sort(np.concatenate([top, evenly]))
 
 
 def nodes_part(nodes: pd.DataFrame, graph: Graph) -> dict[str, Any]:
-    """The nodes shown with the edges between them; groups and thresholds count all nodes.
-
-    Args:
-        nodes: The audit's table of nodes (docs/audit-folder.md).
-        graph: The graph that was audited.
-    """
+    """The nodes shown with the edges between them; groups and thresholds count all nodes."""
     from bmpaudit.report.layout import graph_layout  # needs parts of SciPy that take long to import
 
     shown = shown_nodes(nodes)
@@ -266,8 +223,8 @@ def nodes_part(nodes: pd.DataFrame, graph: Graph) -> dict[str, Any]:
         evenly = np.linspace(0, num_edges - 1, MOST_EDGES).astype(np.int64)
         source, target = source[evenly], target[evenly]
     positions = np.round(graph_layout(adjacency), 5)
-    rank = np.empty(len(nodes), dtype=np.int64)
-    rank[ranked_nodes(nodes)["node"].to_numpy()] = np.arange(1, len(nodes) + 1)
+    limits = np.sort(_numbers(nodes, "member_exposure_low")[_numbers(nodes, "member_models") > 0])
+    rank = 1 + np.argsort(ranked_nodes(nodes)["node"].to_numpy())  # the inverse of a permutation
     return {
         "nodes": {
             "id": shown,
@@ -280,140 +237,103 @@ def nodes_part(nodes: pd.DataFrame, graph: Graph) -> dict[str, Any]:
         "num_most_exposed": min(len(shown), MOST_EXPOSED) if len(shown) < len(nodes) else len(shown),
         "edges": {"source": source, "target": target, "num_between": num_edges},
         "groups": group_data(nodes, accuracy, shown),
-        "thresholds": _thresholds(nodes),
+        # How many nodes of the graph have a lower limit of exposure above each threshold.
+        "thresholds": {
+            "threshold": THRESHOLDS,
+            "num_above": len(limits) - np.searchsorted(limits, THRESHOLDS, side="right"),
+            "num_counted": len(limits),
+        },
     }
 
 
-def _column(column: pd.Series[Any]) -> list[Any]:
+def _column(column: "pd.Series[Any]") -> list[Any]:
     """Values to six digits, as nothing here is certain to more; None where they are unknown."""
     values = column.astype(object).where(column.notna(), None).tolist()
     return [float(f"{value:.6g}") if isinstance(value, float) and np.isfinite(value) else value for value in values]
 
 
-def _thresholds(nodes: pd.DataFrame) -> dict[str, Any]:
-    """How many nodes of the graph have a lower limit of exposure above each threshold."""
-    low = nodes["member_exposure_low"].to_numpy(dtype=np.float64, na_value=np.nan)[
-        nodes["member_models"].to_numpy(dtype=np.float64, na_value=0.0) > 0
-    ]
-    ordered = np.sort(low)
-    return {
-        "threshold": THRESHOLDS,
-        "num_above": len(ordered) - np.searchsorted(ordered, THRESHOLDS, side="right"),
-        "num_counted": len(ordered),
-    }
-
-
 # The data of the page (docs/report-page.md).
 
-
 CITATION = "Bayesian Membership Privacy for Graph Neural Networks. Audited with bmpaudit; cite both, see CITATION.cff."
-
-
-SHOWN_AS_IT_IS = (
+SHOWN_AS_IT_IS = (  # keys of the result
     *("title", "bmpaudit", "is_leakage_found", "answer", "next", "cautions", "is_not", "headline", "graph"),
     *("proof_level", "permutation_test"),
 )
-"""Keys of the result."""
+NUM_PAGE_PARTS = 5
 
 
 def page_data(audit: Audit, advance: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """Everything that the page shows, as plain values; `advance` is called after each of `PARTS`."""
+    """Everything that the page shows, as plain values; `advance` is called after each of its parts."""
     data: dict[str, Any] = {}
-    for part in PARTS:
-        data |= finite(part(audit))
+    for part in _page_parts(audit):
+        data |= finite(part)
         advance()
     return data
 
 
-def _answer_part(audit: Audit) -> dict[str, Any]:
-    """What the page shows of the result as it is."""
-    return {
+def _page_parts(audit: Audit) -> Iterator[dict[str, Any]]:
+    """The result as it is, estimates, nodes, shadow models, and how it was made."""
+    promised = audit.guaranteed
+    yield {
         **{name: audit.summary[name] for name in SHOWN_AS_IT_IS},
         "releases": [{"name": name, **release} for name, release in audit.summary["releases"].items()],
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "words": words_of(audit.graph),
-        "guarantee": _guarantee(audit),
+        "missed": in_words_of(audit.graph, missed_in_words(audit.result.permutation_test)),
+        "guarantee": promised and {"mechanism": promised.guarantee.mechanism, "corners": promised.mp.corners},
         "exposure_level": audit.main_findings.exposure.exposure.member_nodes.level,
         "leakage_level": audit.result.nodes.level,
+        "leaking_level": LEAKING,
     }
-
-
-def _guarantee(audit: Audit) -> dict[str, Any] | None:
-    """The region of error rates that a guarantee leaves of any node's."""
-    if audit.guaranteed is None:
-        return None
-    promised = audit.guaranteed.guarantee
-    return {"mechanism": promised.mechanism, "corners": promised.mp.corners}
-
-
-def _models_part(audit: Audit) -> dict[str, Any]:
+    yield estimates_part(audit)
+    yield nodes_part(audit.nodes, audit.graph)
     main, runs, shown = audit.attacks.variants[0], audit.runs, shown_nodes(audit.nodes)
     view = f"{main.queries[0]}_{main.release}"
-    accuracies = {"train": runs.train_accuracy, "held_out": runs.held_out_accuracy}
-    return {
-        "margins": {"view": view, **margin_histograms(runs.statistics[view][:, shown], runs.memberships[:, shown])},
-        "accuracy": {name: np.round(values, 4) for name, values in accuracies.items()},
-    }
-
-
-def _methods_part(audit: Audit) -> dict[str, Any]:
-    return {
-        "provenance": _provenance(audit),
+    margins = margin_histograms(runs.statistics[view][:, shown], runs.memberships[:, shown])
+    accuracy = {"train": np.round(runs.train_accuracy, 4), "held_out": np.round(runs.held_out_accuracy, 4)}
+    yield {"margins": {"view": view, **margins}, "accuracy": accuracy}
+    libraries = [f"{name} {version(name)}" for name in ("numpy", "scipy", "zarr")]
+    yield {
+        "provenance": [
+            ("graph", audit.source or "given as an object"),
+            ("graph's hash", audit.graph.content_hash),
+            ("seed", str(audit.plan.seed)),
+            ("build", build_id()[:16]),
+            ("bmpaudit", version("bmpaudit")),
+            ("libraries", ", ".join([*libraries, f"plotly.js {library_version()}"])),
+            ("Python", platform.python_version()),
+            ("machine", f"{platform.machine()}, {platform.system()}"),
+        ],
         "diagnostics": [[in_words_of(audit.graph, text) for text in row] for row in _diagnostics(audit)],
         "timings": [(name, f"{seconds:.1f} s") for name, seconds in audit.result.timings.items()],
-        "plan_toml": format_plan(audit.plan.without_gate, audit.source),
+        "plan_toml": plan.format_plan(audit.plan.without_gate, audit.source),
         "citation": CITATION,
     }
 
 
-PARTS: tuple[Callable[[Audit], dict[str, Any]], ...] = (
-    _answer_part,
-    estimates_part,
-    lambda audit: nodes_part(audit.nodes, audit.graph),
-    _models_part,
-    _methods_part,
-)
-
-
 def finite(value: Any) -> Any:
     """Plain values; the page knows no infinity, which it shows as a dash."""
-    if isinstance(value, float):  # most values are, so this comes first
+    if isinstance(value, (float, np.floating)):  # most values are, so this comes first
         return float(value) if math.isfinite(value) else None
     if isinstance(value, np.ndarray):
         is_plain = value.dtype.kind in "biu" or (value.dtype.kind == "f" and np.isfinite(value).all())
         return value.tolist() if is_plain else finite(value.tolist())
-    if isinstance(value, np.floating):
-        return finite(float(value))
     if isinstance(value, dict):
         return {name: finite(part) for name, part in value.items()}
     return [finite(part) for part in value] if isinstance(value, (list, tuple)) else plain(value)
 
 
-def _provenance(audit: Audit) -> list[tuple[str, str]]:
-    libraries = [f"{name} {version(name)}" for name in ("numpy", "scipy", "zarr")]
-    return [
-        ("graph", audit.source or "given as an object"),
-        ("graph's hash", audit.graph.content_hash),
-        ("seed", str(audit.plan.seed)),
-        ("build", build_id()[:16]),
-        ("bmpaudit", version("bmpaudit")),
-        ("libraries", ", ".join([*libraries, f"plotly.js {library_version()}"])),
-        ("Python", platform.python_version()),
-        ("machine", f"{platform.machine()}, {platform.system()}"),
-    ]
-
-
 def _diagnostics(audit: Audit) -> list[tuple[str, str]]:
     result = audit.result
-    draws, models = result.priors.num_draws, result.shadow_models
+    draws, models, test = result.priors.num_draws, result.shadow_models, result.permutation_test
     rows = [
         ("models", f"{models.trained:,}, {len(models.failed):,} failed"),
         ("nodes audited", f"{result.nodes.audited:,} of {result.graph.num_nodes:,}"),
         ("nodes with a constant decision", f"{result.nodes.constant_decision:,}"),
         ("priors", f"from {draws:,} draws" if draws else "from a formula"),
-        ("permutation test", f"p = {result.permutation_test.p_value:.2f}"),
+        ("permutation test", f"p = {test.p_value:.2g}, {test.num_shuffles:,} shuffles"),
     ]
-    for release, each in result.releases.items():
+    for release, _, each in result.rungs:
         text = "none"
         if each.proof is not None:
             bound = each.proof.epsilon_right
@@ -421,6 +341,10 @@ def _diagnostics(audit: Audit) -> list[tuple[str, str]]:
             sources = listed(list(dict.fromkeys(every.source for every in each.proof.bounds.values())))
             text = f"{bound.method}, {fitted}, by {sources}"
         rows.append((f"proof, {release}", text))
+        named = each.certified
+        if named is not None:
+            fitted = f"learnt on {named.num_fitting:,} models, {named.num_challenged:,} challenged"
+            rows.append((f"certified names, {release}", f"{fitted}, by {named.source}"))
     main = result.variants[result.main_variant].posteriors
     rows += [(f"status of {definition}", posterior.status) for definition, posterior in main.items()]
     for row in result.headline:
@@ -434,9 +358,7 @@ def _diagnostics(audit: Audit) -> list[tuple[str, str]]:
 
 # Tables for papers: what each release proves and exposes, then the posteriors of all variants as p5/p50/p95.
 
-
 SURE = (0.9, 0.95, 0.99)
-PLAIN_SYMBOLS = ("ε_R", "ε_L", "MP ε")
 LATEX_SYMBOLS = (r"$\varepsilon_R$", r"$\varepsilon_L$", r"MP $\varepsilon$")
 LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -451,18 +373,22 @@ LATEX_ESCAPES = {
 
 def markdown_table(audit: Audit) -> str:
     """The releases, then a row per variant and a column per parameter: p5/p50/p95."""
-    columns = _columns(audit)
-    head = ["attack", *(f"{definition} {parameter.symbol}" for definition, parameter in columns)]
-    releases = _markdown([_release_head(audit.result, PLAIN_SYMBOLS), *_release_rows(audit.result)])
-    return f"{releases}\n{_markdown([head, *_rows(audit.result, columns)])}"
+    tables = []
+    for rows in _tables(audit, SYMBOLS.values(), lambda parameter: parameter.symbol, str):
+        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+        lines.insert(1, "| --- " * len(rows[0]) + "|")
+        tables.append("\n".join(lines) + "\n")
+    return "\n".join(tables)
 
 
 def latex_table(audit: Audit) -> str:
     """The same as two LaTeX `tabular`s."""
-    columns = _columns(audit)
-    head = ["attack", *(f"{escape_latex(definition)} ${parameter.latex}$" for definition, parameter in columns)]
-    releases = _latex(_release_head(audit.result, LATEX_SYMBOLS, escape_latex), _release_rows(audit.result))
-    return f"{releases}\n{_latex(head, _rows(audit.result, columns))}"
+    tables = []
+    for head, *rest in _tables(audit, LATEX_SYMBOLS, lambda parameter: f"${parameter.latex}$", escape_latex):
+        lines = [r"\begin{tabular}{l" + "c" * (len(head) - 1) + "}", r"\hline", " & ".join(head) + r" \\", r"\hline"]
+        lines += [" & ".join(map(escape_latex, row)) + r" \\" for row in rest]
+        tables.append("\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n")
+    return "\n".join(tables)
 
 
 def escape_latex(text: str) -> str:
@@ -474,94 +400,62 @@ def escape_latex(text: str) -> str:
     return re.sub(".", lambda match: LATEX_ESCAPES.get(match[0], match[0]), text, flags=re.DOTALL)
 
 
-def _markdown(rows: list[list[str]]) -> str:
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-    lines.insert(1, "| --- " * len(rows[0]) + "|")
-    return "\n".join(lines) + "\n"
-
-
-def _latex(head: list[str], rows: list[list[str]]) -> str:
-    lines = [r"\begin{tabular}{l" + "c" * (len(head) - 1) + "}", r"\hline", " & ".join(head) + r" \\", r"\hline"]
-    lines += [" & ".join(map(escape_latex, row)) + r" \\" for row in rows]
-    return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
-
-
-def _release_head(
-    result: AuditResult, symbols: tuple[str, ...], write: Callable[[str], str] = lambda text: text
-) -> list[str]:
+def _tables(
+    audit: Audit, proven: Iterable[str], symbol: Callable[[estimation.Parameter], str], write: Callable[[str], str]
+) -> list[list[list[str]]]:
+    """The rows of both tables, heads first; heads hold symbols of parameters, and other text as `write` makes it."""
+    result = audit.result
     level = confidence(result.proof_level)
-    return [
+    release_head = [
         "release",
-        *(f"{symbol} {write(f'proven ({level})')}" for symbol in symbols),
+        *(f"{each} {write(f'proven ({level})')}" for each in proven),
         *(write(f"members named at {percent(precision)} ({level} interval)") for precision in SURE),
         *(write(name) for name in ("AUC", "TPR at FPR 1 %", "held-out accuracy", "calibration error")),
     ]
-
-
-def _release_rows(result: AuditResult) -> list[list[str]]:
-    rows = []
-    for name, release in result.releases.items():
-        proven = [release.shown(parameter) for parameter in PARAMETERS]
-        rows.append(
+    releases = []
+    for name, release, access in result.rungs:
+        bounds = [access.shown(parameter) for parameter in PARAMETERS]
+        releases.append(
             [
                 name,
-                *("nothing" if each is None else f"≥ {number(each)}" for each in proven),
-                *(_named(release.exposure.named(precision)) for precision in SURE),
+                *("nothing" if bound is None else f"≥ {number(bound)}" for bound in bounds),
+                *(
+                    f"{number(row.correct, 1)} ({interval(row.correct_low, row.correct_high, 1)})"
+                    f"{'' if row.is_settled else ', too few models'}"
+                    for row in map(access.exposure.named, SURE)
+                ),
                 number(release.auc, 3),
                 percent(release.tpr_at_fpr["0.01"], 1),
                 percent(release.held_out_accuracy, 1),
-                number(release.exposure.reliability.expected_calibration_error, 4),
+                number(access.exposure.reliability.expected_calibration_error, 4),
             ]
         )
-    return rows
-
-
-def _named(row: NamedResult) -> str:
-    text = f"{number(row.correct, 1)} ({interval(row.correct_low, row.correct_high, 1)})"
-    return text if row.is_settled else f"{text}, too few models"
-
-
-def _columns(audit: Audit) -> list[tuple[str, Parameter]]:
-    main = audit.estimates.posteriors[audit.result.main_variant]
-    return [(name, parameter) for name, posterior in main.items() for parameter in posterior.definition.parameters]
-
-
-def _rows(result: AuditResult, columns: list[tuple[str, Parameter]]) -> list[list[str]]:
-    return [
-        [variant.label, *(_cell(variant.posteriors.get(name), parameter.name) for name, parameter in columns)]
-        for variant in result.variants.values()
-    ]
-
-
-def _cell(posterior: PosteriorResult | None, parameter: str) -> str:
-    """Percentiles of a posterior."""
-    if posterior is None:
-        return ""
-    figures = posterior.parameters[parameter]
-    return "/".join(number(value, 1) for value in (figures.p5, figures.p50, figures.p95))
+    main = audit.estimates.posteriors[result.main_variant]
+    columns = [(name, parameter) for name, posterior in main.items() for parameter in posterior.definition.parameters]
+    variant_head = ["attack", *(f"{write(name)} {symbol(parameter)}" for name, parameter in columns)]
+    variants = []
+    for variant in result.variants.values():
+        cells = [variant.label]
+        for name, parameter in columns:
+            posterior = variant.posteriors.get(name)
+            shown = None if posterior is None else posterior.parameters[parameter.name]
+            cells.append("" if shown is None else "/".join(number(p, 1) for p in (shown.p5, shown.p50, shown.p95)))
+        variants.append(cells)
+    return [[release_head, *releases], [variant_head, *variants]]
 
 
 # From an audit to what people read: the page, the tables, the pictures.
 
 
-NUM_PAGE_PARTS = len(PARTS) + 2  # the data, the page itself, the tables
-
-
 def num_parts(audit: Audit, drawing: Drawing) -> int:
-    """How many parts a report has, by which its progress is counted."""
-    return NUM_PAGE_PARTS + (len(audit.plot.names()) if drawing.formats else 0)
+    """How many parts a report has, by which its progress is counted: those of the data, page, tables, pictures."""
+    return NUM_PAGE_PARTS + 2 + (len(audit.plot.names()) if drawing.formats else 0)
 
 
 def report_files(
-    audit: Audit, drawing: Drawing, *, progress: Progress = lambda _: None
+    audit: Audit, drawing: Drawing, *, progress: interfaces.Progress = lambda _: None
 ) -> dict[str, Callable[[Path], None]]:
-    """What writes `report.html`, `tables.md`, `tables.tex` and the pictures.
-
-    Args:
-        audit: What is reported.
-        drawing: Draws the pictures.
-        progress: Called with the number of parts done.
-    """
+    """What writes `report.html`, `tables.md`, `tables.tex` and the pictures; `progress` is told how many are done."""
     num_done = count(1)
 
     def advance() -> None:

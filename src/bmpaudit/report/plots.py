@@ -1,218 +1,150 @@
 """The pictures of an audit."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec
+from collections.abc import Mapping
 
 import numpy as np
 
-from bmpaudit.auditing.finished import Audit
+from bmpaudit import estimation, privacy
+from bmpaudit.auditing import Audit, stages
 from bmpaudit.auditing.nodes import ranked_nodes
-from bmpaudit.auditing.stages import Attacks, Findings
-from bmpaudit.estimation import Posterior
-from bmpaudit.privacy import Region
 from bmpaudit.report.drawing import Picture
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-    from bmpaudit.report.figures import Width
-
-
-def pictures_of_attacks(attacks: Attacks) -> dict[str, Picture]:
+def pictures_of_attacks(attacks: stages.Attacks) -> dict[str, Picture]:
     """Those of the attacks alone, by name, for any process to draw."""
-    return {"roc": roc_picture(attacks), "permutation_test": permutation_test_picture(attacks)}
+    labels = {variant.name: variant.short_label for variant in attacks.variants}
+    rocs = {labels[name]: each.roc for name, each in attacks.performance.items()}
+    curves = {label: (roc.false_positive_rate, roc.true_positive_rate) for label, roc in rocs.items()}
+    largest = attacks.permutation_test.largest
+    statistics = {"statistic": float(largest[0]), "null_statistics": largest[1:]}
+    return {"roc": Picture("roc", {"curves": curves}), "permutation_test": Picture("permutation_test", statistics)}
 
 
-def pictures_of_findings(attacks: Attacks, findings: Findings) -> dict[str, Picture]:
+def pictures_of_findings(attacks: stages.Attacks, findings: stages.Findings) -> dict[str, Picture]:
     """Those of what the attacks expose, by name, for any process to draw."""
-    return {"exposure": exposure_picture(attacks, findings), "reliability": reliability_picture(findings)}
-
-
-def exposure_picture(attacks: Attacks, findings: Findings, width: Width = "one") -> Picture:
-    """Members named from one released model against certainty, every release."""
     curves = {release: each.exposure.exposure.members for release, each in findings.items()}
     main = curves[attacks.releases[0]]
     by_prior = dict(zip(main.precision.tolist(), main.by_prior.tolist(), strict=True))
-    return Picture("exposure", {"curves": curves, "without_model": by_prior, "width": width})
-
-
-def reliability_picture(findings: Findings, width: Width = "one") -> Picture:
-    """Stated against observed probabilities of membership, every release."""
     diagrams = {release: each.exposure.reliability for release, each in findings.items()}
-    return Picture("reliability", {"diagrams": diagrams, "width": width})
-
-
-def roc_picture(attacks: Attacks, width: Width = "one") -> Picture:
-    """The attack's ROC, every variant."""
-    labels = {variant.name: variant.short_label for variant in attacks.variants}
-    curves = {
-        labels[name]: (each.roc.false_positive_rate, each.roc.true_positive_rate)
-        for name, each in attacks.performance.items()
+    return {
+        "exposure": Picture("exposure", {"curves": curves, "without_model": by_prior}),
+        "reliability": Picture("reliability", {"diagrams": diagrams}),
     }
-    return Picture("roc", {"curves": curves, "width": width})
 
 
-def permutation_test_picture(attacks: Attacks, width: Width = "one") -> Picture:
-    """The attack's statistic beside those after shuffling memberships between models."""
-    test = attacks.permutation_test
-    values = {"statistic": test.statistic, "null_statistics": test.null_statistics, "width": width}
-    return Picture("permutation_test", values)
-
-
-# Pictures of an audit, for papers.
-
-
-PICTURES = (
-    *("exposure", "reliability", "exposure_by_class", "exposure_by_degree", "roc", "permutation_test"),
-    *("posteriors", "prior_against_epsilon"),
-)
 NODES_IN_REGIONS = 4
 DRAWS = 2_000
 
-P = ParamSpec("P")
-
-
-def drawn(picture: Callable[P, Picture]) -> Callable[P, Figure]:
-    """Makes a method that describes a picture draw it; the description stays, as `__wrapped__`, for other processes."""
-
-    @wraps(picture)
-    def draw(*args: P.args, **kwargs: P.kwargs) -> Figure:
-        return picture(*args, **kwargs).draw()
-
-    return draw
-
 
 class AuditPlots:
-    """Each method draws one picture of the main variant; `width` is one column of a paper or two."""
+    """The pictures of the main variant: `plots.roc()` draws one, `plots.roc(width="two")` as wide as two columns."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
-        self._main = audit.attacks.main
 
-    @drawn
-    def exposure(self, width: Width = "one") -> Picture:
+    @property
+    def exposure(self) -> Picture:
         """Members named from one released model against certainty, every release."""
-        return exposure_picture(self._audit.attacks, self._audit.findings, width)
+        return pictures_of_findings(self._audit.attacks, self._audit.findings)["exposure"]
 
-    @drawn
-    def reliability(self, width: Width = "one") -> Picture:
+    @property
+    def reliability(self) -> Picture:
         """Stated against observed probabilities of membership, every release."""
-        return reliability_picture(self._audit.findings, width)
+        return pictures_of_findings(self._audit.attacks, self._audit.findings)["reliability"]
 
-    @drawn
-    def posteriors(self, width: Width = "one") -> Picture:
+    @property
+    def posteriors(self) -> Picture:
         """Density of the headline's first ε, with what is proven where that is more than the sampling gives away."""
         row = self._audit.headline[0]
-        values = {
-            "posteriors": {f"{row.name} ({row.definition})": self._main_posteriors()[row.definition]},
-            "parameter": row.parameter,
-            "floor": row.floor if np.isfinite(row.floor) else None,
-            "lower_bound": row.proven,
-            "width": width,
-        }
-        return Picture("posteriors", values)
+        posterior = {f"{row.name} ({row.definition})": self._main_posteriors[row.definition]}
+        marks = {"floor": row.floor if np.isfinite(row.floor) else None, "lower_bound": row.proven}
+        return Picture("posteriors", {"posteriors": posterior, "parameter": row.parameter, **marks})
 
-    @drawn
-    def variants(self, width: Width = "one") -> Picture:
+    @property
+    def variants(self) -> Picture:
         """The first one-parameter posterior of every variant of the attack."""
-        name = next(name for name, each in self._main_posteriors().items() if len(each.definition.parameters) == 1)
+        name = next(name for name, each in self._main_posteriors.items() if len(each.definition.parameters) == 1)
         labels = {variant.name: variant.short_label for variant in self._audit.attacks.variants}
         shown = {labels[variant]: row[name] for variant, row in self._audit.estimates.posteriors.items()}
-        return Picture("posteriors", {"posteriors": shown, "width": width})
+        return Picture("posteriors", {"posteriors": shown})
 
-    @drawn
-    def joint_samples(self, width: Width = "one") -> Picture:
+    @property
+    def joint_samples(self) -> Picture:
         """Draws of (ε_L, ε_R)."""
-        draws = self._main_posteriors()["bmp"].sample(DRAWS, seed=self._audit.plan.seed)
+        draws = self._main_posteriors["bmp"].sample(DRAWS, seed=self._audit.plan.seed)
         pairs = np.column_stack([draws["epsilon_left"], draws["epsilon_right"]])
-        title = self._audit.attacks.variants[0].short_label
-        return Picture("joint_samples", {"draws": pairs, "title": title, "width": width})
+        return Picture("joint_samples", {"draws": pairs, "title": self._audit.attacks.variants[0].short_label})
 
-    @drawn
-    def regions(self, width: Width = "two") -> Picture:
+    @property
+    def regions(self) -> Picture:
         """The region that the estimated (ε_L, ε_R) allows the nodes most at risk, with their errors.
 
         If the model has a guarantee, what it allows any node is outlined.
         """
-        counts = self._audit.attacks.counts[self._main]
-        place = np.full(self._audit.graph.num_nodes, -1)
+        audit = self._audit
+        counts = audit.attacks.counts[audit.attacks.main]
+        place = np.full(audit.graph.num_nodes, -1)
         place[counts.node[~counts.is_constant]] = np.flatnonzero(~counts.is_constant)
-        order = place[ranked_nodes(self._audit.nodes)["node"].to_numpy()]
+        order = place[ranked_nodes(audit.nodes)["node"].to_numpy()]
         chosen = order[order >= 0][:NODES_IN_REGIONS]
-        left, right = self._medians()
-        names = self._audit.nodes["name"]
+        posterior = self._main_posteriors["bmp"]
+        left, right = (float(posterior.quantile(0.5, name)) for name in ("epsilon_left", "epsilon_right"))
+        names = audit.nodes["name"]
         regions = {
-            f"node {names[counts.node[k]]}": Region(float(counts.prior_odds[k]), left, right) for k in chosen.tolist()
+            f"node {names[counts.node[k]]}": privacy.Region(float(counts.prior_odds[k]), left, right)
+            for k in chosen.tolist()
         }
-        kept = counts.take(chosen)
-        guaranteed = self._audit.guaranteed
-        promised = None if guaranteed is None else guaranteed.guarantee.mp
-        return Picture("regions", {"regions": regions, "observed": kept, "guarantee": promised, "width": width})
+        guarantee = None if audit.guaranteed is None else audit.guaranteed.mp
+        return Picture("regions", {"regions": regions, "observed": counts.take(chosen), "guarantee": guarantee})
 
-    @drawn
-    def prior_against_epsilon(self, width: Width = "one") -> Picture:
+    @property
+    def prior_against_epsilon(self) -> Picture:
         """The paper's Figure 3."""
         leakage = self._audit.estimates.leakage
-        values = {
-            "prior_prob": leakage.counts.prior_prob,
-            "median": leakage.right.median,
-            "low": leakage.right.low,
-            "high": leakage.right.high,
-            "is_flagged": leakage.is_constant,
-            "width": width,
-        }
+        values = {name: getattr(leakage.right, name) for name in ("median", "low", "high")}
+        values |= {"prior_prob": leakage.counts.prior_prob, "is_flagged": leakage.is_constant}
         return Picture("prior_against_epsilon", values)
 
-    @drawn
-    def exposure_by_class(self, width: Width = "one") -> Picture:
+    @property
+    def exposure_by_class(self) -> Picture:
         """How often nodes are named, by class."""
-        return self._exposure_by("class", width)
+        return self._exposure_by("class")
 
-    @drawn
-    def exposure_by_degree(self, width: Width = "one") -> Picture:
+    @property
+    def exposure_by_degree(self) -> Picture:
         """How often nodes are named, by degree."""
-        return self._exposure_by("degree", width, log_axis=True)
+        return self._exposure_by("degree")
 
-    def _exposure_by(self, column: str, width: Width, *, log_axis: bool = False) -> Picture:
+    def _exposure_by(self, column: str) -> Picture:
         nodes = self._audit.nodes.dropna(subset=["member_exposure"])
-        values = {
-            "values": nodes["member_exposure"].to_numpy(dtype=np.float64),
-            "groups": np.asarray(nodes[column]),
-            "group_label": column,
-            "log_axis": log_axis,
-            "width": width,
-        }
-        return Picture("exposure_by", values)
+        values, groups = nodes["member_exposure"].to_numpy(dtype=np.float64), np.asarray(nodes[column])
+        labels = {"group_label": column, "log_axis": column == "degree"}
+        return Picture("exposure_by", {"values": values, "groups": groups, **labels})
 
-    @drawn
-    def roc(self, width: Width = "one") -> Picture:
+    @property
+    def roc(self) -> Picture:
         """The attack's ROC, every variant."""
-        return roc_picture(self._audit.attacks, width)
+        return pictures_of_attacks(self._audit.attacks)["roc"]
 
-    @drawn
-    def permutation_test(self, width: Width = "one") -> Picture:
-        """The attack's statistic beside those after shuffling memberships between models."""
-        return permutation_test_picture(self._audit.attacks, width)
+    @property
+    def permutation_test(self) -> Picture:
+        """The largest statistic of any node, beside those after shuffling memberships between models."""
+        return pictures_of_attacks(self._audit.attacks)["permutation_test"]
 
     def names(self) -> list[str]:
         """The pictures that there is something for."""
-        names = [*PICTURES]
-        if any(len(posterior.definition.parameters) == 1 for posterior in self._main_posteriors().values()):
+        names = ["exposure", "reliability", "exposure_by_class", "exposure_by_degree", "roc", "permutation_test"]
+        names += ["posteriors", "prior_against_epsilon"]
+        if any(len(posterior.definition.parameters) == 1 for posterior in self._main_posteriors.values()):
             names.append("variants")
-        if "bmp" in self._main_posteriors():
+        if "bmp" in self._main_posteriors:
             names += ["joint_samples", "regions"]
         return names
 
     def pictures(self) -> dict[str, Picture]:
         """All of them, by name, for any process to draw."""
-        return {name: getattr(self, name).__wrapped__(self) for name in self.names()}
+        return {name: getattr(self, name) for name in self.names()}
 
-    def _main_posteriors(self) -> Mapping[str, Posterior]:
-        return self._audit.estimates.posteriors[self._main]
-
-    def _medians(self) -> tuple[float, float]:
-        posterior = self._main_posteriors()["bmp"]
-        return float(posterior.quantile(0.5, "epsilon_left")), float(posterior.quantile(0.5, "epsilon_right"))
+    @property
+    def _main_posteriors(self) -> Mapping[str, estimation.Posterior]:
+        return self._audit.estimates.posteriors[self._audit.attacks.main]

@@ -38,11 +38,7 @@ class NativeSampler(ABC):
             return self.kernel(graph).sample(rng.bit_generator)
 
     def target_size(self, graph: Graph) -> int:
-        """floor(train_fraction · N).
-
-        Raises:
-            InputError: if it is 0.
-        """
+        """floor(train_fraction · N), which must be at least one node."""
         size = share_of(self.train_fraction, graph.num_nodes)
         if size == 0:
             raise InputError(f"train_fraction={self.train_fraction} of {graph.num_nodes} nodes is less than one node")
@@ -59,7 +55,6 @@ def share_of(fraction: float, number: int) -> int:
 
 
 def _check_edges(sampler: str, graph: Graph) -> None:
-    """Raises `InputError` if a sampler that follows edges gets several nodes and no edge."""
     if not graph.num_edges and graph.num_nodes > 1:
         raise InputError(
             f"{sampler} sampling follows edges, and there are none: use uniform, bernoulli or stratified sampling"

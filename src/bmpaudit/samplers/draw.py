@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bmpaudit.graph import Graph
-from bmpaudit.graph.graph import describe_node
-from bmpaudit.interfaces import ExactPriors, Sampler, TrainingEdges
+from bmpaudit.interfaces import Sampler, TrainingEdges
 from bmpaudit.registry import SAMPLER, name_of
 from bmpaudit.samplers.builtin import NativeSampler
 from bmpaudit.util.errors import InputError, check_at_least_one, one_line, thread_count
 from bmpaudit.util.streams import Purpose, check_seed, stream
-from bmpaudit.util.values import Flags, Floats, Ints
+from bmpaudit.util.values import Flags, Ints
 
 AnySampler: TypeAlias = Sampler | Callable[[Graph, np.random.Generator], npt.ArrayLike]
 """A sampler, or any function of (graph, rng) that returns distinct node ids."""
@@ -27,11 +26,7 @@ def sampler_name(sampler: AnySampler) -> str:
 
 
 def sample_nodes(sampler: AnySampler, graph: Graph, rng: np.random.Generator) -> Ints:
-    """Draws one sample from any sampler and checks it; the node ids come back in ascending order.
-
-    Raises:
-        InputError: if the sampler fails or does not return distinct node ids of this graph; the message names it.
-    """
+    """Draws one sample from any sampler and checks it; the distinct node ids come back in ascending order."""
     name = sampler_name(sampler)
     if isinstance(sampler, type):
         raise InputError(f"sampler {name} is a class, not an object: use {sampler.__name__}()")
@@ -62,47 +57,6 @@ def sample_nodes(sampler: AnySampler, graph: Graph, rng: np.random.Generator) ->
     return distinct.astype(np.int64)
 
 
-def check_repeatable(sampler: AnySampler, graph: Graph, seed: int) -> None:
-    """Draws the same sample twice from equal generators: all randomness must come from the generator.
-
-    Raises:
-        InputError: if the two differ, or the sampler is broken.
-    """
-    if isinstance(sampler, NativeSampler):
-        return
-    first, second = (sample_nodes(sampler, graph, stream(seed, 0, Purpose.PRIOR)) for _ in range(2))
-    if not np.array_equal(first, second):
-        raise InputError(
-            f"sampler {sampler_name(sampler)} must take all its randomness from rng, "
-            "got two different samples from equal generators"
-        )
-
-
-def exact_priors(sampler: ExactPriors, graph: Graph) -> Floats:
-    """The sampler's own formula for γ, checked.
-
-    Raises:
-        InputError: if it fails or does not give one probability for each node; the message names the sampler.
-    """
-    name = sampler_name(sampler)
-    try:
-        prob = np.asarray(sampler.exact_priors(graph), dtype=np.float64)
-    except InputError:
-        raise
-    except Exception as failure:  # the user's code may raise anything
-        raise InputError(f"exact_priors of sampler {name} failed: {one_line(failure)}") from failure
-    if prob.shape != (graph.num_nodes,):
-        raise InputError(
-            f"exact_priors of sampler {name} must have shape ({graph.num_nodes},), one for each node, got {prob.shape}"
-        )
-    is_wrong = ~((prob >= 0) & (prob <= 1))  # NaN is wrong too
-    if is_wrong.any():
-        node = int(np.argmax(is_wrong))
-        place = describe_node(node, graph.node_names)
-        raise InputError(f"exact_priors of sampler {name} must be in [0, 1], got {prob[node]} for {place}")
-    return prob
-
-
 def draw_memberships(
     graph: Graph,
     sampler: AnySampler,
@@ -113,21 +67,12 @@ def draw_memberships(
     purpose: Purpose = Purpose.SAMPLE,
     num_threads: int | None = None,
 ) -> Flags:
-    """Draws samples number first, …, first + num_samples - 1 of a seed.
+    """Draws samples number first, …, first + num_samples - 1: whether each node is in each, shape (J, num_nodes).
 
     Sample j is `sampler.sample(graph, stream(seed, j))`: it depends on (graph, sampler, seed, j) and on nothing else.
-
-    Args:
-        graph: The whole graph.
-        sampler: A sampler, or any function of (graph, rng) that returns node ids.
-        num_samples: Number of samples.
-        seed: Random seed.
-        first: Index of the first sample.
-        purpose: Which random streams to use; the default gives the samples that shadow models are trained on.
-        num_threads: Number of threads for built-in samplers; all processors if not given.
-
-    Returns:
-        Whether each node is in each sample, shape (num_samples, num_nodes).
+    The sampler may be any function of (graph, rng) that returns node ids; of built-in ones, `num_threads` (all
+    processors if not given) draw at once. `purpose` says which random streams to use; the default gives the samples
+    that shadow models are trained on.
 
     >>> from bmpaudit import datasets, samplers
     >>> memberships = draw_memberships(datasets.load("demo"), samplers.Uniform(0.25), 4, seed=1)
@@ -148,20 +93,9 @@ def draw_memberships(
 
 
 def training_edges(graph: Graph, sampler: AnySampler, indices: Ints, seed: int) -> npt.NDArray[np.object_] | None:
-    """The edges that each of some models is trained on.
+    """The edges that each of some models is trained on: an array of node pairs for each, of shape (num_edges, 2).
 
-    Args:
-        graph: The whole graph.
-        sampler: Any sampler.
-        indices: Numbers of the models.
-        seed: Random seed of the samples.
-
-    Returns:
-        An array of node pairs for each model, of shape (num_edges, 2); None if models are trained on all edges among
-        their nodes.
-
-    Raises:
-        InputError: if the sampler gives something else.
+    None if models are trained on all edges among their nodes.
     """
     if not isinstance(sampler, TrainingEdges):
         return None

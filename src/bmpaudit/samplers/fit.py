@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from bmpaudit.samplers.builtin import NativeSampler
 from bmpaudit.samplers.draw import AnySampler, draw_memberships, sampler_name
 from bmpaudit.samplers.priors import Priors
 from bmpaudit.util.errors import InputError, check_at_least_one
-from bmpaudit.util.matrices import FlagMatrix, LazyMatrix
+from bmpaudit.util.matrices import FlagMatrix, LazyMatrix, count_in, row_digests, take_rows
 from bmpaudit.util.streams import Purpose, stream
 from bmpaudit.util.values import Flags, Floats, Ints
 
@@ -34,38 +33,23 @@ _NUMBERS_AT_ONCE = 20_000_000
 # Probability that the bounds of an estimated prior miss it; added to the p-value of the node frequencies.
 _PRIOR_MISS_PROB = 1e-6
 
-DIGEST_BYTES = 16  # of a sample, by which equal ones are found
-
 
 @dataclass(frozen=True)
 class FitTest:
-    """One test of memberships against a sampler.
+    """One test of memberships against a sampler."""
 
-    Attributes:
-        name: What is compared.
-        p_value: Probability, under the sampler, of a deviation at least this large.
-        message: The figures of both sides.
-    """
-
-    name: str
-    p_value: float
-    message: str
+    name: str  # what is compared
+    p_value: float  # probability, under the sampler, of a deviation at least this large
+    message: str  # the figures of both sides
 
 
 @dataclass(frozen=True)
 class MembershipFit:
-    """Whether memberships can have come from a sampler.
+    """Whether memberships can have come from a sampler."""
 
-    Attributes:
-        fits: Whether no test found a misfit.
-        p_value: Smallest p-value of the tests, Bonferroni-corrected for their number.
-        message: The figures of the first test that found a misfit; of the one with the smallest p-value if none did.
-        tests: All tests.
-    """
-
-    fits: bool
-    p_value: float
-    message: str
+    fits: bool  # whether no test found a misfit
+    p_value: float  # smallest of the tests, Bonferroni-corrected for their number
+    message: str  # figures of the first test that found a misfit; of the one with the smallest p-value if none did
     tests: tuple[FitTest, ...]
 
 
@@ -77,7 +61,6 @@ def check_memberships(
     *,
     seed: int = 0,
     num_references: int | None = None,
-    false_alarm_prob: float = FALSE_ALARM_PROB,
     num_threads: int | None = None,
 ) -> MembershipFit:
     """Tests memberships against a sampler, with reference samples drawn from the sampler itself.
@@ -94,8 +77,8 @@ def check_memberships(
     - *Repeated samples*: the nodes in identical pairs of rows, against relabelling rows and references at random.
 
     Each test keeps its level for any sampler and number of rows, and so does their Bonferroni combination: right
-    memberships are refused with probability `false_alarm_prob` at most. Memberships that pass may still be wrong in
-    ways that these statistics do not show, or by too little to show in this number of rows.
+    memberships are refused with probability 0.001 at most. Memberships that pass may still be wrong in ways that these
+    statistics do not show, or by too little to show in this number of rows.
 
     Args:
         memberships: Whether each node is in each sample, shape (num_samples, num_nodes); a table that is not held in
@@ -106,11 +89,7 @@ def check_memberships(
         seed: Random seed of the references, which are never samples that shadow models are trained on.
         num_references: Number of reference samples. If not given, 2,000 for built-in samplers, fewer on graphs of
             more than 100,000 nodes, and 400 for other samplers.
-        false_alarm_prob: Largest probability of refusing memberships that are right.
         num_threads: Number of threads for built-in samplers; all processors if not given.
-
-    Raises:
-        InputError: if the memberships are not flags of the right shape.
 
     >>> from bmpaudit import datasets, samplers
     >>> graph, half, quarter = datasets.load("demo"), samplers.Uniform(0.5), samplers.Uniform(0.25)
@@ -118,7 +97,12 @@ def check_memberships(
     >>> check_memberships(memberships, graph, quarter, samplers.prior_probabilities(graph, quarter)).message
     'samples hold 50.0 % of the nodes (500) on average; uniform draws 25.0 % of the nodes (250)'
     """
-    rows = _as_flags(memberships, graph)
+    rows = memberships if isinstance(memberships, LazyMatrix) else np.asarray(memberships)
+    if len(rows.shape) != 2 or rows.shape[1] != graph.num_nodes or len(rows) == 0:
+        raise InputError(f"memberships must have shape (num_samples, {graph.num_nodes}), got {rows.shape}")
+    if rows.dtype != np.bool_ and not np.isin(rows, (0, 1)).all():
+        raise InputError("memberships must be True or False, or 1 or 0")
+    rows = rows if isinstance(rows, LazyMatrix) else rows.astype(np.bool_, copy=False)
     if num_references is None:
         affordable = NATIVE_REFERENCES if isinstance(sampler, NativeSampler) else PYTHON_REFERENCES
         num_references = min(affordable, max(PYTHON_REFERENCES, _REFERENCE_FLAGS // graph.num_nodes))
@@ -136,20 +120,10 @@ def check_memberships(
     ]
     if len(rows) > 1:
         tests.append(_agreement(rows, references, priors.prob, rng, name))
-    misfits = [test for test in tests if len(tests) * test.p_value <= false_alarm_prob]
+    misfits = [test for test in tests if len(tests) * test.p_value <= FALSE_ALARM_PROB]
     worst = min(tests, key=lambda test: test.p_value)
     p_value = min(1.0, len(tests) * worst.p_value)
     return MembershipFit(not misfits, p_value, (misfits or [worst])[0].message, tuple(tests))
-
-
-def _as_flags(memberships: npt.ArrayLike | FlagMatrix, graph: Graph) -> FlagMatrix:
-    """Flags, which a large table keeps where they are."""
-    rows = memberships if isinstance(memberships, LazyMatrix) else np.asarray(memberships)
-    if len(rows.shape) != 2 or rows.shape[1] != graph.num_nodes or len(rows) == 0:
-        raise InputError(f"memberships must have shape (num_samples, {graph.num_nodes}), got {rows.shape}")
-    if rows.dtype != np.bool_ and not np.isin(rows, (0, 1)).all():
-        raise InputError("memberships must be True or False, or 1 or 0")
-    return rows if isinstance(rows, LazyMatrix) else rows.astype(np.bool_, copy=False)
 
 
 def _sizes(rows: FlagMatrix, references: Flags, name: str) -> FitTest:
@@ -172,32 +146,21 @@ def _edges(rows: FlagMatrix, references: Flags, graph: Graph, name: str) -> FitT
 def edges_inside(rows: FlagMatrix, graph: Graph) -> Ints:
     """The number of edges between nodes of each sample, shape (num_samples,)."""
     source, target = graph.edges.T
-    parts = _in_parts(rows, len(source))
-    return np.concatenate([np.count_nonzero(part[:, source] & part[:, target], axis=1) for part in parts])
+    return _of_each(rows, lambda part: np.count_nonzero(part[:, source] & part[:, target], axis=1), len(source))
 
 
-def _in_parts(rows: FlagMatrix, num_columns: int, chosen: Ints | None = None) -> Iterator[Flags]:
-    """All rows, or those that are chosen, so many at once that the whole table never has to fit into memory."""
-    size = max(1, _NUMBERS_AT_ONCE // max(1, num_columns))
-    number = len(rows) if chosen is None else len(chosen)
-    for first in range(0, number, size):
-        part = slice(first, first + size)
-        yield rows[part if chosen is None else chosen[part]]
+def _of_each(rows: FlagMatrix, of_part: Callable[[Flags], Any], num_columns: int | None = None) -> npt.NDArray[Any]:
+    """What there is to say of each row, so many of them at once that the whole table never has to fit into memory."""
+    size = max(1, _NUMBERS_AT_ONCE // max(1, rows.shape[1] if num_columns is None else num_columns))
+    return np.concatenate([of_part(rows[first : first + size]) for first in range(0, len(rows), size)])
 
 
 def _row_sums(rows: FlagMatrix) -> Ints:
-    return np.concatenate([part.sum(axis=1) for part in _in_parts(rows, rows.shape[1])])
-
-
-def _column_sums(rows: FlagMatrix, chosen: Ints | None = None) -> Ints:
-    sums = np.zeros(rows.shape[1], dtype=np.int64)
-    for part in _in_parts(rows, rows.shape[1], chosen):
-        sums += part.sum(axis=0)
-    return sums
+    return _of_each(rows, lambda part: part.sum(axis=1))
 
 
 def _node_frequencies(rows: FlagMatrix, graph: Graph, priors: Priors, name: str) -> FitTest:
-    counts, num_rows = _column_sums(rows), len(rows)
+    counts, num_rows = count_in(rows), len(rows)
     low, high = priors.confidence_bounds(1 - _PRIOR_MISS_PROB)
     with np.errstate(invalid="ignore"):  # a node that every sample holds: its tail is replaced
         too_many = np.where(counts > 0, scipy.special.bdtrc(counts - 1, num_rows, high), 1.0)
@@ -214,12 +177,9 @@ def _node_frequencies(rows: FlagMatrix, graph: Graph, priors: Priors, name: str)
 
 def _agreement(rows: FlagMatrix, references: Flags, prob: Floats, rng: np.random.Generator, name: str) -> FitTest:
     order = rng.permutation(len(rows))
-    first, second = order[: len(rows) // 2], order[len(rows) // 2 :]
-    direction = _column_sums(rows, first) / len(first) - prob
-    ours, theirs = (
-        np.concatenate([part @ direction for part in parts])
-        for parts in (_in_parts(rows, len(prob), second), _in_parts(references, len(prob)))
-    )
+    first, second = (take_rows(rows, half) for half in (order[: len(rows) // 2], order[len(rows) // 2 :]))
+    direction = count_in(first) / len(first) - prob
+    ours, theirs = (_of_each(table, lambda part: part @ direction) for table in (second, references))
     p_value = _kolmogorov_smirnov(ours, theirs, alternative="less")
     shared, expected = _mean_overlap(rows), _mean_overlap(references)
     message = f"two samples share {shared:,.1f} nodes on average; two samples of {name} share {expected:,.1f}"
@@ -227,19 +187,14 @@ def _agreement(rows: FlagMatrix, references: Flags, prob: Floats, rng: np.random
 
 
 def _mean_overlap(rows: FlagMatrix) -> float:
-    counts, num_rows = _column_sums(rows).astype(np.float64), len(rows)
+    counts, num_rows = count_in(rows).astype(np.float64), len(rows)
     return float((counts * (counts - 1)).sum() / max(1, num_rows * (num_rows - 1)))
 
 
 def _repeats(rows: FlagMatrix, references: Flags, rng: np.random.Generator, name: str) -> FitTest:
     group_of: dict[bytes, int] = {}
-    digests = (
-        hashlib.blake2b(row.tobytes(), digest_size=DIGEST_BYTES).digest()
-        for table in (rows, references)
-        for part in _in_parts(table, table.shape[1])
-        for row in np.packbits(part, axis=1)
-    )
-    groups = np.array([group_of.setdefault(digest, len(group_of)) for digest in digests])
+    ours, theirs = (_of_each(table, lambda part: np.array(row_digests(part), object)) for table in (rows, references))
+    groups = np.array([group_of.setdefault(digest, len(group_of)) for digest in [*ours, *theirs]])
     num_rows, weight = len(rows), np.zeros(len(group_of))
     weight[groups] = np.maximum(1, np.concatenate([_row_sums(rows), _row_sums(references)]))
 

@@ -13,23 +13,17 @@ import numpy as np
 import scipy.special
 
 from bmpaudit.graph import Graph
+from bmpaudit.graph.graph import describe_node
 from bmpaudit.interfaces import ExactPriors, Progress
 from bmpaudit.privacy import EpsilonPair, prior_floor
 from bmpaudit.samplers.builtin import NativeSampler
-from bmpaudit.samplers.draw import (
-    AnySampler,
-    check_repeatable,
-    exact_priors,
-    sample_nodes,
-    sampler_name,
-)
-from bmpaudit.util.errors import InputError, check_at_least_one, thread_count
+from bmpaudit.samplers.draw import AnySampler, sample_nodes, sampler_name
+from bmpaudit.util.errors import InputError, check_at_least_one, one_line, thread_count
 from bmpaudit.util.streams import Purpose, check_seed, stream
 from bmpaudit.util.values import Floats, Ints
 
 if TYPE_CHECKING:
     import pandas as pd
-
 
 DEFAULT_LEVEL = 0.95
 
@@ -39,22 +33,11 @@ _CANDIDATE_WIDTH = 3.0
 
 @dataclass(frozen=True)
 class PriorFloor:
-    """Prop. 1: no training algorithm on this sampler is (ε_L, ε_R)-BMP below this pair.
+    """Prop. 1: no training algorithm on this sampler is (ε_L, ε_R)-BMP below this pair."""
 
-    Attributes:
-        left: -log η_min, or a lower confidence bound of it.
-        right: log η_max, or a lower confidence bound of it.
-        level: Confidence that both bounds hold together; None where the priors are exact, and so is the floor.
-    """
-
-    left: float
-    right: float
-    level: float | None = None
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the floor follows from exact priors."""
-        return self.level is None
+    left: float  # -log η_min, or a lower confidence bound of it
+    right: float  # log η_max, or a lower confidence bound of it
+    level: float | None = None  # confidence that both bounds hold together; None where the priors are exact
 
 
 def pilot_size(num_draws: int) -> int:
@@ -69,7 +52,7 @@ def pilot_size(num_draws: int) -> int:
 
 
 def floor_bound(counts: Ints, pilot_counts: Ints, num_draws: int, level: float = DEFAULT_LEVEL) -> PriorFloor:
-    """Lower confidence bounds of -log η_min and log η_max from how often each node was drawn.
+    """Lower confidence bounds of -log η_min and log η_max from how often each node was drawn, in all and in the pilot.
 
     The extreme of many frequencies is biased: the rarest of N nodes in a finite number of draws is rarer than the
     rarest node is. So the draws are split. The first ones, the pilot, choose candidates: the nodes within three
@@ -80,28 +63,18 @@ def floor_bound(counts: Ints, pilot_counts: Ints, num_draws: int, level: float =
 
     A single candidate would need no correction, and all nodes as candidates no pilot: both give looser bounds, the
     first where many nodes share the extreme, the second where one node stands apart.
-
-    Args:
-        counts: Number of draws that hold each node, shape (num_nodes,).
-        pilot_counts: The same over the first `pilot_size(num_draws)` draws.
-        num_draws: Number of draws.
-        level: Confidence that both bounds hold, in (0, 1).
     """
     error_prob = (1 - level) / 2
     num_pilot = pilot_size(num_draws)
     num_rest, rest = num_draws - num_pilot, counts - pilot_counts
-    rarest = _bound_smallest(pilot_counts, num_pilot, rest, num_rest, error_prob)
-    rarest_out = _bound_smallest(num_pilot - pilot_counts, num_pilot, num_rest - rest, num_rest, error_prob)
-    return PriorFloor(-float(scipy.special.logit(rarest)), -float(scipy.special.logit(rarest_out)), level)
-
-
-def _bound_smallest(pilot: Ints, num_pilot: int, rest: Ints, num_rest: int, error_prob: float) -> float:
-    """An upper confidence bound of the smallest probability."""
-    least = int(pilot.min())
-    spread = np.sqrt(least * (1 - least / max(num_pilot, 1)) + 1)
-    candidates = rest[pilot <= least + _CANDIDATE_WIDTH * spread]
-    _, high = clopper_pearson(candidates.min(), num_rest, error_prob / len(candidates))
-    return float(high)
+    bounds = []
+    for pilot, others in ((pilot_counts, rest), (num_pilot - pilot_counts, num_rest - rest)):  # in, and out
+        least = int(pilot.min())
+        spread = np.sqrt(least * (1 - least / max(num_pilot, 1)) + 1)
+        candidates = others[pilot <= least + _CANDIDATE_WIDTH * spread]
+        _, rarest = clopper_pearson(candidates.min(), num_rest, error_prob / len(candidates))
+        bounds.append(-float(scipy.special.logit(float(rarest))))
+    return PriorFloor(bounds[0], bounds[1], level)
 
 
 def clopper_pearson(successes: Ints | int, num_trials: Ints | int, error_prob: float) -> tuple[Floats, Floats]:
@@ -127,21 +100,13 @@ class Priors:
 
     The standard error of an estimate is the standard deviation of the Beta posterior under Jeffreys' prior: √(γ(1-γ)/n)
     for all practical purposes, but not 0 for a node that was never, or always, drawn.
-
-    Attributes:
-        sampler: The sampler they belong to.
-        prob: γ_i(1), exact or estimated, shape (num_nodes,).
-        standard_error: Standard error of each estimate, shape (num_nodes,); zeros where γ is exact.
-        num_draws: Number of samples behind an estimate; 0 where γ is exact.
-        pilot_counts: Number of the first draws that hold each node, shape (num_nodes,); they choose the candidates of
-            the floor (see `floor_bound`). Zeros where γ is exact.
     """
 
     sampler: AnySampler
-    prob: Floats
-    standard_error: Floats
-    num_draws: int
-    pilot_counts: Ints
+    prob: Floats  # γ_i(1), exact or estimated, shape (num_nodes,)
+    standard_error: Floats  # of each estimate, shape (num_nodes,); zeros where γ is exact
+    num_draws: int  # behind an estimate; 0 where γ is exact
+    pilot_counts: Ints  # how many of the first draws, which serve `floor_bound`, hold each node, shape (num_nodes,)
 
     @classmethod
     def from_formula(cls, sampler: AnySampler, prob: Floats) -> Priors:
@@ -189,11 +154,6 @@ class Priors:
         return clopper_pearson(self._counts, self.num_draws, (1 - level) / (2 * len(self.prob)))
 
     @property
-    def num_never_drawn(self) -> int:
-        """The number of nodes that no draw holds."""
-        return int(np.count_nonzero(self.prob == 0))
-
-    @property
     def _counts(self) -> Ints:
         return np.rint(self.prob * self.num_draws).astype(np.int64)
 
@@ -206,19 +166,13 @@ class Priors:
 
     @classmethod
     def from_frame(cls, sampler: AnySampler, frame: pd.DataFrame) -> Priors:
-        """Priors from a table that `to_frame` made.
-
-        Raises:
-            InputError: if a column is missing or its values are impossible.
-        """
-        missing = [name for name in COLUMNS if name not in frame]
-        if missing:
-            raise InputError(f"a table of priors must have the columns {', '.join(COLUMNS)}, got no {missing[0]}")
+        """Priors from a table that `to_frame` made."""
         try:
             prob, standard_error = (frame[name].to_numpy(dtype=np.float64) for name in COLUMNS[1:3])
-            node, num_draws, pilot_counts = (
-                frame[name].to_numpy(dtype=np.int64) for name in ("node", "num_draws", "num_pilot")
-            )
+            node, num_draws, pilot_counts = (frame[COLUMNS[i]].to_numpy(dtype=np.int64) for i in (0, 3, 4))
+        except KeyError as missing:
+            columns = ", ".join(COLUMNS)
+            raise InputError(f"a table of priors must have the columns {columns}, got no {missing.args[0]}") from None
         except (TypeError, ValueError) as failure:
             raise InputError(f"a table of priors must hold numbers: {failure}") from failure
         if len(prob) == 0 or not np.array_equal(node, np.arange(len(prob))):
@@ -246,9 +200,6 @@ def sampler_distance(sampler: AnySampler, graph: Graph) -> int:
 
     A sampler that has a method `membership_distance(graph)` is believed; of any other, all memberships may change with
     one, so that the bound is the number of nodes.
-
-    Raises:
-        InputError: if the sampler's own bound is not a whole number from 1 to the number of nodes.
 
     >>> from bmpaudit.samplers import Bernoulli, Uniform
     >>> graph = Graph.from_edges([(0, 1), (1, 2)], [[1.0]] * 3, [0, 1, 0])
@@ -308,9 +259,6 @@ def prior_probabilities(
         progress: Called with the number of samples drawn so far.
         clock: Gives the time in seconds.
 
-    Raises:
-        InputError: if the sampler is broken; the message names it.
-
     >>> from bmpaudit import datasets, samplers
     >>> priors = prior_probabilities(datasets.load("demo"), samplers.Uniform(0.25))
     >>> priors.is_exact, float(priors.prob[0]), round(priors.floor.right, 4)
@@ -321,7 +269,13 @@ def prior_probabilities(
     if seconds is not None and not seconds > 0:
         raise InputError(f"seconds must be greater than 0, got seconds={seconds}")
     threads = thread_count(num_threads)
-    check_repeatable(sampler, graph, seed)
+    if not isinstance(sampler, NativeSampler):
+        first, second = (sample_nodes(sampler, graph, stream(seed, 0, Purpose.PRIOR)) for _ in range(2))
+        if not np.array_equal(first, second):
+            raise InputError(
+                f"sampler {sampler_name(sampler)} must take all its randomness from rng, "
+                "got two different samples from equal generators"
+            )
     if exact and isinstance(sampler, ExactPriors):
         return Priors.from_formula(sampler, exact_priors(sampler, graph))
     # Counts by number of draws, where they may be the pilot's: at the powers of two.
@@ -345,3 +299,24 @@ def prior_probabilities(
             if done & (done - 1) == 0:
                 counts_at[done] = counts.copy()
     return Priors.from_counts(sampler, counts, counts_at[pilot_size(done)], done)
+
+
+def exact_priors(sampler: ExactPriors, graph: Graph) -> Floats:
+    """The sampler's own formula for γ, which must give one probability for each node."""
+    name = sampler_name(sampler)
+    try:
+        prob = np.asarray(sampler.exact_priors(graph), dtype=np.float64)
+    except InputError:
+        raise
+    except Exception as failure:  # the user's code may raise anything
+        raise InputError(f"exact_priors of sampler {name} failed: {one_line(failure)}") from failure
+    if prob.shape != (graph.num_nodes,):
+        raise InputError(
+            f"exact_priors of sampler {name} must have shape ({graph.num_nodes},), one for each node, got {prob.shape}"
+        )
+    is_wrong = ~((prob >= 0) & (prob <= 1))  # NaN is wrong too
+    if is_wrong.any():
+        node = int(np.argmax(is_wrong))
+        place = describe_node(node, graph.node_names)
+        raise InputError(f"exact_priors of sampler {name} must be in [0, 1], got {prob[node]} for {place}")
+    return prob

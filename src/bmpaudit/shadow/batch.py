@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +15,8 @@ from bmpaudit.samplers.draw import training_edges
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.util.values import Flags, Floats32, Ints
 
-BY_VIEW = ("statistics", "logits", "view_train_accuracy", "view_held_out_accuracy", "weights")
-"""Arrays of a batch whose first dimension counts views or repeats, and whose second dimension counts models."""
+BY_VIEW = ("statistics", "logits", "view_train_accuracy", "view_held_out_accuracy", "weights", "rows", "norms")
+"""Arrays of a batch whose first dimension counts views, repeats or sets of rows, and whose second counts models."""
 
 
 class ModelState(IntEnum):
@@ -30,35 +29,27 @@ class ModelState(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class ShadowBatch:
-    """Arrays that an engine fills, one row per model; rows of models that are not trained hold NaN.
+    """Arrays that an engine fills, one row for each of B models; rows of models that are not trained hold NaN."""
 
-    Attributes:
-        indices: Number of each model in the plan, shape (B,).
-        memberships: Who is in each sample, shape (B, num_nodes).
-        statistics: The plan's statistic of every node, shape (num_views, B, num_nodes).
-        logits: What each view gives out, shape (num_views, B, num_nodes, num_classes), if it is kept.
-        state: `ModelState`, shape (B,).
-        train_accuracy: On the sample, asked with full edges, shape (B,).
-        held_out_accuracy: On all other nodes, asked with full edges, shape (B,).
-        view_train_accuracy: Of what each view gives out, on the sample, shape (num_views, B).
-        view_held_out_accuracy: Of what each view gives out, on all other nodes, shape (num_views, B).
-        weights: Parameters of each model and of its repeats, shape (num_repeats, B, num_weights), if they are kept. A
-            model that has its parameters here is asked, and not trained again.
-        edges: Node pairs that each model is trained on, shape (B,) of arrays of shape (num_edges, 2), if these are not
-            all edges among its nodes.
-    """
-
-    indices: Ints
-    memberships: Flags
-    statistics: Floats32
-    logits: Floats32 | None
-    state: npt.NDArray[np.uint8]
-    train_accuracy: Floats32
-    held_out_accuracy: Floats32
-    view_train_accuracy: Floats32
-    view_held_out_accuracy: Floats32
+    indices: Ints  # of each model in the plan, shape (B,)
+    memberships: Flags  # who is in each sample, shape (B, num_nodes)
+    statistics: Floats32  # of every node, shape (num_views, B, num_nodes)
+    state: npt.NDArray[np.uint8]  # `ModelState`, shape (B,)
+    train_accuracy: Floats32  # on the sample, asked with full edges, shape (B,)
+    held_out_accuracy: Floats32  # on all other nodes, asked with full edges, shape (B,)
+    view_train_accuracy: Floats32  # of what each view gives out, on the sample, shape (num_views, B)
+    view_held_out_accuracy: Floats32  # of what each view gives out, on all other nodes, shape (num_views, B)
+    # What each view gives out, shape (num_views, B, num_nodes, num_classes), if it is kept.
+    logits: Floats32 | None = None
+    # Parameters of each model and of its repeats, shape (num_repeats, B, num_weights), if they are kept. A model that
+    # has its parameters here is asked, and not trained again.
     weights: Floats32 | None = None
+    # Node pairs that each model is trained on, shape (num_edges, 2), if these are not all edges among its nodes.
     edges: npt.NDArray[np.object_] | None = None
+    # Class rows, shape (num_row_sets, B, num_features, num_classes), if any are kept, and the lengths that tell whether
+    # a feature was learnt from, shape (num_row_sets, B, num_features).
+    rows: Floats32 | None = None
+    norms: Floats32 | None = None
 
     @classmethod
     def empty(
@@ -71,7 +62,7 @@ class ShadowBatch:
         num_weights: int = 0,
     ) -> ShadowBatch:
         """A batch with nothing trained; weights are kept if their number is given."""
-        views, models, nodes = len(plan.views), len(indices), graph.num_nodes
+        views, models, nodes, sets = len(plan.views), len(indices), graph.num_nodes, len(plan.row_sets)
         return cls(
             indices=indices,
             memberships=memberships,
@@ -84,6 +75,8 @@ class ShadowBatch:
             view_held_out_accuracy=nothing(views, models),
             weights=nothing(plan.num_repeats, models, num_weights) if num_weights else None,
             edges=training_edges(graph, plan.sampler, indices, plan.seed),
+            rows=nothing(sets, models, graph.num_features, graph.num_classes) if sets else None,
+            norms=nothing(sets, models, graph.num_features) if sets else None,
         )
 
     @classmethod
@@ -100,11 +93,9 @@ class ShadowBatch:
     @classmethod
     def joined(cls, batches: Sequence[ShadowBatch]) -> ShadowBatch:
         """The models of several batches, one after the other."""
-        joined: dict[str, Any] = {}
-        for name, first in vars(batches[0]).items():
-            parts = [getattr(batch, name) for batch in batches]
-            joined[name] = None if first is None else np.concatenate(parts, axis=int(name in BY_VIEW))
-        return cls(**joined)
+        arrays = {name: [getattr(batch, name) for batch in batches] for name in vars(batches[0])}
+        there = {name: each for name, each in arrays.items() if each[0] is not None}
+        return cls(**{name: np.concatenate(each, axis=int(name in BY_VIEW)) for name, each in there.items()})
 
     @property
     def is_done(self) -> Flags:
@@ -113,10 +104,8 @@ class ShadowBatch:
 
     def part(self, rows: slice | Ints | Flags) -> ShadowBatch:
         """Some of the models; with a slice the arrays are shared."""
-        part: dict[str, Any] = {}
-        for name, array in vars(self).items():
-            part[name] = None if array is None else array[:, rows] if name in BY_VIEW else array[rows]
-        return ShadowBatch(**part)
+        there = {name: array for name, array in vars(self).items() if array is not None}
+        return ShadowBatch(**{name: a[:, rows] if name in BY_VIEW else a[rows] for name, a in there.items()})
 
     def fail(self, row: int) -> None:
         """Marks a model as failed and forgets whatever it gave."""

@@ -12,16 +12,11 @@ BYTES_OF_SIZE = (0, 2, 4, 8)
 
 
 class BoundedStore(WrapperStore[Any]):
-    """Hands out chunks of Zstandard frames only if they unpack to what a chunk of their array holds.
+    """Hands out chunks of Zstandard frames only if they unpack to what a chunk of their array holds."""
 
-    Args:
-        store: Any store of Zarr.
-        chunk_bytes: By array, bytes of an unpacked chunk; other arrays are not looked at.
-    """
-
-    def __init__(self, store: Any, chunk_bytes: dict[str, int] | None = None) -> None:
+    def __init__(self, store: Any, chunk_bytes: dict[str, int]) -> None:
         super().__init__(store)
-        self.chunk_bytes = {} if chunk_bytes is None else chunk_bytes
+        self.chunk_bytes = chunk_bytes  # by array; others are not looked at
 
     def _with_store(self, store: Any) -> BoundedStore:
         return BoundedStore(store, self.chunk_bytes)
@@ -38,11 +33,7 @@ class BoundedStore(WrapperStore[Any]):
 
 
 def unpacked_size(start: bytes) -> int:
-    """Bytes to which a Zstandard frame says that it unpacks, by its first 18 bytes (RFC 8878, 3.1.1.1).
-
-    Raises:
-        ValueError: if it is not such a frame, or does not say.
-    """
+    """Bytes to which a Zstandard frame says that it unpacks, by its first 18 bytes (RFC 8878, 3.1.1.1)."""
     if start[:4] != MAGIC or len(start) < 5:
         raise ValueError("a chunk is not a Zstandard frame")
     kind, is_single = start[4] >> 6, bool(start[4] & 0x20)

@@ -18,20 +18,16 @@ from bmpaudit.models.own import function_name, has_own_name
 from bmpaudit.registry import ENGINE, MODEL, QUERY, RELEASE, SAMPLER, STATISTIC, UntrustedPart
 from bmpaudit.releases import Clean, FullEdges, NoEdges, NoisyLastLayer, gives_labels_only, label_margin, models_of
 from bmpaudit.samplers import AnySampler
+from bmpaudit.shadow.class_rows import QUERIES, WEIGHTS, RowSet, row_sets
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.streams import check_seed
 
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True)
 class View:
-    """What an adversary sees of a model: the answers to one query under one release.
-
-    Attributes:
-        query: How the model is asked.
-        release: What the owner gives out.
-    """
+    """What an adversary sees of a model: the answers to one query under one release."""
 
     query: Query
     release: Release
@@ -54,34 +50,28 @@ class View:
 
 @dataclass(frozen=True)
 class ShadowPlan:
-    """The experiment: shadow model j is a function of (graph, plan, j).
+    """The experiment: shadow model j is a function of (graph, plan, j)."""
 
-    Attributes:
-        sampler: Who is in the training sample.
-        model: What is trained: a built-in model, a `TorchModel`, an `nn.Module` class or another factory of modules,
-            a scikit-learn classifier.
-        training: How it is trained; None for a model that brings its own training or was trained elsewhere.
-        releases: What the owner gives out of a trained model.
-        queries: How the trained models are asked.
-        statistic: What is kept of the answers, one number for each node.
-        seed: Random seed.
-        engine: Name of the engine, or `module:Name` of your own.
-    """
-
-    sampler: AnySampler
+    sampler: AnySampler  # who is in the training sample
+    # A built-in model, a `TorchModel`, an `nn.Module` class or another factory of modules, a scikit-learn classifier.
     model: Any = field(default_factory=GCN)
+    # None for a model that brings its own training or was trained elsewhere.
     training: Training | None = field(default_factory=Training)
-    releases: Sequence[Release] = (Clean(), NoisyLastLayer())
-    queries: Sequence[Query] = (FullEdges(), NoEdges())
-    statistic: Statistic = label_margin
+    releases: Sequence[Release] = (Clean(), NoisyLastLayer())  # what the owner gives out of a trained model
+    queries: Sequence[Query] = (FullEdges(), NoEdges())  # how the trained models are asked
+    statistic: Statistic = label_margin  # what is kept of the answers, one number for each node
     seed: int = 0
-    engine: str | UntrustedPart = "native"
+    engine: str | UntrustedPart = "native"  # its name, or `module:Name` of your own
+    rows: Sequence[str] = ()  # accesses whose class rows are kept: queries, weights (`shadow.class_rows`)
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
         object.__setattr__(self, "model", as_model(self.model))
         object.__setattr__(self, "releases", tuple(self.releases))
         object.__setattr__(self, "queries", tuple(self.queries))
+        object.__setattr__(self, "rows", tuple(self.rows))
+        if len(set(self.rows)) != len(self.rows) or not {QUERIES, WEIGHTS}.issuperset(self.rows):
+            raise InputError(f"rows must be of {QUERIES} and {WEIGHTS}, each once, got {', '.join(self.rows)}")
         takes_training = not self.is_trained_elsewhere and self.own_training is None
         object.__setattr__(self, "training", (self.training or Training()) if takes_training else None)
         if self.training is not None and not isinstance(self.model, UntrustedPart):
@@ -105,10 +95,8 @@ class ShadowPlan:
         if not callable(self.statistic):
             raise InputError(f"statistic must be a function of (outputs, labels), got {self.statistic!r}")
         if not dataclasses.is_dataclass(self.statistic) and not has_own_name(self.statistic):
-            raise InputError(
-                f"statistic: {function_name(self.statistic)} may stand for many functions; "
-                "use one that is defined by name in a module, or a dataclass with a method __call__"
-            )
+            remedy = "use one that is defined by name in a module, or a dataclass with a method __call__"
+            raise InputError(f"statistic: {function_name(self.statistic)} may stand for many functions; {remedy}")
         if self.statistic is label_margin or getattr(self.statistic, "takes_labels", False):
             return
         for release in self.releases:
@@ -138,6 +126,14 @@ class ShadowPlan:
     def views(self) -> tuple[View, ...]:
         """All combinations of a query and a release, query by query."""
         return tuple(View(query, release) for query in self.queries for release in self.releases)
+
+    @property
+    def row_sets(self) -> tuple[RowSet, ...]:
+        """The class rows that are kept of each model: none by engines of the user's own, or of models from outside."""
+        if self.is_trained_elsewhere or self.engine_name not in registry.ENTRIES[ENGINE]:
+            return ()
+        releases = [each for each in self.releases if not isinstance(each, UntrustedPart)]
+        return row_sets(self.rows, releases, self.model)
 
     @property
     def num_repeats(self) -> int:
@@ -173,6 +169,9 @@ class ShadowPlan:
 
     def describe(self, graph: Graph) -> dict[str, Any]:
         """The plan and the graph as plain values, by which a folder of shadow models is recognised."""
+        training: Any = "trained elsewhere" if self.is_trained_elsewhere else {"name": self.own_training}
+        if self.training is not None:
+            training = {name: _plain(value) for name, value in registry.settings_of(self.training).items()}
         return {
             "format": FORMAT,
             "graph": {
@@ -181,20 +180,14 @@ class ShadowPlan:
             },
             "sampler": _describe_part(SAMPLER, self.sampler),
             "model": _describe_part(MODEL, self.model),
-            "training": self._training_table(),
+            "training": training,
             "releases": [_describe_part(RELEASE, release) for release in self.releases],
             "queries": [_describe_part(QUERY, query) for query in self.queries],
             "statistic": _describe_part(STATISTIC, self.statistic),
             "seed": int(self.seed),
             "engine": None if self.is_trained_elsewhere else self.engine_name,
+            "rows": list(dict.fromkeys(each.access for each in self.row_sets)),
         }
-
-    def _training_table(self) -> Any:
-        if self.is_trained_elsewhere:
-            return "trained elsewhere"
-        if self.training is None:
-            return {"name": self.own_training}
-        return {name: _plain(value) for name, value in registry.settings_of(self.training).items()}
 
 
 def engine_of(model: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,13 @@ from bmpaudit.models import NativeModel, TrainedElsewhere, Training
 from bmpaudit.models.gnn import Shape
 from bmpaudit.models.own import is_estimator
 from bmpaudit.registry import QUERY, RELEASE, UntrustedPart
+from bmpaudit.shadow.class_rows import QUERIES, UnitNodes, WeightRows
+from bmpaudit.shadow.engines import shown_graphs
 from bmpaudit.shadow.engines.native import make_kernel
-from bmpaudit.shadow.engines.scoring import shown_graphs
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import as_logits, class_probabilities, is_probabilities, log_votes, table_features
 from bmpaudit.util.errors import DataError, InputError
+from bmpaudit.util.matrices import Rows
 from bmpaudit.util.values import Floats32
 
 AnyArray = npt.NDArray[Any]
@@ -36,33 +38,20 @@ SINGLE = (UNNAMED, "arr_0")  # an array without a name, and what NumPy calls it 
 
 @dataclass(frozen=True, eq=False)
 class ReleasedModel:
-    """What one released model gives out.
+    """What one released model gives out."""
 
-    Attributes:
-        came_as: In what form it was given: `weights`, `outputs`, `module` or `classifier`.
-        statistics: By query label, in the plan's order, the plan's statistic of every node, shape (N,).
-    """
-
-    came_as: str
-    statistics: Mapping[str, Floats32]
+    came_as: str  # in what form it was given: `weights`, `outputs`, `module` or `classifier`
+    statistics: Mapping[str, Floats32]  # by query label, in the plan's order, of every node, shape (N,)
+    rows: Mapping[str, Rows]  # class rows by access, of those that the plan keeps and this form of the model can give
 
 
 def read_released(model: Any, graph: Graph, plan: ShadowPlan, release: str) -> ReleasedModel:
-    """What a released model gives out under each query.
+    """What a released model gives out under each query; `InputError` if it does not fit the plan or the graph.
 
-    Args:
-        model: Path of a file, arrays by name, one array, an `nn.Module` with `forward(x, edge_index)`, or a
-            scikit-learn classifier that is fitted. A file is
-            `.npz` or `.safetensors` with the weights of a built-in model or with outputs by query, or `.npy` or
-            `.parquet` with the outputs of a plan's only query. Outputs have shape (nodes, classes). Weights and modules
-            are taken as given out: noise of a noisy release is in them already.
-        graph: The graph of the shadow models.
-        plan: Their plan.
-        release: Label of the release.
-
-    Raises:
-        DataError: if a file is missing, damaged or not of such a kind.
-        InputError: if the model does not fit the plan or the graph.
+    It is the path of a file, arrays by name, one array, an `nn.Module` with `forward(x, edge_index)`, or a scikit-learn
+    classifier that is fitted. A file is `.npz` or `.safetensors` with the weights of a built-in model or with outputs
+    by query, or `.npy` or `.parquet` with the outputs of a plan's only query. Outputs have shape (nodes, classes).
+    Weights and modules are taken as given out: noise of a noisy release is in them already.
     """
     for part in (plan.statistic, *plan.releases):
         if isinstance(part, UntrustedPart):
@@ -80,22 +69,14 @@ def read_released(model: Any, graph: Graph, plan: ShadowPlan, release: str) -> R
         raise type(wrong)(f"{path}: {wrong}") from None
 
 
-@dataclass(frozen=True, eq=False)
 class _Asked:
     """What a model is asked, and how its answers are looked at."""
 
-    graph: Graph
-    plan: ShadowPlan
-    release: str
-
-    @property
-    def queries(self) -> list[str]:
-        return [registry.label(QUERY, query) for query in self.plan.queries]
-
-    @property
-    def changes_outputs(self) -> bool:
-        parts = {registry.label(RELEASE, part): part for part in self.plan.releases}
-        return bool(parts[self.release].changes_outputs)
+    def __init__(self, graph: Graph, plan: ShadowPlan, release: str) -> None:
+        self.graph, self.plan, self.release = graph, plan, release
+        self.queries = [registry.label(QUERY, query) for query in plan.queries]
+        self.rows: dict[str, Rows] = {}
+        self.changes_outputs = {registry.label(RELEASE, part): part.changes_outputs for part in plan.releases}[release]
 
     def released(self, model: Any) -> ReleasedModel:
         outputs: NamedArrays
@@ -109,9 +90,23 @@ class _Asked:
             came_as = "outputs" if self._are_outputs(arrays) else "weights"
             outputs = self._by_query(arrays) if came_as == "outputs" else self._weight_outputs(arrays)
         statistics = {}
-        for query, values in outputs.items():
+        for query, values in outputs.items():  # no comprehension: warnings name the caller by the depth of the stack
             statistics[query] = self._statistic(query, values)
-        return ReleasedModel(came_as, statistics)
+        return ReleasedModel(came_as, statistics, self.rows)
+
+    def _ask_unit_nodes(self, ask: Callable[[Graph], Floats32], flat: Floats32 | None = None) -> None:
+        """Class rows by unit queries, and from the weights of a built-in model."""
+        for access, release in self.plan.row_sets:
+            if registry.label(RELEASE, release) != self.release:
+                continue
+            if access == QUERIES:
+                unit_nodes = UnitNodes(self.graph)
+                values, norms = unit_nodes.class_rows(ask(unit_nodes.graph))
+            elif flat is not None:
+                values, norms = WeightRows(self.graph, self.plan.model).class_rows(flat, release)
+            else:
+                continue
+            self.rows[access] = Rows(values[None], norms[None])
 
     def _are_outputs(self, arrays: NamedArrays) -> bool:
         """Whether arrays are outputs by query rather than weights: by their names, else by their shapes."""
@@ -123,11 +118,11 @@ class _Asked:
         return is_single or all(array.ndim == 2 and len(array) == self.graph.num_nodes for array in arrays.values())
 
     def _by_query(self, arrays: NamedArrays) -> NamedArrays:
-        queries = self.queries
+        queries, asked = self.queries, " and ".join(self.queries)
         if len(arrays) == 1 and next(iter(arrays)) in SINGLE:
             if len(queries) > 1:
                 raise InputError(
-                    f"it holds the outputs of one query, and the plan asks {' and '.join(queries)}: save them by name, "
+                    f"it holds the outputs of one query, and the plan asks {asked}: save them by name, "
                     f"numpy.savez('model.npz', {', '.join(f'{query}=…' for query in queries)})"
                 )
             return {queries[0]: next(iter(arrays.values()))}
@@ -135,7 +130,7 @@ class _Asked:
         for name, array in arrays.items():
             query = name.removesuffix(f"_{self.release}") if name not in queries else name
             if query not in queries:
-                raise InputError(f"unknown query {name!r}; the plan asks {' and '.join(queries)}")
+                raise InputError(f"unknown query {name!r}; the plan asks {asked}")
             if query in found:
                 raise InputError(f"the outputs of query {query} are there twice")
             found[query] = array
@@ -147,48 +142,59 @@ class _Asked:
             raise registry.untrusted(model.kind, model.target)
         if not isinstance(model, NativeModel):
             what = "models trained elsewhere" if isinstance(model, TrainedElsewhere) else f"the model {model}"
-            raise InputError(
-                f"weights can be read of built-in models only, and the plan is of {what}: give outputs by query, in "
-                f"arrays named {' and '.join(self.queries)}"
-            )
+            names = f"give outputs by query, in arrays named {' and '.join(self.queries)}"
+            raise InputError(f"weights can be read of built-in models only, and the plan is of {what}: {names}")
         self._check_gives_logits("weights")
         flat = flat_weights(arrays, model, graph)
         kernel = make_kernel(graph, model, plan.training or Training())
         shown = zip(self.queries, shown_graphs(plan, graph), strict=True)
+
+        def ask(unit_nodes: Graph) -> Floats32:
+            asked = make_kernel(unit_nodes, model, plan.training or Training())
+            return asked.logits(flat, unit_nodes.indptr, unit_nodes.indices)
+
+        self._ask_unit_nodes(ask, flat)
         return {query: kernel.logits(flat, other.indptr, other.indices) for query, other in shown}
 
     def _module_outputs(self, module: Any) -> NamedArrays:
         import torch
 
-        from bmpaudit.shadow.engines.torch import edge_index_of
+        from bmpaudit.shadow.engines.torch import Neighborhoods
 
         self._check_gives_logits("a module")
         first = next(iter(module.parameters()), torch.empty(0))
-        features = torch.tensor(self.graph.dense_features, dtype=first.dtype, device=first.device)
-        was_training = module.training
+        was_training, outputs = module.training, {}
+
+        def ask(graph: Graph) -> AnyArray:
+            features = torch.tensor(graph.dense_features, dtype=first.dtype, device=first.device)
+            edge_index = Neighborhoods(graph.indptr, graph.indices).edge_index
+            return _as_array(module(features, edge_index.to(first.device)))
+
         module.eval()
         try:
             with torch.no_grad():
-                return {
-                    query: _as_array(module(features, edge_index_of(other).to(first.device)))
-                    for query, other in zip(self.queries, shown_graphs(self.plan, self.graph), strict=True)
-                }
+                for query, other in zip(self.queries, shown_graphs(self.plan, self.graph), strict=True):
+                    outputs[query] = ask(other)
+                self._ask_unit_nodes(ask)
+                return outputs
         finally:
             module.train(was_training)
 
     def _classifier_outputs(self, estimator: Any) -> NamedArrays:
         self._check_gives_logits("a classifier")
         if self.plan.engine_name != "sklearn":
-            title, name = registry.title(self.plan.model), type(estimator).__name__
-            raise InputError(f"the plan is of {title}, got the classifier {name}")
-        probabilities = class_probabilities(estimator, table_features(self.graph), self.graph.num_classes)
-        return dict.fromkeys(self.queries, log_votes(probabilities))
+            name = type(estimator).__name__
+            raise InputError(f"the plan is of {registry.title(self.plan.model)}, got the classifier {name}")
+
+        def ask(graph: Graph) -> Floats32:
+            return log_votes(class_probabilities(estimator, table_features(graph), graph.num_classes))
+
+        self._ask_unit_nodes(ask)
+        return dict.fromkeys(self.queries, ask(self.graph))
 
     def _check_gives_logits(self, what: str) -> None:
         if self.changes_outputs:
-            raise InputError(
-                f"release {self.release} gives out changed outputs, not the model: give these instead of {what}"
-            )
+            raise InputError(f"release {self.release} gives out changed outputs, so give these instead of {what}")
 
     def _statistic(self, query: str, outputs: AnyArray) -> Floats32:
         """The plan's statistic of a model's outputs, which are checked first."""
@@ -197,19 +203,16 @@ class _Asked:
         if outputs.ndim != 2:
             raise InputError(f"{query}: outputs must have shape {wanted}, got {outputs.shape}")
         if len(outputs) != graph.num_nodes:
-            raise InputError(
-                f"{query}: outputs are of {len(outputs):,} nodes, and the graph has {graph.num_nodes:,}: of another "
-                "graph?"
-            )
+            sizes = f"of {len(outputs):,} nodes, and the graph has {graph.num_nodes:,}"
+            raise InputError(f"{query}: outputs are {sizes}: of another graph?")
         if outputs.shape != wanted:
             raise InputError(f"{query}: outputs have {outputs.shape[1]} classes, and the graph has {wanted[1]}")
         if outputs.dtype.kind not in "fiu":
             raise InputError(f"{query}: outputs must be real numbers, got {outputs.dtype}")
         if np.isnan(outputs).any():
             node, column = np.argwhere(np.isnan(outputs))[0].tolist()
-            raise InputError(
-                f"{query}: outputs must not be NaN, got one for {describe_node(node, graph.node_names)}, class {column}"
-            )
+            where = f"{describe_node(node, graph.node_names)}, class {column}"
+            raise InputError(f"{query}: outputs must not be NaN, got one for {where}")
         if not self.changes_outputs and plan.engine_name != "sklearn":
             outputs = as_logits(outputs, query, stacklevel=6)
         elif not self.changes_outputs and is_probabilities(outputs):
@@ -219,10 +222,8 @@ class _Asked:
         is_finite = np.isfinite(statistics)
         if not is_finite.all():
             node = int(is_finite.argmin())
-            raise InputError(
-                f"{query}: the margin of the true label must be finite, got {statistics[node]} for "
-                f"{describe_node(node, graph.node_names)}"
-            )
+            found = f"{statistics[node]} for {describe_node(node, graph.node_names)}"
+            raise InputError(f"{query}: the margin of the true label must be finite, got {found}")
         return statistics
 
 
@@ -235,8 +236,7 @@ def _as_array(values: Any) -> AnyArray:
 
 # Files, which are read without running anything.
 
-PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin", ".tar")
-"""Endings of files that PyTorch writes with pickle."""
+PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin", ".tar")  # as PyTorch writes them
 
 TENSOR_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL": "?"} | {
     f"{letter}{8 * size}": f"<{letter.lower()}{size}" for letter in "IU" for size in (1, 2, 4, 8)
@@ -245,24 +245,24 @@ TENSOR_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL":
 
 
 def _read_file(path: Path, graph: Graph) -> NamedArrays | AnyArray:
-    suffix = path.suffix.lower()
-    if suffix in PICKLES:
-        target = path.with_suffix(".npz").name
-        raise DataError(
-            f"{path}: a pickle, which can run code when it is read, and is never loaded; convert a state dict with "
-            f"python -c \"import numpy, torch; numpy.savez('{target}', **{{name: value.numpy() for name, value in "
-            f"torch.load('{path.name}', 'cpu', weights_only=True).items()}})\""
-        )
-    if suffix in (".npz", ".safetensors"):
-        return read_named_arrays(path)
-    if suffix == ".parquet":
-        return _read_output_table(path, graph)
-    if suffix != ".npy":
-        raise DataError(
-            f"{path}: a released model must be .npz or .safetensors (weights, or outputs by query), .npy or .parquet "
-            "(outputs of one query)"
-        )
-    return read_array(path)
+    match path.suffix.lower():
+        case ".npz" | ".safetensors":
+            return read_named_arrays(path)
+        case ".parquet":
+            return _read_output_table(path, graph)
+        case ".npy":
+            return read_array(path)
+        case suffix if suffix in PICKLES:
+            target = path.with_suffix(".npz").name
+            raise DataError(
+                f"{path}: a pickle, which can run code when it is read, and is never loaded; convert a state dict with "
+                f"python -c \"import numpy, torch; numpy.savez('{target}', **{{name: value.numpy() for name, value in "
+                f"torch.load('{path.name}', 'cpu', weights_only=True).items()}})\""
+            )
+    raise DataError(
+        f"{path}: a released model must be .npz or .safetensors (weights, or outputs by query), .npy or .parquet "
+        "(outputs of one query)"
+    )
 
 
 def read_named_arrays(path: Path) -> dict[str, AnyArray]:
@@ -270,9 +270,6 @@ def read_named_arrays(path: Path) -> dict[str, AnyArray]:
 
     Safetensors: eight bytes with the length of the header (little-endian), the header as JSON, then the arrays' bytes.
     For each name the header has `dtype`, `shape` and `data_offsets`, begin and end counted from the end of the header.
-
-    Raises:
-        DataError: if the file is missing or damaged.
     """
     if path.suffix.lower() != ".safetensors":
         return read_archive(path)
@@ -302,9 +299,6 @@ def _read_output_table(path: Path, graph: Graph) -> AnyArray:
     """Outputs of one query, a row for each node and a column for each class.
 
     With a column `node` of names or numbers, rows are put in the graph's order.
-
-    Raises:
-        DataError: if the file is missing or damaged, or a node is unknown, missing or there twice.
     """
     columns = dict(read_table(path).items())
     nodes = columns.pop("node", None)
@@ -321,8 +315,6 @@ def _read_output_table(path: Path, graph: Graph) -> AnyArray:
     return ordered
 
 
-# Weights by name as C++ takes them.
-
 # A layer's name, then the parameter's: PyTorch Geometric has lin.weight, before 2.5 lin_src.weight in GATConv, and
 # lin_l and lin_r, for a node's neighbours and itself, in SAGEConv.
 _NAME = re.compile(
@@ -336,15 +328,10 @@ LayerShapes = Mapping[str, Shape]
 
 
 def flat_weights(arrays: NamedArrays, model: NativeModel, graph: Graph) -> Floats32:
-    """All parameters of a model on a graph in one array, as C++ takes them.
+    """All parameters of a model on a graph in one array, as C++ takes them; `InputError` says what else was found.
 
-    Names are those of a state dict: the layer's name, which can be anything, then the parameter's: `conv1.lin.weight`,
-    `layers.0.bias`, `2.weight`. Layers are recognised by their shapes; those of the same shapes are taken in the order
-    of the numbers in their names.
-
-    Raises:
-        InputError: if the arrays are not this model's parameters, or it is unclear which is which, or one is not
-            finite; the message says what was expected and what was found.
+    Names are those of a state dict: the layer's name, which can be anything, then the parameter's: `layers.0.bias`.
+    Layers are recognised by their shapes, those of the same shapes by the numbers in their names.
     """
     expected: list[LayerShapes] = []
     inputs = graph.num_features
@@ -352,77 +339,53 @@ def flat_weights(arrays: NamedArrays, model: NativeModel, graph: Graph) -> Float
         expected += layer.parameter_shapes(inputs)
         inputs = layer.units
     # No parameters: a counter of batches, and the ε of a GINConv where it is 0.
-    arrays = {
-        name: array
-        for name, array in arrays.items()
-        if not (name.endswith("num_batches_tracked") or (name.rpartition(".")[2] == "eps" and not array.any()))
-    }
+    arrays = {name: array for name, array in arrays.items() if not name.endswith("num_batches_tracked")}
+    arrays = {name: each for name, each in arrays.items() if name.rpartition(".")[2] != "eps" or each.any()}
+
+    def misfit(why: str = "") -> InputError:
+        wanted = _listed([f"{name} {shape}" for shapes in expected for name, shape in shapes.items()])
+        found = _listed([f"{name} {array.shape}" for name, array in arrays.items()]) or "nothing"
+        return InputError(
+            f"the weights must be those of the plan's {type(model).__name__} with {model.layers} layers on this graph: "
+            f"{wanted}; got {found}{why}"
+        )
+
     known = {parameter for shapes in expected for parameter in shapes}
     layers: dict[str, dict[str, AnyArray]] = {}
     for name, array in arrays.items():
         match = _NAME.fullmatch(name)
         parameter = "" if match is None else f"root_{match['parameter']}" if match["root"] else match["parameter"]
         if match is None or parameter not in known:
-            raise _misfit(arrays, expected, model, f"; {name} is not one of them")
+            raise misfit(f"; {name} is not one of them")
         parts = layers.setdefault(match["layer"] or "", {})
         if parameter in parts:
-            raise _misfit(arrays, expected, model, f"; {match['layer']} has {parameter} twice")
-        parts[parameter] = array
-    ordered = _in_order(layers, expected)
-    if ordered is None:
-        raise _misfit(arrays, expected, model)
-    for name, array in arrays.items():
-        if array.dtype.kind not in "fiu":
-            raise InputError(f"weights must be finite numbers, got values of type {array.dtype} in {name}")
-        if not np.isfinite(array).all():
-            raise InputError(f"weights must be finite numbers, got {array[~np.isfinite(array)][0]} in {name}")
-    with np.errstate(over="ignore"):
-        flat = np.concatenate([array.astype(np.float32).ravel() for array in ordered])
-    if not np.isfinite(flat).all():
-        raise InputError("weights must be finite in single precision, got a larger one")
-    return flat
-
-
-def _in_order(layers: Mapping[str, NamedArrays], expected: list[LayerShapes]) -> list[AnyArray] | None:
-    """The arrays of each expected layer; None if they are not these layers."""
+            raise misfit(f"; {match['layer']} has {parameter} twice")
+        # Some versions of PyTorch Geometric have attention vectors of shape (1, heads, channels), some without the 1.
+        parts[parameter] = array[0] if array.ndim == 3 and len(array) == 1 else array
     if len(layers) != len(expected):
-        return None
+        raise misfit()
     left, ordered = sorted(layers, key=_numbers), []
     for shapes in expected:
-        wanted = {part: _without_ones(shape) for part, shape in shapes.items()}
-        fitting = [
-            name
-            for name in left
-            if {part: _without_ones(array.shape) for part, array in layers[name].items()} == wanted
-        ]
+        wanted = {part: shape[-2:] for part, shape in shapes.items()}
+        fitting = [name for name in left if {part: array.shape for part, array in layers[name].items()} == wanted]
         if not fitting:
-            return None
+            raise misfit()
         if len(fitting) > 1 and _numbers(fitting[0]) == _numbers(fitting[1]):
-            raise InputError(
-                f"layers of the same shape must have numbers in their names that tell their order, got "
-                f"{fitting[0]} and {fitting[1]}"
-            )
+            alike = f"{fitting[0]} and {fitting[1]}"
+            raise InputError(f"layers of the same shape must have numbers in their names, in order, got {alike}")
         left.remove(fitting[0])
         ordered += [layers[fitting[0]][part] for part in shapes]
-    return ordered
+    for name, array in arrays.items():
+        with np.errstate(over="ignore"):
+            is_wrong = array.dtype.kind not in "fiu" or ~np.isfinite(array.astype(np.float32))
+        if np.any(is_wrong):
+            found = f"values of type {array.dtype}" if is_wrong is True else array[is_wrong][0]
+            raise InputError(f"weights must be finite in single precision, got {found} in {name}")
+    return np.concatenate([array.astype(np.float32).ravel() for array in ordered])
 
 
 def _numbers(name: str) -> list[int]:
     return [int(digits) for digits in re.findall(r"\d+", name)]
-
-
-def _without_ones(shape: Shape) -> Shape:
-    """Some versions of PyTorch Geometric have attention vectors of shape (1, heads, channels), some without the 1."""
-    return shape[1:] if len(shape) == 3 and shape[0] == 1 else shape
-
-
-def _misfit(arrays: NamedArrays, expected: list[LayerShapes], model: NativeModel, why: str = "") -> InputError:
-    wanted = [f"{name} {shape}" for shapes in expected for name, shape in shapes.items()]
-    found = [f"{name} {array.shape}" for name, array in arrays.items()]
-    return InputError(
-        f"the weights must be those of the plan's {type(model).__name__} with {model.layers} layers on this graph: "
-        f"{_listed(wanted)}; got {_listed(found) or 'nothing'}{why}"
-    )
 
 
 def _listed(items: list[str]) -> str:

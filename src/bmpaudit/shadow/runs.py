@@ -13,8 +13,8 @@ import numpy.typing as npt
 from bmpaudit.graph import Graph
 from bmpaudit.releases import label_margin
 from bmpaudit.util.errors import InputError
-from bmpaudit.util.matrices import FlagMatrix, FloatMatrix
-from bmpaudit.util.values import Flags, Floats, Floats32, Ints
+from bmpaudit.util.matrices import FlagMatrix, FloatMatrix, Rows
+from bmpaudit.util.values import Floats, Floats32, Ints
 
 MAX_DENSE_BYTES = 2**30
 """Features are dense up to this size: many estimators refuse sparse matrices, and few tables are larger."""
@@ -22,8 +22,8 @@ MAX_DENSE_BYTES = 2**30
 ZERO_SHARE, LARGEST_ZERO = 0.25, 0.01
 """What a probability of 0 counts as: this share of the model's smallest probability above 0, and no more than that.
 
-Trees and nearest neighbours count votes, so that 0 stands for less than one vote. A number far smaller would put such
-answers far from all others, and attacks that fit a mean and a spread would find less."""
+Trees and nearest neighbours count votes, so that 0 stands for less than one vote. With a number far smaller, attacks
+that fit a mean and a spread would find less."""
 
 SUM_TOLERANCE = 1e-3
 """How far from 1 the sum of a node's probabilities may be."""
@@ -34,15 +34,10 @@ class ProbabilitiesConvertedWarning(UserWarning):
 
 
 class ViewAccuracy(NamedTuple):
-    """Accuracy of what is given out of each model, both of shape (J,).
+    """Accuracy of what is given out of each model, both of shape (J,)."""
 
-    Attributes:
-        train: On the model's sample.
-        held_out: On all other nodes.
-    """
-
-    train: Floats32
-    held_out: Floats32
+    train: Floats32  # on the model's sample
+    held_out: Floats32  # on all other nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,31 +47,22 @@ class ShadowRuns:
     Matrices of shape (J, N) are NumPy arrays, or read from the store when they are indexed (`matrices.LazyMatrix`) if
     that would take too much memory; `matrix[:, nodes]` gives an array in either case, and `np.asarray(matrix)` the
     whole.
-
-    Attributes:
-        indices: Number of each model in its plan, ascending, shape (J,).
-        memberships: Whether each node was in each model's sample, shape (J, N).
-        statistics: For each view, the statistic of every node under every model, shape (J, N); higher = surer of the
-            true label.
-        train_accuracy: Of each model on its sample, shape (J,); NaN where unknown.
-        held_out_accuracy: Of each model on all other nodes, shape (J,); NaN where unknown.
-        view_accuracy: By view, the accuracy of what is given out: the likeliest class, the first of equals; missing
-            where only statistics are known.
-        failed: Numbers of models that failed (no finite parameters, or an empty sample) and are left out.
-        notes: What is to be known about the models, such as workers of another build.
-        neighbour_means: By release and query, the graph and the mean statistic of each node's neighbours, shape (J, N),
-            once an attack has asked for it.
     """
 
-    indices: Ints
-    memberships: FlagMatrix
-    statistics: Mapping[str, FloatMatrix]
-    train_accuracy: Floats32
-    held_out_accuracy: Floats32
-    failed: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
-    view_accuracy: Mapping[str, ViewAccuracy] = field(default_factory=dict)
+    indices: Ints  # of each model in its plan, ascending, shape (J,)
+    memberships: FlagMatrix  # whether each node was in each model's sample, shape (J, N)
+    statistics: Mapping[str, FloatMatrix]  # by view, of every node, shape (J, N); higher = surer of the true label
+    train_accuracy: Floats32  # of each model on its sample, shape (J,); NaN where unknown
+    held_out_accuracy: Floats32  # of each model on all other nodes, shape (J,); NaN where unknown
+    failed: tuple[int, ...] = ()  # models that failed (no finite parameters, or an empty sample) and are left out
+    notes: tuple[str, ...] = ()  # what is to be known about the models, such as workers of another build
+    view_accuracy: Mapping[str, ViewAccuracy] = field(
+        default_factory=dict
+    )  # of the likeliest class, the first of equals
+    # By release and query, the graph and the mean statistic of each node's neighbours, once an attack has asked for it.
     neighbour_means: dict[str, dict[str, tuple[Graph, FloatMatrix]]] = field(default_factory=dict, repr=False)
+    rows: Mapping[str, Rows] = field(default_factory=dict, repr=False)  # class rows by access and release
+    are_independent: bool = False  # known to be: trained by this program, or checked against their sampler
 
     @property
     def num_models(self) -> int:
@@ -102,30 +88,22 @@ class ShadowRuns:
 
         Args:
             memberships: Whether node i was in the sample of model j, shape (J, N), booleans or 0 and 1.
-            logits_or_statistics: Logits or probabilities, shape (J, N, C), or label margins, shape (J, N); or a mapping
-                from view names (`full_clean`: query and release) to such arrays. A single array is the view
-                `full_clean`.
+            logits_or_statistics: Logits or probabilities, shape (J, N, C), or label margins, shape (J, N), of the view
+                `full_clean`; or a mapping from view names (query and release) to such arrays. Probabilities are
+                converted, with a `ProbabilitiesConvertedWarning`.
             graph_or_labels: The graph, or the class of each node, shape (N,).
             node_names: How errors name nodes; a graph brings its own names.
-
-        Raises:
-            InputError: if shapes do not fit or a value is not finite.
-
-        Warns:
-            ProbabilitiesConvertedWarning: if outputs are probabilities, which are converted to log-probabilities.
         """
-        labels: npt.ArrayLike
         if isinstance(graph_or_labels, Graph):
-            labels, node_names = graph_or_labels.labels, node_names or graph_or_labels.node_names
+            classes, node_names = graph_or_labels.labels, node_names or graph_or_labels.node_names
         else:
-            labels = graph_or_labels
+            classes = np.asarray(graph_or_labels)
         given = np.asarray(memberships)
         if given.ndim != 2 or given.size == 0:
             raise InputError(f"memberships must have shape (num_models, num_nodes), got {given.shape}")
         if given.dtype != np.bool_ and not np.isin(given, (0, 1)).all():
             raise InputError("memberships must be booleans, or 0 and 1")
         members = given.astype(np.bool_)
-        classes = np.asarray(labels)
         if classes.shape != (members.shape[1],):
             raise InputError(f"labels must have shape ({members.shape[1]},), got {classes.shape}")
         if node_names is not None and len(node_names) != len(classes):
@@ -137,10 +115,14 @@ class ShadowRuns:
         unknown = np.full(len(members), np.nan, dtype=np.float32)
         statistics, accuracies = {}, {}
         for name, values in views.items():
-            given = np.asarray(values)
-            statistics[name] = _as_statistics(name, given, members.shape, classes, node_names)
-            is_known = given.ndim == 3
-            accuracies[name] = _accuracy(given, members, classes) if is_known else ViewAccuracy(unknown, unknown)
+            outputs = np.asarray(values)
+            statistics[name] = _as_statistics(name, outputs, members.shape, classes, node_names)
+            accuracies[name] = ViewAccuracy(unknown, unknown)
+            if outputs.ndim == 3:
+                right = outputs.argmax(axis=2) == classes
+                with np.errstate(invalid="ignore"):  # of no nodes
+                    shares = [(right & some).sum(axis=1) / some.sum(axis=1) for some in (members, ~members)]
+                accuracies[name] = ViewAccuracy(*(share.astype(np.float32) for share in shares))
         return cls(
             indices=np.arange(len(members)),
             memberships=members,
@@ -152,11 +134,7 @@ class ShadowRuns:
 
 
 def _as_statistics(
-    view: str,
-    values: npt.NDArray[Any],
-    shape: tuple[int, ...],
-    labels: npt.NDArray[Any],
-    node_names: Sequence[str] | None,
+    view: str, values: npt.NDArray[Any], shape: tuple[int, ...], labels: npt.NDArray[Any], names: Sequence[str] | None
 ) -> Floats32:
     is_outputs = values.ndim == 3 and values.shape[:2] == shape and values.shape[2] > 0
     if not is_outputs and values.shape != shape:
@@ -165,27 +143,17 @@ def _as_statistics(
         )
     if not np.issubdtype(values.dtype, np.number) or np.iscomplexobj(values):
         raise InputError(f"view {view}: must be real numbers, got {values.dtype}")
-    if not is_outputs:
+    if is_outputs:
+        statistics = label_margin(as_logits(values, f"view {view}", stacklevel=4), labels)
+    else:
         with np.errstate(over="ignore"):  # a number too large becomes infinite, which is refused
             statistics = values.astype(np.float32)
-    else:
-        statistics = label_margin(as_logits(values, f"view {view}", stacklevel=4), labels)
     is_finite = np.isfinite(statistics)
     if not is_finite.all():
         model, node = np.argwhere(~is_finite)[0].tolist()
-        name = node if node_names is None else repr(node_names[node])
+        name = node if names is None else repr(names[node])
         raise InputError(f"view {view}: must be finite, got {statistics[model, node]} for model {model}, node {name}")
     return statistics
-
-
-def _accuracy(outputs: npt.NDArray[Any], members: Flags, labels: npt.NDArray[Any]) -> ViewAccuracy:
-    right = outputs.argmax(axis=2) == labels
-    shares = []
-    for chosen in (members, ~members):
-        total = chosen.sum(axis=1)
-        with np.errstate(invalid="ignore"):
-            shares.append(((right & chosen).sum(axis=1) / total).astype(np.float32))
-    return ViewAccuracy(*shares)
 
 
 def as_logits(outputs: npt.NDArray[Any], what: str, stacklevel: int) -> npt.NDArray[Any]:
@@ -194,7 +162,9 @@ def as_logits(outputs: npt.NDArray[Any], what: str, stacklevel: int) -> npt.NDAr
         return outputs
     message = f"{what}: the outputs are probabilities (each row sums to 1): converted to log-probabilities"
     warnings.warn(message, ProbabilitiesConvertedWarning, stacklevel)
-    return log_probabilities(outputs)
+    # 0 is taken as the smallest positive number of the input's precision, float32 at the most.
+    kind = np.float16 if outputs.dtype == np.float16 else np.float32
+    return np.log(np.maximum(outputs.astype(np.float64), float(np.finfo(kind).smallest_subnormal)))
 
 
 def is_probabilities(outputs: npt.NDArray[Any]) -> bool:
@@ -208,12 +178,6 @@ def is_probabilities(outputs: npt.NDArray[Any]) -> bool:
     return bool((np.abs(outputs.sum(axis=-1, dtype=np.float64) - 1) <= SUM_TOLERANCE).all())
 
 
-def log_probabilities(probabilities: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Logarithms, with 0 taken as the smallest positive number of the input's precision, float32 at the most."""
-    kind = np.float16 if probabilities.dtype == np.float16 else np.float32
-    return np.log(np.maximum(probabilities.astype(np.float64), float(np.finfo(kind).smallest_subnormal)))
-
-
 def table_features(graph: Graph) -> Any:
     """The features as a classifier gets them, shape (num_nodes, num_features): dense unless they are too large."""
     is_small = 4 * graph.num_nodes * graph.num_features <= MAX_DENSE_BYTES
@@ -221,11 +185,7 @@ def table_features(graph: Graph) -> Any:
 
 
 def class_probabilities(estimator: Any, features: Any, num_classes: int) -> Floats:
-    """Probability of every class for each node, shape (num_nodes, num_classes); 0 for classes that it does not know.
-
-    Raises:
-        InputError: if the classifier knows other classes, or does not give one number for each node and class.
-    """
+    """Probability of every class for each node, shape (num_nodes, num_classes); 0 for classes that it does not know."""
     answers, known = np.asarray(estimator.predict_proba(features)), np.asarray(estimator.classes_)
     wanted = (features.shape[0], len(known))
     if answers.shape != wanted:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +26,15 @@ from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.shadow.runs import ShadowRuns, ViewAccuracy
 from bmpaudit.util.errors import DataError, InputError, one_line
 from bmpaudit.util.files import remove_leftovers, uninterrupted, write_text
-from bmpaudit.util.matrices import MODELS_PER_CHUNK, NODES_PER_CHUNK, FlagMatrix, LazyMatrix, fits_in_memory, new_flags
+from bmpaudit.util.matrices import (
+    MODELS_PER_CHUNK,
+    NODES_PER_CHUNK,
+    FlagMatrix,
+    LazyMatrix,
+    Rows,
+    fits_in_memory,
+    new_flags,
+)
 from bmpaudit.util.values import Flags, Floats32, Ints, to_json
 
 if TYPE_CHECKING:
@@ -37,23 +47,14 @@ MOST_MODELS = 2**20
 
 
 class ArrayKind(NamedTuple):
-    """What one array holds for each model.
+    """What one array holds for each model."""
 
-    Attributes:
-        source: Which attribute of a `ShadowBatch` it is.
-        place: Which view or repeat of that attribute; None for all of it.
-        extent: Its shape, but for the models.
-        dtype: Its type.
-        fill: What stands where nothing is stored.
-        dimensions: Names of the dimensions, but for the models.
-    """
-
-    source: str
-    place: int | None = None
-    extent: tuple[int, ...] = ()
+    source: str  # which attribute of a `ShadowBatch` it is
+    place: int | None = None  # which view or repeat of that attribute; None for all of it
+    extent: tuple[int, ...] = ()  # its shape, but for the models
     dtype: str = "float32"
-    fill: Any = np.nan
-    dimensions: tuple[str, ...] = ("node", "class")
+    fill: Any = np.nan  # what stands where nothing is stored
+    dimensions: tuple[str, ...] = ("node", "class")  # their names, but for the models
 
     @property
     def chunks(self) -> tuple[int, ...]:
@@ -88,13 +89,14 @@ def sealed_arrays(graph: Graph, plan: ShadowPlan, *, keep_logits: bool, num_weig
         sealed[f"digest_logits_{view}"] = {f"logits_{view}": kind}
     for repeat in range(plan.num_repeats if num_weights else 0):
         kind = ArrayKind("weights", repeat, (num_weights,), dimensions=("weight",))
-        sealed[f"digest_{weights_name(repeat)}"] = {weights_name(repeat): kind}
+        sealed[f"digest_weights_{repeat}"] = {f"weights_{repeat}": kind}
+    for number, each in enumerate(plan.row_sets):
+        extent = graph.num_features, graph.num_classes
+        sealed[f"digest_rows_{each.name}"] = {
+            f"rows_{each.name}": ArrayKind("rows", number, extent, dimensions=("feature", "class")),
+            f"norms_{each.name}": ArrayKind("norms", number, extent[:1], dimensions=("feature",)),
+        }
     return sealed
-
-
-def weights_name(repeat: int) -> str:
-    """The array with the weights of one repeat of every model; repeat 0 is the model itself."""
-    return f"weights_{repeat}"
 
 
 def array_kinds(sealed: Sealed) -> dict[str, ArrayKind]:
@@ -105,25 +107,11 @@ def array_kinds(sealed: Sealed) -> dict[str, ArrayKind]:
     return kinds | {name: ArrayKind(name, dtype="bool", fill=False) for name in ("failed", "done")}
 
 
-def values_of(batch: ShadowBatch, kinds: Kinds) -> Values:
-    """What a batch has of some arrays, in the order of its models."""
-    sources = {name: getattr(batch, kind.source) for name, kind in kinds.items()}
-    return {
-        name: source if kinds[name].place is None else source[kinds[name].place]
-        for name, source in sources.items()
-        if source is not None
-    }
-
-
 def model_digests(indices: Ints, values: Values) -> npt.NDArray[np.uint64]:
     """A number for each model that depends on all of its numbers in some arrays and on where each of them stands.
 
     The checksum of a Zarr chunk says that a file is whole, not that it is the right one: two files that changed places
-    are whole, and one that is missing reads as fill values.
-
-    Args:
-        indices: Number of each model in its plan, shape (J,).
-        values: By name, of shape (J, …): booleans or floats.
+    are whole, and one that is missing reads as fill values. `indices` has shape (J,), each array (J, …).
     """
     # Flags as bits, and floats with one kind of NaN: Zarr makes no difference between them.
     rows = {
@@ -143,13 +131,7 @@ def model_digests(indices: Ints, values: Values) -> npt.NDArray[np.uint64]:
 
 
 def first_damaged(sealed: Sealed, indices: Ints, values: Values) -> int | None:
-    """The first model whose numbers are not those that its digests are of, or None.
-
-    Args:
-        sealed: Which arrays to look at.
-        indices: Number of each model in its plan, shape (J,).
-        values: By name, at least these arrays and their digests, of shape (J, …).
-    """
+    """The first model whose numbers are not those that its digests, also in `values`, are of; None if there is none."""
     for digest, kinds in sealed.items():
         is_wrong = model_digests(indices, {name: values[name] for name in kinds}) != values[digest]
         if is_wrong.any():
@@ -158,10 +140,7 @@ def first_damaged(sealed: Sealed, indices: Ints, values: Values) -> int | None:
 
 
 class ArrayGroup:
-    """Compressed, checksummed arrays whose first dimension is the model, and `done`, which vouches for the others.
-
-    A missing Zarr chunk reads as the fill value without a word, so only `done` says what is there.
-    """
+    """Compressed, checksummed arrays whose first dimension is the model, and `done`, which vouches for the others."""
 
     def __init__(self, path: Path | RemoteFolder, *, read_only: bool) -> None:
         # Zarr takes long to import, and a plan or a help text needs no models.
@@ -176,7 +155,7 @@ class ArrayGroup:
             raise DataError(f"{path.parent} has no shadow models")
         try:
             make: Any = path.zarr_store if isinstance(path, RemoteFolder) else partial(LocalStore, path)
-            self._store = BoundedStore(make(read_only=read_only))
+            self._store = BoundedStore(make(read_only=read_only), {})
             self._group = uninterrupted(lambda: zarr.open_group(self._store, mode="r" if read_only else "a"))
             arrays = [self[name] for name in self.names]
         except Exception as damage:  # what was damaged can make Zarr raise nearly anything
@@ -207,20 +186,14 @@ class ArrayGroup:
             self._opened[name] = array
         return self._opened[name]
 
-    def check(self, kinds: Kinds, *, are_all_there: bool, with_room: bool = True) -> None:
-        """Checks that arrays are what they are said to be, before anything of their size is read.
+    def check(self, kinds: Kinds, *, are_all_there: bool) -> None:
+        """Raises `DataError` unless arrays are what they are said to be, before anything of their size is read.
 
-        Args:
-            kinds: What each array must hold.
-            are_all_there: Whether none may be missing.
-            with_room: Whether all must have room for as many models as `done`.
-
-        Raises:
-            DataError: naming the array that is missing or is something else.
+        If `done` is among them, all must have room for as many models.
         """
         names = self.names
         # A process that was killed while it made the arrays leaves none.
-        num_models = self["done"].shape[0] if with_room and "done" in names else 0
+        num_models = self["done"].shape[0] if "done" in kinds and "done" in names else 0
         for name, kind in kinds.items():
             if name not in names:
                 if are_all_there:
@@ -238,30 +211,19 @@ class ArrayGroup:
                 )
             self._store.chunk_bytes[name] = math.prod(kind.chunks) * array.dtype.itemsize
             if not num_models <= array.shape[0] <= MOST_MODELS:
-                raise DataError(
-                    f"{self.path}: {name} must have room for as many models as done, and for at most {MOST_MODELS:,}, "
-                    f"got {array.shape[0]:,}"
-                )
+                limits = f"{num_models:,} to {MOST_MODELS:,}"
+                raise DataError(f"{self.path}: {name} must have room for {limits} models, got {array.shape[0]:,}")
 
-    def create(self, kinds: Kinds, *, to_finished: bool = False) -> None:
-        """Creates the arrays that are missing, in order.
-
-        Args:
-            kinds: What each array holds.
-            to_finished: Whether arrays may be added to finished models.
-
-        Raises:
-            InputError: if one is missing though there are finished models, and may not be added.
-        """
+    def create(self, kinds: Kinds) -> None:
+        """Creates the arrays that are missing, in order; `InputError` if `done` is one of them and models are there."""
         from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
 
         for name, kind in kinds.items():
             if name in self._group:
                 continue
-            if not to_finished and "done" in self._group and np.asarray(self["done"][:]).any():
-                raise InputError(
-                    f"{self.path.parent} holds shadow models without {name}; use a new folder to keep them"
-                )
+            if "done" in kinds and "done" in self._group and np.asarray(self["done"][:]).any():
+                folder = self.path.parent
+                raise InputError(f"{folder} holds shadow models without {name}; use a new folder to keep them")
             create = partial(
                 self._group.create_array,
                 name,
@@ -275,40 +237,22 @@ class ArrayGroup:
             )
             uninterrupted(create)
 
-    def extend(self, length: int) -> None:
-        """Makes room for at least `length` models, array by array and `done` last.
-
-        Raises:
-            InputError: if that is too many.
-        """
-        if length > MOST_MODELS:
-            raise InputError(f"a folder holds at most {MOST_MODELS:,} shadow models, got {length:,}")
-        length = max(length, self["done"].shape[0])
-        for name in self.names:
-            array = self[name]
-            if array.shape[0] < length:
-                uninterrupted(partial(array.resize, (length, *array.shape[1:])))
-
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be known about the models."""
         notes = self._group.attrs.get("notes")
         return tuple(str(note) for note in notes) if isinstance(notes, list) else ()
 
-    def add_note(self, note: str) -> None:
-        """Says something about the models, once."""
-        if note not in self.notes:
+    def add_note(self, note: str) -> bool:
+        """Says something about the models; whether that is new."""
+        is_new = note not in self.notes
+        if is_new:
             self._group.attrs["notes"] = [*self.notes, note]
+        return is_new
 
     def write(self, name: str, chunk: slice, values: npt.NDArray[Any]) -> None:
         """Writes one chunk of an array, to its end even if Ctrl-C is pressed."""
         uninterrupted(lambda: self[name].__setitem__(chunk, values))
-
-    def forget(self, chunk: slice) -> None:
-        """Puts fill values in place of the models of one chunk, `done` first: what it does not vouch for is nothing."""
-        for name in reversed(self.names):
-            # The whole chunk is written: a partial write would have to read the damaged one.
-            self.write(name, chunk, self.blank(name, chunk))
 
     def blank(self, name: str, chunk: slice) -> npt.NDArray[Any]:
         """Fill values of one chunk."""
@@ -317,20 +261,13 @@ class ArrayGroup:
 
 
 class StoredMatrix(LazyMatrix[np.float32]):
-    """Numbers of finished models in a Zarr array of all models; every number that is read is checked to be finite.
-
-    Args:
-        folder: Folder of the models, for messages.
-        array: The array.
-        indices: Rows of the finished models, ascending, shape (J,).
-    """
+    """Numbers of finished models, whose rows are `indices`, in a Zarr array of all models; all must be finite."""
 
     dtype = np.dtype(np.float32)
 
     def __init__(self, folder: Path | RemoteFolder, array: zarr.Array[Any], indices: Ints) -> None:
         super().__init__(len(indices), array.shape[1])
-        self.folder, self._array = folder, array
-        self._rows = indices
+        self.folder, self._array, self._rows = folder, array, indices
 
     def _read(self, rows: Ints, nodes: slice | Ints) -> Floats32:
         if not len(rows):
@@ -341,6 +278,23 @@ class StoredMatrix(LazyMatrix[np.float32]):
         if len(rows) < len(read) or (np.diff(rows) != 1).any():
             read = read[rows - span.start]
         is_there = np.isfinite(read).all(axis=1)  # a chunk that was lost reads as NaN
+        if not is_there.all():
+            raise DataError(f"{self.folder}: damaged: {self._array.basename} of model {rows[~is_there][0]} is missing")
+        return read
+
+
+class StoredRows:
+    """Numbers of finished models about each feature, read from a Zarr array of all models when they are indexed."""
+
+    def __init__(self, folder: Path | RemoteFolder, array: zarr.Array[Any], indices: Ints) -> None:
+        self.shape = len(indices), *array.shape[1:]
+        self.folder, self._array, self._rows = folder, array, indices
+
+    def __getitem__(self, models: Ints) -> Floats32:
+        rows = self._rows[models]
+        with reading(self.folder):
+            read = np.asarray(self._array.oindex[rows], dtype=np.float32)
+        is_there = np.isfinite(read).reshape(len(rows), -1).all(axis=1)  # a chunk that was lost reads as NaN
         if not is_there.all():
             raise DataError(f"{self.folder}: damaged: {self._array.basename} of model {rows[~is_there][0]} is missing")
         return read
@@ -361,14 +315,13 @@ def reading(folder: Path | RemoteFolder) -> Iterator[None]:
 class ShadowStore:
     """One folder of shadow models.
 
-    The folder holds `shadows.json` (the plan and the graph's hash) and `shadows/`, a Zarr v3 group with arrays over the
+    The folder holds `shadows.json` (the plan and the graph's hash) and `shadows/`, a Zarr v3 group of arrays over the
     dimensions model and node: see `sealed_arrays`, with NaN where there is no number. A missing Zarr chunk reads as the
     fill value without a word, so only `done` says what is there; it is written last, and every file is replaced in one
-    step. Digests (see `model_digests`) tell whether the numbers of a model are its own. They are checked before models
-    are added, and whenever models are read whose matrices fit into memory.
+    step. Digests (see `model_digests`) are checked before models are added, and whenever models are read whose matrices
+    fit into memory.
 
-    The store takes no lock: whoever writes holds `files.folder_lock`, as `train_shadows` and `import_runs` do, or
-    writes for somebody who does.
+    The store takes no lock: whoever writes holds `files.folder_lock`, or writes for somebody who does.
 
     Args:
         folder: Where the models are: a path, or an address that fsspec knows, such as `s3://bucket/audit`.
@@ -378,10 +331,6 @@ class ShadowStore:
         num_weights: How many weights of a model are stored; 0 if none are.
         read_only: Whether to change nothing in the folder, which must hold shadow models then.
         joins: Whether to write to a folder that another process has made ready and may be writing to.
-
-    Raises:
-        InputError: if the folder holds shadow models of another plan or graph.
-        DataError: if the folder is damaged, or holds none and is only to be read.
     """
 
     def __init__(
@@ -395,9 +344,7 @@ class ShadowStore:
         read_only: bool = False,
         joins: bool = False,
     ) -> None:
-        self.folder = folder_at(folder)
-        self.graph = graph
-        self.plan = plan
+        self.folder, self.graph, self.plan = folder_at(folder), graph, plan
         if not (read_only or joins):
             if isinstance(self.folder, RemoteFolder):
                 self.folder.remove_leftovers()
@@ -414,11 +361,10 @@ class ShadowStore:
             write_description(self.folder, graph, plan)
         with reaching(self.folder):
             self.arrays = ArrayGroup(self.folder / "shadows", read_only=read_only)
+            names = self.arrays.names
             # A folder that keeps logits or weights keeps those of all its models.
-            self.keep_logits = keep_logits or any(name.startswith("logits_") for name in self.arrays.names)
-            self.num_weights = num_weights
-            if weights_name(0) in self.arrays.names:
-                self.num_weights = int(self.arrays[weights_name(0)].shape[1])
+            self.keep_logits = keep_logits or any(name.startswith("logits_") for name in names)
+            self.num_weights = int(self.arrays["weights_0"].shape[1]) if "weights_0" in names else num_weights
             self.sealed = sealed_arrays(graph, plan, keep_logits=self.keep_logits, num_weights=self.num_weights)
             self.arrays.check(array_kinds(self.sealed), are_all_there=read_only)
             if not (read_only or joins):
@@ -436,17 +382,37 @@ class ShadowStore:
             return np.asarray(self.arrays["done"][:])
 
     def extend(self, num_models: int) -> None:
-        """Makes room for at least `num_models` models; those already there stay.
-
-        Array by array and `done` last, so that after a kill on the way the next call finds the rest to do.
-        """
+        """Makes room for at least so many models, in `done` last, so that after a kill the next call does the rest."""
+        if num_models > MOST_MODELS:
+            raise InputError(f"a folder holds at most {MOST_MODELS:,} shadow models, got {num_models:,}")
         with reaching(self.folder):
-            self.arrays.extend(num_models)
+            length = max(num_models, self.num_models)
+            for name in self.arrays.names:
+                array = self.arrays[name]
+                if array.shape[0] < length:
+                    uninterrupted(partial(array.resize, (length, *array.shape[1:])))
 
-    def new_batch(self, indices: Ints, num_threads: int) -> ShadowBatch:
-        """Models to be trained and stored here; `indices` are ascending."""
-        keeps = self.keep_logits, self.num_weights
-        return ShadowBatch.drawn(self.graph, self.plan, indices, *keeps, num_threads=num_threads)
+    def add_arrays(self, plan: ShadowPlan) -> Sealed:
+        """Makes the arrays that a plan has beyond those that are there, with room for the models; says which."""
+        sealed = sealed_arrays(self.graph, plan, keep_logits=self.keep_logits, num_weights=self.num_weights)
+        missing = {digest: kinds for digest, kinds in sealed.items() if digest not in self.sealed}
+        kinds = {name: kind for name, kind in array_kinds(missing).items() if name not in ("failed", "done")}
+        self.arrays.check(kinds, are_all_there=False)
+        self.arrays.create(kinds)
+        self.extend(self.num_models)
+        return missing
+
+    def has(self, sealed: Sealed, chunk: slice, done: Flags) -> bool:
+        """Whether some models of a chunk are in arrays that may be half written."""
+        try:
+            values = self._values([*sealed, *chain(*sealed.values())], chunk, done)
+        except Exception:  # what a stop left half written can raise nearly anything
+            return False
+        return first_damaged(sealed, chunk.start + np.flatnonzero(done), values) is None
+
+    def _values(self, names: Iterable[str], rows: slice, chosen: Flags) -> dict[str, npt.NDArray[Any]]:
+        """Some arrays of the models chosen from those of some rows."""
+        return {name: np.asarray(self.arrays[name][rows])[chosen] for name in names}
 
     def write(self, batch: ShadowBatch) -> None:
         """Stores the finished models of a batch whose models lie in one chunk."""
@@ -456,12 +422,7 @@ class ShadowStore:
             self.vouch(finished.indices)
 
     def write_data(self, batch: ShadowBatch, *, with_others: bool = True) -> None:
-        """Writes finished models of one chunk, for which nothing vouches yet.
-
-        Args:
-            batch: The models, all finished.
-            with_others: Whether the other models of the chunk that are done stay; if not, the batch is all of it.
-        """
+        """Writes finished models of one chunk, for which nothing vouches yet, `with_others` that are there already."""
         with reaching(self.folder):
             # A chunk without finished models may be what a crash left of one: it is written anew, unread.
             chunk = self.chunk_of(int(batch.indices[0]))
@@ -472,7 +433,11 @@ class ShadowStore:
     def put(self, sealed: Sealed, batch: ShadowBatch, *, is_new: bool) -> None:
         """Writes some arrays of models of one chunk with their digests; of a new chunk there are no other models."""
         for digest, kinds in sealed.items():
-            values = values_of(batch, kinds)
+            values: dict[str, npt.NDArray[Any]] = {}
+            for name, kind in kinds.items():
+                source = getattr(batch, kind.source)
+                if source is not None:
+                    values[name] = source if kind.place is None else source[kind.place]
             for name, array in {**values, digest: model_digests(batch.indices, values)}.items():
                 self._put(name, batch.indices, array, is_new=is_new)
 
@@ -498,50 +463,53 @@ class ShadowStore:
         with suppress(ValueError, RuntimeError):  # if that record is damaged itself, every chunk is looked at
             starts = np.unique(np.flatnonzero(self.is_done) // MODELS_PER_CHUNK) * MODELS_PER_CHUNK
         for chunk in map(self.chunk_of, starts.tolist()):
-            problem = self.problem(chunk, num_threads)
-            if problem is not None:
-                report(f"models {chunk.start} to {chunk.stop - 1}: {problem}; they are trained again")
-                self.arrays.forget(chunk)
+            if self.is_damaged(chunk, report, num_threads):
+                # `done` first: what it does not vouch for is nothing. A partial write would read the damaged chunk.
+                for name in reversed(self.arrays.names):
+                    self.arrays.write(name, chunk, self.arrays.blank(name, chunk))
 
-    def problem(self, chunk: slice, num_threads: int | None) -> str | None:
-        """What is wrong with the finished models of one chunk, or None."""
+    def is_damaged(self, chunk: slice, report: Callable[[str], None], num_threads: int | None) -> bool:
+        """Whether something is wrong with the finished models of one chunk, which is reported."""
+        problem = ""
         try:
             done = np.asarray(self.arrays["done"][chunk])
             if not done.any():
-                return None
-            values = {name: np.asarray(self.arrays[name][chunk])[done] for name in array_kinds(self.sealed)}
+                return False
+            values = self._values(array_kinds(self.sealed), chunk, done)
         except Exception as damage:  # a damaged file can raise nearly anything on the way through the codecs
-            return f"damaged ({damage})"
-        if first_damaged(self.sealed, chunk.start + np.flatnonzero(done), values) is not None:
-            return "a file is missing, or has taken the place of another"
-        drawn = draw_memberships(
-            self.graph, self.plan.sampler, len(done), self.plan.seed, first=chunk.start, num_threads=num_threads
-        )
-        if not np.array_equal(values["memberships"], drawn[done]):
-            if values["memberships"].any():  # whole, with the right checksum: somebody else's
+            problem = f"damaged ({damage})"
+        else:
+            plan, size = self.plan, len(done)
+            drawn = draw_memberships(
+                self.graph, plan.sampler, size, plan.seed, first=chunk.start, num_threads=num_threads
+            )
+            if first_damaged(self.sealed, chunk.start + np.flatnonzero(done), values) is not None:
+                problem = "a file is missing, or has taken the place of another"
+            elif not np.array_equal(values["memberships"], drawn[done]):
+                # Whole, with the right checksums: somebody else's.
                 raise InputError(f"{self.folder} holds shadow models of other samples: has the sampler changed?")
-            return "memberships are missing"
-        return None
+        if problem:
+            report(f"models {chunk.start} to {chunk.stop - 1}: {problem}; they are trained again")
+        return bool(problem)
 
     def read(self, num_models: int | None = None) -> ShadowRuns:
-        """The finished ones of the first `num_models` models, or of all.
+        """The finished ones of the first `num_models` models, or of all; `DataError` if data is damaged or missing.
 
         Matrices too large to be held in memory (`matrices.MOST_IN_MEMORY`) are read from the folder when they are used.
-
-        Raises:
-            DataError: if data is damaged or missing.
         """
         with reading(self.folder):
             done = self.is_done[:num_models]
             failed = np.asarray(self.arrays["failed"][:num_models]) & done
             usable = done & ~failed
-            numbers = {
-                name: np.asarray(self.arrays[name][:num_models])[usable]
-                for name, kind in array_kinds(self.sealed).items()
-                if not kind.extent
-            }
+            names = [name for name, kind in array_kinds(self.sealed).items() if not kind.extent]
+            numbers = self._values(names, slice(num_models), usable)
             stored = {view.name: self.arrays[f"statistic_{view.name}"] for view in self.plan.views}
         indices = np.flatnonzero(usable)
+
+        def rows(name: str) -> Any:
+            table = StoredRows(self.folder, self.arrays[name], indices)
+            return table[np.arange(len(indices))] if fits_in_memory(4 * math.prod(table.shape)) else table
+
         matrices = {view: StoredMatrix(self.folder, array, indices) for view, array in stored.items()}
         runs = ShadowRuns(
             indices=indices,
@@ -554,11 +522,18 @@ class ShadowStore:
                 for view in matrices
             },
             failed=tuple(np.flatnonzero(failed).tolist()),
+            rows={
+                each.name: Rows(rows(f"rows_{each.name}"), rows(f"norms_{each.name}")) for each in self.plan.row_sets
+            },
             notes=self.arrays.notes,
+            are_independent=True,
         )
         if all(isinstance(each, np.ndarray) for each in runs.statistics.values()):
-            values = {**numbers, "memberships": runs.memberships[:]}
-            values |= {f"statistic_{view}": np.asarray(each) for view, each in runs.statistics.items()}
+            statistics = {f"statistic_{view}": np.asarray(each) for view, each in runs.statistics.items()}
+            held = {f"rows_{name}": each.values for name, each in runs.rows.items()}
+            held |= {f"norms_{name}": each.norms for name, each in runs.rows.items()}
+            held = {name: each for name, each in held.items() if isinstance(each, np.ndarray)}
+            values = {**numbers, **statistics, **held, "memberships": runs.memberships[:]}
             read = {digest: kinds for digest, kinds in self.sealed.items() if kinds.keys() <= values.keys()}
             damaged = first_damaged(read, indices, values)  # missing, or in the place of another
             if damaged is not None:
@@ -580,12 +555,7 @@ class ShadowStore:
 
 
 def check_same_plan(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan) -> None:
-    """Checks that the shadow models of a folder, finished or not, are of a plan and a graph.
-
-    Raises:
-        InputError: if they are of another plan or graph.
-        DataError: if the folder does not say.
-    """
+    """Raises `InputError` if the shadow models of a folder, finished or not, are of another plan or graph."""
     # Through JSON and back, so that both sides have its types.
     other = difference(read_description(folder), json.loads(to_json(plan.describe(graph))))
     if other is not None:
@@ -593,11 +563,7 @@ def check_same_plan(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan)
 
 
 def read_description(folder: Path | RemoteFolder) -> dict[str, Any]:
-    """`ShadowPlan.describe` as a folder has it.
-
-    Raises:
-        DataError: if the folder does not say.
-    """
+    """`ShadowPlan.describe` as a folder has it; `DataError` if it does not say."""
     content = read_json(folder / PLAN_FILE)
     if not isinstance(content, dict):
         raise DataError(f"{folder / PLAN_FILE}: damaged or not a JSON file: it must hold an object")
@@ -613,12 +579,36 @@ def write_description(folder: Path | RemoteFolder, graph: Graph, plan: ShadowPla
         write_text(path, text)
 
 
-def difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
-    """What a folder holds instead of what a plan asks for, or None if they are the same.
+def addition_to(
+    folder: Path | RemoteFolder, graph: Graph, plan: ShadowPlan
+) -> tuple[ShadowPlan, ShadowPlan | None] | None:
+    """The plan of the models of a folder, and one with the releases they lack a view of; None if it does not only add.
 
-    Args:
-        stored: `ShadowPlan.describe` as the folder has it.
-        wanted: `ShadowPlan.describe` of the plan, of the same types.
+    Releases can be added anywhere, queries after those that are there: what a release draws goes on query by query.
+    """
+    if not (folder / PLAN_FILE).exists():
+        return None
+    stored = read_description(folder)
+    wanted = json.loads(to_json(plan.describe(graph)))
+    alike = {name: wanted[name] for name in ("releases", "queries")}
+    if stored == wanted or difference({**stored, **alike}, wanted) is not None:
+        return None
+    releases, queries = stored.get("releases"), stored.get("queries")
+    if not isinstance(releases, list) or not isinstance(queries, list):
+        return None
+    if any(each not in wanted["releases"] for each in releases) or wanted["queries"][: len(queries)] != queries:
+        return None
+    there = [plan.releases[wanted["releases"].index(each)] for each in releases]
+    has_all_queries = len(queries) == len(plan.queries)
+    lacking = [each for each in plan.releases if not has_all_queries or each not in there]
+    return (
+        replace(plan, releases=there, queries=plan.queries[: len(queries)]),
+        replace(plan, releases=lacking) if lacking else None,
+    )
+
+
+def difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+    """What a folder holds instead of what a plan asks for, or None if `ShadowPlan.describe` of both is the same.
 
     >>> difference({"format": 2, "seed": 1}, {"format": 2, "seed": 2})
     'shadow models with seed 1; this plan has seed 2'
@@ -628,21 +618,20 @@ def difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | No
     for name in [*wanted, *(name for name in stored if name not in wanted)]:
         there, here = stored.get(name), wanted.get(name)
         if there != here:
-            return _graphs(there, here) if name == "graph" else _parts(name, there, here)
+            return _other(name, there, here)
     return None
 
 
-def _graphs(there: Any, here: Any) -> str:
-    if not isinstance(there, Mapping) or not isinstance(here, Mapping):
-        return "shadow models of another graph"
-    apart = [name for name in here if name.startswith("num_") and there.get(name) != here[name]]
-    if not apart:
-        return "shadow models of a graph of the same size with other edges, features or labels"
-    sizes = [" and ".join(f"{graph.get(name, 0):,} {name[4:]}" for name in apart) for graph in (there, here)]
-    return f"shadow models of a graph with {sizes[0]}; this one has {sizes[1]}"
-
-
-def _parts(name: str, there: Any, here: Any) -> str:
+def _other(name: str, there: Any, here: Any) -> str:
+    """What a folder holds of one part of the description, and what this plan has."""
+    if name == "graph":
+        if not isinstance(there, Mapping):
+            return "shadow models of another graph"
+        apart = [number for number in here if number.startswith("num_") and there.get(number) != here[number]]
+        if not apart:
+            return "shadow models of a graph of the same size with other edges, features or labels"
+        sizes = [" and ".join(f"{graph.get(number, 0):,} {number[4:]}" for number in apart) for graph in (there, here)]
+        return f"shadow models of a graph with {sizes[0]}; this one has {sizes[1]}"
     if there == "trained elsewhere" or (isinstance(there, Mapping) and there.get("name") == "elsewhere"):
         return f"models that were trained elsewhere; this plan has {name} {_words(here)}"
     if isinstance(there, Mapping) and isinstance(here, Mapping) and there.get("name") == here.get("name"):
@@ -656,35 +645,27 @@ def _words(value: Any) -> str:
     if isinstance(value, Mapping):
         settings = _settings(value, [key for key in value if key != "name"])
         return f"{value['name']} ({settings})" if "name" in value and settings else str(value.get("name", settings))
-    if isinstance(value, list):
-        return ", ".join(map(_words, value))
-    return str(value)
+    return ", ".join(map(_words, value)) if isinstance(value, list) else str(value)
 
 
 def _settings(table: Mapping[str, Any], keys: list[str]) -> str:
     return ", ".join(f"{key}={table[key]!r}" if key in table else f"no {key}" for key in keys)
 
 
-class Writer:
-    """Calls what writes, one after another, in a thread; at most one call waits for another."""
+@contextmanager
+def in_background() -> Iterator[Callable[..., None]]:
+    """Gives a function that has others called, one after another, in a thread; what they raise is raised later."""
+    pending: list[Future[None]] = []
 
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(max_workers=1)
-        self._pending: Future[None] | None = None
-
-    def __enter__(self) -> Writer:
-        return self
-
-    def submit(self, write: Callable[..., None], *arguments: Any) -> None:
-        """Has something written; raises what the call before has raised."""
+    def submit(write: Callable[..., None], *arguments: Any) -> None:
         # Handed over before anything that a stop could interrupt; one worker keeps the order.
-        before, self._pending = self._pending, self._pool.submit(write, *arguments)
-        if before is not None:
-            before.result()
+        pending.append(pool.submit(write, *arguments))
+        if len(pending) > 1:
+            pending.pop(0).result()
 
-    def __exit__(self, *_: object) -> None:
+    with ThreadPoolExecutor(max_workers=1) as pool:
         try:
-            if self._pending is not None:
-                self._pending.result()
+            yield submit
         finally:
-            self._pool.shutdown()
+            for last in pending:
+                last.result()

@@ -1,13 +1,13 @@
 """Which bmpaudit runs here, on what: what has to be the same for results to be the same to the byte."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Self
 
 from bmpaudit import _native
 from bmpaudit.util.files import sha256_of
@@ -27,27 +27,17 @@ def build_id() -> str:
 
 @dataclass(frozen=True)
 class Build:
-    """What tells apart two processes whose statistics may differ in their last bits.
-
-    Attributes:
-        version: Of bmpaudit.
-        code: Hash of its code, compiled and not.
-        instruction_set: What its kernels use.
-        processor: Kind of CPU.
-        numpy: Version of NumPy.
-        torch: Version of PyTorch; empty if it takes no part.
-        sklearn: Version of scikit-learn; empty if it takes no part.
-    """
+    """What tells apart two processes whose statistics may differ in their last bits; libraries by their versions."""
 
     version: str
-    code: str
-    instruction_set: str
+    code: str  # `build_id`
+    instruction_set: str  # of the kernels
     processor: str
     numpy: str
-    torch: str = ""
+    torch: str = ""  # if it takes no part
     sklearn: str = ""
 
-    def differences(self, other: Build) -> str:
+    def differences(self, other: Self) -> str:
         """In what another build differs, in words; empty if it does not."""
         ours, theirs = asdict(self), asdict(other)
         shown = {name: (ours[name], theirs[name]) for name in ours if ours[name] != theirs[name]}
@@ -62,11 +52,14 @@ class Build:
 @cache
 def this_build(engine: str = "native") -> Build:
     """The build that runs here, as far as it matters to an engine; an engine of the user's own may use PyTorch."""
+    about: list[str] = []  # the CPU, whose kind is what Linux calls its model name, elsewhere the architecture
+    with suppress(OSError):
+        about = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     return Build(
         _version("bmpaudit"),
         build_id(),
         _native.instruction_set,
-        _processor(),
+        next((line.partition(":")[2].strip() for line in about if line.startswith("model name")), platform.machine()),
         _version("numpy"),
         "" if engine in ("native", "sklearn") else _version("torch"),
         _version("scikit-learn") if engine == "sklearn" else "",
@@ -78,13 +71,3 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:  # run from its source
         return ""
-
-
-def _processor() -> str:
-    """The kind of CPU: what Linux calls its model name, elsewhere the architecture."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())

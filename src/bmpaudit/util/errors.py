@@ -1,7 +1,5 @@
 """What goes wrong because of what was given, told in one line, and the checks that say so."""
 
-from __future__ import annotations
-
 import numbers
 import os
 from collections.abc import Iterable
@@ -26,7 +24,7 @@ class UntrustedCodeError(InputError):
     """A file names code to run, and nobody said that it may be."""
 
 
-def one_line(failure: Exception) -> str:
+def one_line(failure: BaseException) -> str:
     r"""What code of others has raised, in one line.
 
     >>> one_line(KeyError("a")), one_line(RuntimeError()), one_line(ValueError("one\ntwo"))
@@ -69,11 +67,7 @@ def check_at_least_one(**settings: Any) -> None:
 
 
 def thread_count(num_threads: int | None) -> int:
-    """The number of threads to use: as many as there are processors if `num_threads` is None.
-
-    Raises:
-        InputError: if `num_threads` is not a whole number of at least 1.
-    """
+    """The number of threads to use: as many as there are processors if `num_threads` is None."""
     if num_threads is None:
         return os.cpu_count() or 1
     check_at_least_one(num_threads=num_threads)

@@ -91,11 +91,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Holds the lock of a folder, which is made if it is missing; a thread that holds it may take it again.
-
-    Raises:
-        InputError: if another process or thread holds it.
-    """
+    """Holds the lock of a folder, which is made if it is missing; a thread that holds it may take it again."""
     folder.mkdir(parents=True, exist_ok=True)
     # One object for each place and thread, which counts how often it was taken.
     lock = filelock.FileLock(folder.resolve() / LOCK, is_singleton=True)
@@ -113,14 +109,8 @@ def folder_lock(folder: Path) -> Iterator[None]:
 def shared_folder_lock(folder: Path, prepare: Callable[[], None], *, seconds: float = 60.0) -> Iterator[None]:
     """Holds the lock of a folder together with others that hold it so, and keeps out whoever takes it by `folder_lock`.
 
-    Args:
-        folder: The folder.
-        prepare: Called with the lock held alone if nobody else has it. Whoever finds others at work goes on with what
-            they have prepared, so has to check that.
-        seconds: How long to wait for somebody who holds it alone, such as another process that prepares the folder.
-
-    Raises:
-        InputError: if another process holds it alone for longer.
+    `prepare` is called with the lock held alone if nobody else has it; whoever finds others at work goes on with what
+    they have prepared, so has to check that. Waits so many `seconds` for somebody who holds it alone.
     """
     import fcntl  # as filelock does it; not every system has it
 
@@ -156,18 +146,11 @@ def is_ours(name: str) -> bool:
 
 
 def remove_leftovers(folder: Path, *, min_age_seconds: float = 0.0) -> list[Path]:
-    """Removes the temporary files that killed processes left in a folder and its subfolders.
+    """Removes the temporary files that killed processes left in a folder and its subfolders; says which, sorted.
 
-    Nobody else may be writing to the folder, unless `min_age_seconds` spares their files. Only regular files with the
-    names that `atomic_write` and Zarr give to temporary files are removed; links inside the folder are neither followed
-    nor removed.
-
-    Args:
-        folder: Where to look; a folder that does not exist has no leftovers.
-        min_age_seconds: Files that were changed more recently than this stay.
-
-    Returns:
-        The files that were removed, in alphabetical order.
+    Nobody else may be writing to the folder, unless `min_age_seconds` spares files changed more recently. Only
+    regular files with the names that `atomic_write` and Zarr give to temporary files are removed; links inside the
+    folder are neither followed nor removed. A folder that does not exist has no leftovers.
     """
     removed = []
     # A clock that was set back would spare what was written before, so only an age that is asked for is looked at.

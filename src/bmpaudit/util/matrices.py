@@ -4,8 +4,7 @@ A matrix is a NumPy array, or a `LazyMatrix` if an array would take more than `M
 way: `matrix[:, nodes]` is an array with one row per model.
 """
 
-from __future__ import annotations
-
+import hashlib
 import os
 import secrets
 import shutil
@@ -21,17 +20,13 @@ from typing import IO, Any, Generic, Literal, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Flags, Floats32, Ints
 
-MOST_IN_MEMORY = 2**26
-"""Bytes of a matrix that is held in memory."""
-
-MODELS_PER_CHUNK = 2**5
-NODES_PER_CHUNK = 2**12
-"""Models and nodes that lie together where a matrix is stored."""
-
-MAX_BLOCK = 2**23
-"""Entries of a matrix that are worked on at once."""
+MOST_IN_MEMORY = 2**26  # bytes of a matrix that is held in memory
+MODELS_PER_CHUNK, NODES_PER_CHUNK = 2**5, 2**12  # which lie together where a matrix is stored
+MAX_BLOCK = 2**23  # entries of a matrix that are worked on at once
+DIGEST_BYTES = 16
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 AnyMatrix = TypeVar("AnyMatrix", bound="npt.NDArray[Any] | LazyMatrix[Any]")
@@ -93,12 +88,7 @@ FloatMatrix: TypeAlias = Floats32 | Any
 
 
 class PackedFlags(LazyMatrix[np.bool_]):
-    """Flags that take a bit each.
-
-    Args:
-        num_models: J.
-        num_nodes: N.
-    """
+    """Flags that take a bit each."""
 
     dtype = np.dtype(np.bool_)
 
@@ -129,10 +119,6 @@ class ScratchMatrix(LazyMatrix[np.float32]):
 
     The file is in TMPDIR and has no name until it is shared with other processes. It holds blocks of `NODES_PER_CHUNK`
     nodes one after the other, each with one row per model, and is mapped into memory a block at a time.
-
-    Args:
-        num_models: J.
-        num_nodes: N.
     """
 
     dtype = np.dtype(np.float32)
@@ -296,6 +282,12 @@ def count_in(memberships: FlagMatrix) -> Ints:
     return counts
 
 
+def row_digests(flags: Flags) -> list[bytes]:
+    """A digest of each row, by which equal ones are found."""
+    packed = np.packbits(flags, axis=1)
+    return [hashlib.blake2b(row.tobytes(), digest_size=DIGEST_BYTES).digest() for row in packed]
+
+
 def _in_a_row(nodes: npt.NDArray[Any]) -> slice | Ints:
     """The same nodes, as a slice if they follow each other."""
     ids: Ints = np.flatnonzero(nodes) if nodes.dtype == np.bool_ else nodes
@@ -307,3 +299,39 @@ def _outer(rows: Ints, nodes: Ints) -> Any:
     """What to index an array with for some of its rows and columns, as slices if they follow each other."""
     chosen = _in_a_row(rows), _in_a_row(nodes)
     return chosen if slice in map(type, chosen) else np.ix_(rows, nodes)
+
+
+class Rows:
+    """Class rows of J models: what each says of every single feature, which is read some models at a time.
+
+    The class row of a feature is what the logits of a made-up node without edges that has this feature alone have more
+    than those of a node without features (`shadow.class_rows`).
+
+    Attributes:
+        values: Class rows, neither centered nor scaled, shape (J, F, C). An array, or anything of this shape that gives
+            an array for an array of model numbers.
+        norms: Lengths, of the first layer's weights or of the class rows, shape (J, F), likewise.
+        shape: (J, F, C).
+    """
+
+    def __init__(self, values: Any, norms: Any, models: Ints | None = None) -> None:
+        if len(values.shape) != 3 or tuple(norms.shape) != tuple(values.shape[:2]):
+            raise InputError(
+                "rows must have values of shape (num_models, num_features, num_classes) and norms of shape "
+                f"(num_models, num_features), got {tuple(values.shape)} and {tuple(norms.shape)}"
+            )
+        self.values, self.norms = values, norms
+        self._models = np.arange(values.shape[0]) if models is None else models
+        self.shape: tuple[int, int, int] = (len(self._models), int(values.shape[1]), int(values.shape[2]))
+
+    def take(self, models: slice | Ints | Flags) -> "Rows":
+        """Some of the models, not read yet."""
+        return Rows(self.values, self.norms, self._models[models])
+
+    def values_of(self, models: slice | Ints) -> Floats32:
+        """Class rows of some models, shape (number of them, F, C)."""
+        return np.asarray(self.values[self._models[models]], dtype=np.float32)
+
+    def norms_of(self, models: slice | Ints) -> Floats32:
+        """Lengths of some models' rows, shape (number of them, F)."""
+        return np.asarray(self.norms[self._models[models]], dtype=np.float32)

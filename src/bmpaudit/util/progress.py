@@ -1,12 +1,10 @@
 """Progress bars with the rate: on stderr in a terminal, below the cell in a notebook, silent otherwise."""
 
-from __future__ import annotations
-
 import html
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, TextIO, cast
 
 from bmpaudit.interfaces import Progress
@@ -14,23 +12,11 @@ from bmpaudit.interfaces import Progress
 _REFRESH_SECONDS = 0.2
 
 
-@contextmanager
-def progress_bar(what: str, total: int, *, quiet: bool = False) -> Iterator[Progress]:
-    """Gives a function to call with the number of items done so far; the bar disappears when the block ends.
-
-    Args:
-        what: What is counted, such as "shadow models".
-        total: Number of items.
-        quiet: Whether to show nothing.
-    """
+def progress_bar(what: str, total: int, *, quiet: bool = False) -> AbstractContextManager[Progress]:
+    """Gives a function to call with the number of items done so far; the bar disappears when the block ends."""
     if quiet:
-        yield lambda _: None
-    elif in_notebook():
-        with _notebook_bar(what, total) as progress:
-            yield progress
-    else:
-        with _terminal_bar(what, total) as progress:
-            yield progress
+        return nullcontext(lambda _: None)
+    return _notebook_bar(what, total) if in_notebook() else _terminal_bar(what, total)
 
 
 def in_notebook() -> bool:

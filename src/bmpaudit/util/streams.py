@@ -31,11 +31,7 @@ class Purpose(IntEnum):
 
 
 def check_seed(seed: int) -> int:
-    """Returns `seed` if it is a whole number from 0 to 2⁶³ - 1.
-
-    Raises:
-        InputError: otherwise.
-    """
+    """Returns the seed, which must be a whole number from 0 to 2⁶³ - 1."""
     if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed <= MAX_SEED:
         raise InputError(f"seed must be a whole number in [0, 2**63), got seed={seed!r}")
     return int(seed)
@@ -58,9 +54,7 @@ def stream(seed: int, index: int, purpose: Purpose = Purpose.SAMPLE) -> np.rando
 
 
 Index = TypeVar("Index", int, npt.NDArray[np.int64])
-
-REPEAT = 2**40
-"""Between the streams of a model's repeats; there are far fewer models."""
+REPEAT = 2**40  # between the streams of a model's repeats; there are far fewer models
 
 
 def repeat_index(index: Index, repeat: int) -> Index:

@@ -1,7 +1,5 @@
 """Kinds of arrays, and values as JSON can hold them."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping
@@ -32,11 +30,11 @@ def plain(value: Any) -> Any:
     if value is None or type(value) in (str, int, bool):  # as most are, and telling a mapping takes long
         return value
     if isinstance(value, Mapping):
-        return {str(name): plain(part) for name, part in value.items()}
+        return dict(zip(map(str, value), map(plain, value.values()), strict=True))
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, (list, tuple)):
-        return [plain(part) for part in value]
+        return list(map(plain, value))
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, float) and not math.isfinite(value):

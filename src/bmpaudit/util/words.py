@@ -1,7 +1,5 @@
 """How numbers and symbols are written, on the page, in tables and in the terminal."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -9,8 +7,8 @@ from collections.abc import Mapping, Sequence
 SYMBOLS = {"epsilon_right": "ε_R", "epsilon_left": "ε_L", "mp": "MP ε"}
 """How the parameters are written that a proof is about."""
 
-
 MISSING = "–"
+CEILING, CEILING_NOTE = "^", "^ every guess was right: the most that so many guesses can show"
 MINUS = "−"
 LARGEST_SHOWN_ODDS = 1e6
 USUAL_DIGITS, ALL_DIGITS = 6, 17  # of a confidence level
@@ -153,10 +151,8 @@ def odds(epsilon: float) -> str:
     >>> odds(math.log(120)), odds(math.log(1 / 3)), odds(40.0)
     ('120 : 1', '1 : 3', 'over 1,000,000 : 1')
     """
-    ratio = _ratio(epsilon)
-    if ratio is None:
-        return f"over {LARGEST_SHOWN_ODDS:,.0f} : 1" if epsilon > 0 else f"below 1 : {LARGEST_SHOWN_ODDS:,.0f}"
-    return f"{ratio} : 1" if epsilon >= 0 else f"1 : {ratio}"
+    bound, ratio = _ratio(epsilon)
+    return bound + (f"{ratio} : 1" if epsilon >= 0 else f"1 : {ratio}")
 
 
 def factor(epsilon: float) -> str:
@@ -165,39 +161,13 @@ def factor(epsilon: float) -> str:
     >>> factor(math.log(96)), factor(math.log(1 / 3)), factor(40.0)
     ('×96', '×1/3', 'over ×1,000,000')
     """
-    ratio = _ratio(epsilon)
-    if ratio is None:
-        return f"over ×{LARGEST_SHOWN_ODDS:,.0f}" if epsilon > 0 else f"below ×1/{LARGEST_SHOWN_ODDS:,.0f}"
-    return f"×{ratio}" if epsilon >= 0 or ratio == "1" else f"×1/{ratio}"
+    bound, ratio = _ratio(epsilon)
+    return bound + (f"×{ratio}" if epsilon >= 0 or ratio == "1" else f"×1/{ratio}")
 
 
-def _ratio(epsilon: float) -> str | None:
-    """e^|ε|; None where it is too large to be told."""
+def _ratio(epsilon: float) -> tuple[str, str]:
+    """e^|ε|, and before it "over " or "below " where it is more than is told."""
     ratio = math.exp(min(abs(epsilon), 700.0))
     if ratio > LARGEST_SHOWN_ODDS:
-        return None
-    return f"{ratio:,.0f}" if ratio >= 20 else f"{ratio:.2g}"
-
-
-def floor(value: Number, *, is_exact: bool, level: float | None) -> str:
-    """What the sampling alone gives away: exact, with a stated confidence, or merely estimated.
-
-    >>> floor(0.94, is_exact=True, level=None), floor(0.94, is_exact=False, level=0.99)
-    ('0.94', '≥ 0.94 (99 % confidence)')
-    >>> floor(0.94, is_exact=False, level=None), floor(None, is_exact=True, level=None)
-    ('≈ 0.94', '–')
-    """
-    if value is None or is_exact:
-        return number(value)
-    return f"≈ {number(value)}" if level is None else f"≥ {number(value)} ({confidence(level)} confidence)"
-
-
-def proven(value: Number, *, level: float | None) -> str:
-    """What the errors of the attack prove.
-
-    >>> proven(2.1, level=0.999), proven(None, level=0.95)
-    ('≥ 2.10 (99.9 % confidence)', 'nothing proven')
-    """
-    if value is None:
-        return "nothing proven"
-    return f"≥ {number(value)}" + ("" if level is None else f" ({confidence(level)} confidence)")
+        return "over " if epsilon > 0 else "below ", f"{LARGEST_SHOWN_ODDS:,.0f}"
+    return "", f"{ratio:,.0f}" if ratio >= 20 else f"{ratio:.2g}"

@@ -1,13 +1,12 @@
 """The common look of all pictures (sizes, fonts, colours), the moves they share, and how they become files."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from functools import wraps
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec
+from typing import Any, Literal, ParamSpec
 
 import matplotlib.style
 import numpy as np
@@ -17,15 +16,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
+from bmpaudit.estimation import Posterior
 from bmpaudit.estimation.likelihood import upper_end
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.files import atomic_write
 from bmpaudit.util.values import Floats
 from bmpaudit.util.words import count
-
-if TYPE_CHECKING:
-    from bmpaudit.estimation.posterior import Posterior
-
 
 Width = Literal["one", "two"]
 """How many columns of a two-column paper a picture spans."""
@@ -42,44 +38,8 @@ DIAGONAL: dict[str, Any] = {"color": REFERENCE, "linewidth": 0.8, "linestyle": (
 PRIOR: dict[str, Any] = {"color": REFERENCE, "linewidth": 0.9, "linestyle": (0, (4, 2))}
 FAINT = "0.6"
 
-# Fonts that come with matplotlib, so that a picture looks the same wherever it is made.
-LOOK: dict[str, Any] = {
-    "font.family": ["STIXGeneral", "DejaVu Sans"],
-    "mathtext.fontset": "stix",
-    "font.size": 8.5,
-    "axes.labelsize": 9,
-    "axes.titlesize": 9,
-    "legend.fontsize": 8,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "axes.linewidth": 0.6,
-    "lines.linewidth": 1.2,
-    "lines.markersize": 3.0,
-    "patch.linewidth": 0.6,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.minor.width": 0.4,
-    "ytick.minor.width": 0.4,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
-    "xtick.minor.size": 1.5,
-    "ytick.minor.size": 1.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.labelpad": 2.5,
-    "legend.frameon": False,
-    "legend.handlelength": 1.8,
-    "legend.columnspacing": 1.2,
-    "legend.borderaxespad": 0.2,
-    "image.cmap": "cividis",
-    "figure.dpi": 150,
-    "savefig.dpi": 300,
-    "pdf.fonttype": 42,  # text stays text; publishers refuse type 3
-    "svg.fonttype": "path",  # text becomes outlines, as few browsers have our fonts
-    "svg.hashsalt": "bmpaudit",  # else names inside the file are random
-    "figure.constrained_layout.w_pad": 0.03,
-    "figure.constrained_layout.h_pad": 0.03,
-}
+# Also names fonts that come with matplotlib, so that a picture looks the same wherever it is made.
+LOOK = str(files("bmpaudit.report.figures") / "look.mplstyle")
 
 EPSILON_LEFT = r"$\varepsilon_L$ [nats]"
 EPSILON_RIGHT = r"$\varepsilon_R$ [nats]"
@@ -135,11 +95,7 @@ def _fix_ticks(figure: Figure) -> None:
 
 
 def inches(width: Width) -> float:
-    """How wide one or two columns are.
-
-    Raises:
-        InputError: if width is something else.
-    """
+    """How wide one or two columns are; anything else is refused."""
     if width not in INCHES:
         raise InputError(f"width must be {' or '.join(INCHES)}, got width={width!r}")
     return INCHES[width]
@@ -218,18 +174,13 @@ def legend_above(figure: Figure, handles: Sequence[Artist], labels: Sequence[str
 
 def note(axes: Axes, text: str) -> None:
     """A remark in small print at the upper right, just above the panel."""
-    axes.annotate(
-        text, (1, 1), xycoords="axes fraction", xytext=(0, 2), textcoords="offset points", fontsize=7, ha="right"
-    )
+    place: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, 2), "textcoords": "offset points"}
+    axes.annotate(text, (1, 1), **place, fontsize=7, ha="right")
 
 
-def not_shown(is_finite: npt.ArrayLike) -> str:
-    """A remark on nodes that a picture leaves out.
-
-    >>> not_shown([True, False])
-    'not shown: 1 node without a finite value'
-    """
-    return f"not shown: {count(int(np.count_nonzero(np.logical_not(is_finite))), 'node')} without a finite value"
+def note_left_out(axes: Axes, is_finite: npt.ArrayLike) -> None:
+    """A remark on nodes that a picture leaves out."""
+    note(axes, f"not shown: {count(int(np.count_nonzero(np.logical_not(is_finite))), 'node')} without a finite value")
 
 
 def limits(values: npt.ArrayLike, share: float = 0.04) -> tuple[float, float]:
@@ -250,11 +201,7 @@ def spread(count: int) -> Floats:
 
 
 def vector(name: str, values: npt.ArrayLike, length: int | None = None) -> Floats:
-    """Values as an array of one dimension.
-
-    Raises:
-        InputError: if they have another shape, or another length than asked for.
-    """
+    """Values as an array of one dimension, of this length if one is asked for."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not array.size or (length is not None and len(array) != length):
         wanted = "(n,), n at least 1" if length is None else f"({length},)"
@@ -286,18 +233,10 @@ def render(figure: Figure, formats: Collection[str], *, transparent: bool = Fals
 
 
 def save_figure(figure: Figure, path_without_suffix: str | Path) -> None:
-    """Writes `<path>.pdf` and `<path>.png`, both whole or none.
-
-    Raises:
-        InputError: if the path has one of these suffixes already.
-    """
+    """Writes `<path>.pdf` and `<path>.png`, both whole or none; the path must not have one of these suffixes itself."""
     base = Path(path_without_suffix)
     if base.suffix in (".pdf", ".png"):
         raise InputError(f"path_without_suffix must not end in .pdf or .png, got {base}")
-    files = render(figure, ("pdf", "png"))
-    with (
-        atomic_write(base.with_name(f"{base.name}.pdf")) as pdf,
-        atomic_write(base.with_name(f"{base.name}.png")) as png,
-    ):
-        pdf.write_bytes(files["pdf"])
-        png.write_bytes(files["png"])
+    with ExitStack() as both:
+        for suffix, content in render(figure, ("pdf", "png")).items():
+            both.enter_context(atomic_write(base.with_name(f"{base.name}.{suffix}"))).write_bytes(content)

@@ -33,6 +33,11 @@ export function numberCell(...children) {
   return element('td', {class: 'number'}, ...children);
 }
 
+// Small print below a number.
+export function small(text) {
+  return element('span', {class: 'odds'}, text);
+}
+
 export function headings(names) {
   const row = element('tr');
   names.forEach((name, index) =>

@@ -1,6 +1,6 @@
 // The table of estimates, folded away with all that belongs to it where no leakage was found.
 import {drawInside} from './charts.js';
-import {byId, element, headings, withSubscripts} from './dom.js';
+import {byId, element, headings, small, withSubscripts} from './dom.js';
 import {formatFactor, formatFixed, formatInterval, formatOdds, formatPercent, isNumber, MISSING} from './format.js';
 import {data} from './state.js';
 
@@ -12,8 +12,6 @@ const COLUMNS = [
   'Sampling alone (floor)',
   'Prior’s share',
 ];
-
-const small = (text) => element('span', {class: 'odds'}, text);
 
 function cellsOf(row) {
   const inWords = row.multiplies_odds ? formatFactor : formatOdds;

@@ -16,7 +16,7 @@ function hoverOf(release, total, row) {
     `<b>${forPlotly(release.name)}</b>, ${formatPercent(row.precision, 1)} certainty`,
     `${formatFixed(row.correct, 1)} named correctly (${formatInterval(row.correct_low, row.correct_high, 1)})`,
     `of ${formatCount(total)}; ${formatPercent(row.share_correct, 1)} of the names are right`,
-    ...(row.is_settled ? [] : [`too few models; about ${formatCount(row.models_needed)} would do`]),
+    ...(row.is_settled ? [] : ['too few models: more would narrow it down']),
   ].join('<br>');
 }
 
@@ -70,8 +70,7 @@ export function show() {
     if (!curves.length) return {empty: 'No release in this audit.'};
     const named = curves.flatMap((curve) => column(curve, 'correct'));
     const noun = side === 'members' ? 'members' : 'non-members';
-    if (!(largest(named) > 0)) return {empty: `No ${noun} can be named, not even with 50 % certainty.`};
-    const isLog = scaleSelect.value === 'log';
+    const isLog = scaleSelect.value === 'log' && largest(named) > 0;
     const [first] = curves;
     const [certainties, byPrior] = [column(first, 'precision'), column(first, 'by_prior')];
     const reference = {

@@ -36,6 +36,20 @@ export function formatPercent(value, digits = 0) {
   return isNumber(value) ? `${(100 * value).toFixed(digits)} %` : MISSING;
 }
 
+// "99 %", "99.9 %": a share that somebody chose.
+export function formatCertainty(share) {
+  return `${Number((100 * share).toFixed(2))} %`;
+}
+
+// Never rounded up, as it is a lower bound.
+export function formatNames(names) {
+  return names >= 1 ? formatCount(Math.floor(names)) : String(Math.floor(100 * names) / 100);
+}
+
+export function formatP(value) {
+  return isNumber(value) ? String(Number(value.toPrecision(2))) : MISSING;
+}
+
 // e^|ε|, or null where it is too large to be told.
 function ratioOf(epsilon) {
   const ratio = Math.exp(Math.abs(epsilon));

@@ -6,13 +6,14 @@ import {
   formatFixed,
   formatInterval,
   formatOdds,
+  formatP,
   formatPercent,
   formatSignificant,
   isNumber,
   shorten,
 } from './format.js';
 import {goToSection, nodeButton} from './navigation.js';
-import {exposureInterval, inWords, namedInWords, neighbours, nodes, selectNode, state, whenChanged} from './state.js';
+import {inWords, namedInWords, neighbours, nodes, selectNode, state, whenChanged} from './state.js';
 
 const MAX_NEIGHBOURS = 12;
 
@@ -25,15 +26,17 @@ function nodeFacts(position) {
   const errors = (wrong, trials) =>
     isNumber(at(wrong)) ? `${formatCount(at(wrong))} of ${formatCount(at(trials))}` : `– of ${formatCount(at(trials))}`;
   const exposure = (side) => {
-    const ends = exposureInterval(position, side);
-    return ends
-      ? `${formatPercent(at(`${side}_exposure`))} (${ends.map((end) => formatPercent(end)).join(' to ')})`
+    const [share, low, high] = ['', '_low', '_high'].map((end) => at(`${side}_exposure${end}`));
+    return isNumber(share)
+      ? `${formatPercent(share)} (${formatPercent(low)} to ${formatPercent(high)})`
       : 'no such model';
   };
   const facts = [
     ['Rank', formatCount(at('rank'))],
     ['Exposure', exposure('member')],
     ['Exposure as out', exposure('non_member')],
+    ['Leaks', at('is_leaking') ? 'proven' : isNumber(at('p_value')) ? 'not proven' : 'not tested'],
+    ['p-value', formatP(at('p_value'))],
     ['Accuracy', formatFixed(at('accuracy'))],
     [
       'Prior γ',

@@ -1,6 +1,6 @@
 // The table of nodes: sorted, filtered, in pages, and out as CSV.
 import {byId, element, fillOptions, withSubscripts} from './dom.js';
-import {formatCount, formatFixed, formatPercent, formatSignificant, isNumber, shorten} from './format.js';
+import {formatCount, formatFixed, formatP, formatPercent, formatSignificant, isNumber, shorten} from './format.js';
 import {
   data,
   inWords,
@@ -21,12 +21,15 @@ const formatShare = (value) => formatPercent(value);
 const COLUMNS = [
   {key: 'name', label: inWords('Node')},
   {key: 'rank', label: 'Rank', format: formatCount, isAscending: true},
+  {key: 'p_value', label: 'p', format: formatP, isAscending: true},
+  {key: 'is_leaking', label: 'Leaks', format: (isLeaking) => (isLeaking ? 'proven' : '')},
   {key: 'class', label: 'Class'},
   {key: 'degree', label: 'Degree', format: formatCount},
   {key: 'prior_prob', label: 'Prior γ', format: formatSignificant},
   {key: 'member_named', label: 'Named', format: formatCount, whole: 'member_models'},
   {key: 'member_exposure', label: 'Exposure', format: formatShare},
   {key: 'member_exposure_low', label: 'at least', format: formatShare},
+  {key: 'member_exposure_high', label: 'at most', format: formatShare},
   {key: 'non_member_named', label: 'Named as out', format: formatCount, whole: 'non_member_models'},
   {key: 'accuracy', label: 'Accuracy', format: formatFixed},
   {key: 'homophily', label: 'Homophily', format: formatFixed},
@@ -53,8 +56,13 @@ const CSV_KEYS = [
   'member_models',
   'member_named',
   'member_exposure_low',
+  'member_exposure_high',
   'non_member_models',
   'non_member_named',
+  'non_member_exposure_low',
+  'non_member_exposure_high',
+  'p_value',
+  'is_leaking',
   'accuracy',
   'floor_right',
   'floor_left',
@@ -126,8 +134,11 @@ export function show() {
   byId('node-table').replaceChildren(element('thead', {}, element('tr', {}, ...sorts)), body);
   const notes = [];
   if (!nodes.member_named.some((named) => named > 0)) {
+    const {at_risk: certainty, members} = data.releases[0].exposure;
+    const most = formatFixed(members.find((row) => row.precision === certainty)?.correct_high, 1);
+    const ranked = `so ${inWords('nodes')} that are proven to leak come first, then those of smaller p.`;
     notes.push(
-      `Nobody is ever named as a member with ${formatPercent(data.releases[0].exposure.at_risk)} certainty, so ${inWords('nodes')} are ranked by the attack’s accuracy (0.5 is guessing). `,
+      `None of these models names anybody as a member with ${formatPercent(certainty)} certainty (per model, it may be up to ${most}), ${ranked} `,
     );
   }
   if (numShown < data.graph.num_nodes) {
@@ -151,6 +162,7 @@ export function show() {
       (wantedClass === null || nodes.class[position] === wantedClass) &&
       haystacks[position].includes(wanted) &&
       (filter.value !== 'above' || isAboveThreshold(position)) &&
+      (filter.value !== 'leaking' || nodes.is_leaking[position]) &&
       (filter.value !== 'flagged' || isFlagged(position) || !isAudited(position));
     view.rows = positions.filter(isShown).sort(compare(view.key, view.isDescending));
     COLUMNS.forEach((column, index) => {

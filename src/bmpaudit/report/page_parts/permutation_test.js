@@ -1,50 +1,58 @@
-// The attack on the real memberships beside attacks after shuffling memberships between models.
+// The largest statistic of any node, with the real memberships and with memberships shuffled between models.
 import {addChart, axis, layoutOf, line, SELECTED_COLOUR} from './charts.js';
 import {byId} from './dom.js';
-import {formatCount, formatCounted, formatFixed, formatInterval, isNumber} from './format.js';
-import {data} from './state.js';
+import {formatCount, formatCounted, formatFixed, formatInterval, formatP, isNumber} from './format.js';
+import {data, inWords} from './state.js';
 import {largest, smallest} from './statistics.js';
 
-const GUESSING = 0.5;
+const NUM_BINS = 16;
 
 function sentenceOf(test) {
   const shuffled = test.null_statistics;
-  const range = formatInterval(smallest(shuffled), largest(shuffled), 3);
-  const reached = shuffled.filter((value) => value >= test.statistic).length;
-  const verdict = test.is_leakage_found ? 'the attack found leakage' : 'the attack found no leakage';
-  return (
-    `The attack’s AUC is ${formatFixed(test.statistic, 3)} on the real memberships, and ${range} after shuffling ` +
-    `(${formatCounted(shuffled.length, 'time')}); ${GUESSING} is guessing. ${formatCount(reached)} of ` +
-    `${formatCounted(shuffled.length, 'shuffle')} reached the real one (p = ${formatFixed(test.p_value)}): ${verdict}.`
+  const range = formatInterval(smallest(shuffled), largest(shuffled));
+  const times = formatCounted(test.num_shuffles, 'time');
+  const verdict = test.is_leakage_found ? 'leakage is found' : 'no leakage is found';
+  const areProven = `${test.num_leaking === 1 ? 'is' : 'are'} proven to leak`;
+  return inWords(
+    `The largest T of any node is ${formatFixed(test.statistic)} with the real memberships, and ${range} after ` +
+      `shuffling (${times}). With the sums over all nodes this gives p = ${formatP(test.p_value)}: ${verdict}. ` +
+      `Of ${formatCounted(test.num_nodes, 'node')}, ${formatCount(test.num_leaking)} ${areProven}.`,
   );
 }
 
-function strip(real, shuffled) {
-  const drawn = (shuffled ?? []).filter(isNumber);
+function histogram(real, shuffled) {
+  const drawn = shuffled.filter(isNumber);
   if (!drawn.length || !isNumber(real)) return {empty: 'Not computed.'};
-  const points = (x, name, marker) => ({
-    x,
-    y: x.map(() => 0),
-    name,
-    mode: 'markers',
-    marker,
-    hovertemplate: `%{x:.4f}<extra>${name}</extra>`,
-  });
+  const [start, end] = [smallest(drawn), largest(drawn)];
+  const [low, high] = [Math.min(real, start), Math.max(real, end)];
+  const size = (end - start || 1) / NUM_BINS;
+  const margin = 0.04 * (high - low || 1);
   return {
     traces: [
-      points(drawn, `shuffled memberships (${drawn.length})`, {
-        symbol: 'line-ns-open',
-        size: 18,
-        color: '#56606b',
-        line: {width: 2},
-      }),
-      points([real], 'real memberships', {symbol: 'diamond', size: 13, color: SELECTED_COLOUR}),
+      {
+        type: 'histogram',
+        x: drawn,
+        name: `shuffled memberships (${formatCounted(drawn.length, 'time')})`,
+        autobinx: false,
+        xbins: {start, end: end + size, size},
+        marker: {color: '#8b95a0'},
+      },
+      {
+        x: [real],
+        y: [0],
+        name: 'real memberships',
+        mode: 'markers',
+        marker: {symbol: 'diamond', size: 13, color: SELECTED_COLOUR},
+        cliponaxis: false,
+        hovertemplate: '%{x:.2f}<extra>real memberships</extra>',
+      },
     ],
     layout: layoutOf({
-      margin: {l: 14, r: 14, t: 30, b: 45},
-      xaxis: axis('AUC: how often a member scores above a non-member (dotted: guessing)'),
-      yaxis: {visible: false, range: [-1, 1], fixedrange: true},
-      shapes: [line(GUESSING, -1, GUESSING, 1, {line: {dash: 'dot', width: 1}})],
+      showlegend: true,
+      margin: {l: 50, r: 14, t: 30, b: 45},
+      xaxis: axis(inWords('largest T of any node'), {range: [low - margin, high + margin]}),
+      yaxis: axis('shuffles', {rangemode: 'tozero'}),
+      shapes: [line(real, 0, real, 1, {yref: 'paper', line: {color: SELECTED_COLOUR, width: 2}})],
     }),
   };
 }
@@ -57,8 +65,9 @@ export function show() {
     byId('permutation-figure').remove();
     return;
   }
+  byId('missed').textContent = data.missed;
   sentence.classList.toggle('notice', !test.is_leakage_found);
-  addChart('chart-permutation', 'AUC of the attack on real and on shuffled memberships', () =>
-    strip(test.statistic, test.null_statistics),
+  addChart('chart-permutation', 'Largest statistic of any node with real and with shuffled memberships', () =>
+    histogram(test.statistic, test.null_statistics),
   );
 }

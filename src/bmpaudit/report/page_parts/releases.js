@@ -1,12 +1,19 @@
 // A row per release: what is proven, how many are named, and how good and how honest the attack is.
-import {byId, element, headings, numberCell} from './dom.js';
-import {formatFactor, formatFixed, formatInterval, formatOdds, formatPercent, isNumber, MISSING} from './format.js';
-import {data, inWords} from './state.js';
+import {byId, element, headings, numberCell, small} from './dom.js';
+import {
+  formatCount,
+  formatFactor,
+  formatFixed,
+  formatInterval,
+  formatOdds,
+  formatPercent,
+  isNumber,
+  MISSING,
+} from './format.js';
+import {inWords, rungs} from './state.js';
 
 const CERTAINTIES = [0.9, 0.95, 0.99];
 const SYMBOLS = {epsilon_right: 'ε_R', epsilon_left: 'ε_L', mp: 'MP ε'};
-
-const small = (text) => element('span', {class: 'odds'}, text);
 
 // What is proven, if it is more than the sampling alone gives away.
 function provenCell(bound, parameter) {
@@ -16,7 +23,11 @@ function provenCell(bound, parameter) {
   return numberCell(
     `≥ ${formatFixed(bound.proven)}`,
     small(asOdds(bound.proven)),
-    small(`${bound.num_hits} of ${bound.num_guesses} right`),
+    small(
+      bound.is_ceiling
+        ? `all ${formatCount(bound.num_guesses)} right: ceiling`
+        : `${formatCount(bound.num_hits)} of ${formatCount(bound.num_guesses)} right`,
+    ),
     small(`by ${bound.source}`),
   );
 }
@@ -41,7 +52,7 @@ function accuracyCell(release) {
 }
 
 export function show() {
-  const rows = data.releases.map((release) =>
+  const rows = rungs.map((release) =>
     element(
       'tr',
       {},
@@ -50,6 +61,7 @@ export function show() {
         {scope: 'row', class: 'name'},
         release.name,
         small(`${release.attack} attack, ${release.queries.join(' and ')}`),
+        small(`named by ${release.exposed_by}`),
         release.not_proven ? small(`nothing proven: ${release.not_proven}`) : '',
       ),
       ...Object.keys(SYMBOLS).map((parameter) => provenCell(release.proof?.[parameter], parameter)),

@@ -1,7 +1,6 @@
 // What the reader has chosen, and who wants to know when it changes.
 import {inflate} from './dom.js';
 import {formatCount, formatCounted, isNumber} from './format.js';
-import {betaQuantile} from './statistics.js';
 
 export const data = JSON.parse(
   await inflate('data').catch((failure) => {
@@ -10,6 +9,16 @@ export const data = JSON.parse(
   }),
 );
 export const nodes = data.nodes;
+// Every access to every release, by the release's name and what the access is, if there are more.
+export const rungs = data.releases.flatMap(({lesser, ...release}) => {
+  const names = Object.keys(lesser);
+  const rung = (access, part) => ({
+    ...release,
+    ...part,
+    name: names.length ? `${release.name}, ${access}` : release.name,
+  });
+  return [...names.map((access) => rung(access, lesser[access])), rung(release.access, {})];
+});
 export const numShown = nodes.id.length;
 const replaced = Object.keys(data.words);
 const REPLACED = new RegExp(`\\b(${replaced.join('|')})\\b`, 'g');
@@ -102,17 +111,6 @@ export function namedInWords(position) {
   const [named, models] = [nodes.member_named[position], nodes.member_models[position]];
   if (!(models > 0)) return 'in no model that was attacked';
   return `named in ${formatCount(named)} of the ${formatCounted(models, 'model')} it was in`;
-}
-
-// Ends of the confidence interval (Clopper and Pearson) of a node's exposure on one side, or null.
-export function exposureInterval(position, side) {
-  const [named, models] = [nodes[`${side}_named`][position], nodes[`${side}_models`][position]];
-  if (!(models > 0)) return null;
-  const tail = (1 - data.exposure_level) / 2;
-  return [
-    named === 0 ? 0 : betaQuantile(tail, named, models - named + 1),
-    named === models ? 1 : betaQuantile(1 - tail, named + 1, models - named),
-  ];
 }
 
 // What a page of a large graph leaves out; empty if it holds every node.

@@ -23,8 +23,8 @@ function showAnswer() {
   byId('answer-warnings').replaceChildren(
     ...answer.warnings.map((warning) => element('li', {}, ...withSubscripts(`Beware: ${warning}`))),
   );
-  byId('exposure-brackets').hidden = !answer.exposure.includes('(');
   byId('proven-odds').hidden = !data.is_leakage_found;
+  byId('answer-attack').textContent = data.releases[0]?.exposed_by ?? '';
   byId('answer-models').textContent = formatCounted(data.releases[0]?.exposure.num_models, 'shadow model');
 }
 
@@ -50,4 +50,5 @@ export function show() {
   fillEvery('.sampled', sampleInWords());
   fillEvery('.at-risk', formatPercent(data.releases[0]?.exposure.at_risk));
   fillEvery('.proof-level', formatPercent(data.proof_level));
+  fillEvery('.leaking-level', formatPercent(data.leaking_level, 1));
 }

@@ -6,23 +6,15 @@ from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from bmpaudit import _native
+from bmpaudit import _native, registry
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Progress
 from bmpaudit.models import NativeModel, Training
 from bmpaudit.samplers.draw import compressed_rows
+from bmpaudit.shadow import engines
 from bmpaudit.shadow.batch import ModelState, ShadowBatch, nothing
-from bmpaudit.shadow.engines.scoring import (
-    Question,
-    distinct_questions,
-    is_margin_of_logits,
-    questions_of,
-    refuse_embeddings,
-    score_model,
-    shown_graphs,
-)
+from bmpaudit.shadow.class_rows import QUERIES, UnitNodes, WeightRows
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.streams import repeat_index
@@ -37,9 +29,7 @@ class NativeEngine:
 
     Model j depends on (graph, plan, j) only: same bytes on any number of threads, in any order, on the same build and
     kind of CPU. Elsewhere samples and random draws are the same and statistics agree to the rounding of float32 sums.
-
-    Label margins of the model's own logits are computed in C++; any other release or statistic is applied to the
-    logits in Python.
+    Label margins of the model's own logits are computed in C++, any other release or statistic in Python.
     """
 
     trains_in_parallel: ClassVar[bool] = True
@@ -51,10 +41,13 @@ class NativeEngine:
             raise InputError(f"the native engine cannot train {plan.model}: it needs another engine")
         self.graph = graph
         self.plan = plan
-        self.shown = shown_graphs(plan, graph)
+        self.shown = engines.shown_graphs(plan, graph)
         self.kernel = make_kernel(graph, plan.model, plan.training)
+        if plan.row_sets:
+            self.unit_nodes, self.weight_rows = UnitNodes(graph), WeightRows(graph, plan.model)
+            self.unit_kernel = make_kernel(self.unit_nodes.graph, plan.model, plan.training)
         if self.kernel.num_hidden == 0:
-            refuse_embeddings(plan)
+            engines.refuse_embeddings(plan)
 
     @property
     def num_weights(self) -> int:
@@ -63,81 +56,124 @@ class NativeEngine:
 
     def fill(self, batch: ShadowBatch, num_threads: int, progress: Progress) -> None:
         """See `interfaces.Engine`."""
+        if not self.plan.row_sets:
+            self._fill_views(batch, num_threads, progress)
+            return
+        if batch.weights is None:
+            batch = replace(batch, weights=nothing(self.plan.num_repeats, len(batch.indices), self.num_weights))
+        try:
+            self._fill_views(batch, num_threads, progress)
+        finally:  # after a stop, the models that were finished are kept
+            self._fill_class_rows(batch, num_threads)
+
+    def _fill_class_rows(self, batch: ShadowBatch, num_threads: int) -> None:
+        """Fills in the class rows of the trained models of a batch, whose weights are there: nothing is trained."""
+        trained = np.flatnonzero(batch.state == ModelState.TRAINED)
+        if not len(trained) or batch.rows is None or batch.norms is None or batch.weights is None:
+            return
+        batch.state[trained] = ModelState.UNTRAINED  # as long as there are no rows
+        shown, sets = self.unit_nodes.graph, self.plan.row_sets
+        weights = np.ascontiguousarray(batch.weights[0, trained])
+        asked = [release for access, release in sets if access == QUERIES]
+        logits = nothing(len(asked), len(trained), shown.num_nodes, shown.num_classes)
+        self.unit_kernel.run(
+            member=np.zeros((len(trained), shown.num_nodes), dtype=np.uint8),
+            indices=batch.indices[trained],
+            seed=self.plan.seed,
+            queries=[(shown.indptr, shown.indices)],
+            views=[(0, float(release.last_layer_noise)) for release in asked],
+            num_threads=num_threads,
+            statistics=logits[..., 0].copy(),
+            logits=logits,
+            state=np.zeros(len(trained), dtype=np.uint8),
+            train_accuracy=nothing(len(trained)),
+            held_out_accuracy=nothing(len(trained)),
+            view_train_accuracy=nothing(len(asked), len(trained)),
+            view_held_out_accuracy=nothing(len(asked), len(trained)),
+            progress=None,
+            weights=weights,
+        )
+        for number, (access, release) in enumerate(sets):
+            if access == QUERIES:
+                answers = logits[asked.index(release)]
+                batch.rows[number, trained], batch.norms[number, trained] = self.unit_nodes.class_rows(answers)
+                continue
+            for row, flat in zip(trained.tolist(), weights, strict=True):
+                batch.rows[number, row], batch.norms[number, row] = self.weight_rows.class_rows(flat, release)
+        batch.state[trained] = ModelState.TRAINED
+        for row in trained[~np.isfinite(batch.rows[:, trained]).all(axis=(0, 2, 3))].tolist():
+            batch.fail(row)
+
+    def _fill_views(self, batch: ShadowBatch, num_threads: int, progress: Progress) -> None:
+        """Trains the models of a batch and fills in what each view shows: in one native pass if C++ can do it all."""
         plan = self.plan
-        if plan.num_repeats == 1 and all(is_margin_of_logits(plan, view) for view in plan.views):
-            self._ask(batch, 0, [question for (question,) in questions_of(plan)], num_threads, progress)
+        if plan.num_repeats == 1 and all(engines.is_margin_of_logits(plan, view) for view in plan.views):
+            self._train_and_ask(
+                batch, 0, [question for (question,) in engines.questions_of(plan)], num_threads, progress
+            )
             return
         size = max(1, MODELS_AT_ONCE // plan.num_repeats)
         for start in range(0, len(batch.indices), size):
-            rows = slice(start, start + size)
-            self._fill_by_logits(batch, rows, num_threads, progress)
-            progress(min(rows.stop, len(batch.indices)))
+            part = batch.part(slice(start, start + size))
+            self._fill_by_logits(part, num_threads, lambda done, start=start: progress(start + done))  # type: ignore[misc]
+            progress(start + len(part.indices))
 
-    def _fill_by_logits(self, batch: ShadowBatch, rows: slice, num_threads: int, progress: Progress) -> None:
-        part, repeats = batch.part(rows), self.plan.num_repeats
-        states = np.zeros((repeats, len(part.indices)), dtype=np.uint8)
-        logits: dict[Question, Floats32] = {}
-        margins: dict[Question, Floats32] = {}
+    def _fill_by_logits(self, batch: ShadowBatch, num_threads: int, progress: Progress) -> None:
+        """As `_fill_views`, for releases and statistics in Python: all logits of a few models are held in memory."""
+        repeats, (models, nodes) = self.plan.num_repeats, batch.memberships.shape
+        states = np.zeros((repeats, models), dtype=np.uint8)
+        logits: dict[engines.Question, Floats32] = {}
+        margins: dict[engines.Question, Floats32] = {}
         try:
             for repeat in range(repeats):
-                asked = [question for question in distinct_questions(self.plan) if question.repeat == repeat]
+                asked = [question for question in engines.distinct_questions(self.plan) if question.repeat == repeat]
                 questions = [question for question in asked if not question.is_embedding]
-                answers = self._answers(part, len(questions), states[repeat], is_first=repeat == 0)
-                embeddings = None
+                shape = len(questions), models
+                answers: dict[str, Any] = {
+                    "statistics": nothing(*shape, nodes),
+                    "logits": nothing(*shape, nodes, self.graph.num_classes),
+                    "view_train_accuracy": nothing(*shape),
+                    "view_held_out_accuracy": nothing(*shape),
+                    "state": states[repeat],
+                }
+                if repeat > 0:  # the models' own accuracy is that of the first
+                    answers |= {"train_accuracy": nothing(models), "held_out_accuracy": nothing(models)}
                 if len(questions) < len(asked):
-                    shape = (len(self.shown), len(part.indices), self.graph.num_nodes, self.kernel.num_hidden)
-                    embeddings = np.full(shape, np.nan, dtype=np.float32)
+                    embeddings = nothing(len(self.shown), models, nodes, self.kernel.num_hidden)
+                    answers["embeddings"] = embeddings
                     logits |= {each: embeddings[each.query] for each in asked if each.is_embedding}
-                logits |= dict(zip(questions, answers.logits, strict=True))  # type: ignore[arg-type]
-                margins |= dict(zip(questions, answers.statistics, strict=True))
+                logits |= dict(zip(questions, answers["logits"], strict=True))
+                margins |= dict(zip(questions, answers["statistics"], strict=True))
 
                 def show(done: int, repeat: int = repeat) -> None:
-                    progress(rows.start + (repeat * len(part.indices) + done) // repeats)
+                    progress((repeat * models + done) // repeats)
 
-                self._ask(answers, repeat, questions, num_threads, show, embeddings)
+                self._train_and_ask(batch, repeat, questions, num_threads, show, **answers)
         finally:  # after a stop, the models that were finished are kept
-            for row, of_model in enumerate(states.T):
-                if (of_model == ModelState.FAILED).any():
-                    batch.fail(rows.start + row)
-                elif (of_model == ModelState.TRAINED).all():
-                    score_model(
-                        self.plan,
-                        self.graph.labels,
-                        batch,
-                        rows.start + row,
-                        {question: answer[row] for question, answer in logits.items()},
-                        {question: margin[row] for question, margin in margins.items()},
-                        num_classes=self.graph.num_classes,
-                    )
+            for row, states_of_repeats in enumerate(states.T):
+                if (states_of_repeats == ModelState.FAILED).any():
+                    batch.fail(row)
+                elif (states_of_repeats == ModelState.TRAINED).all():
+                    answers_of_model = {question: values[row] for question, values in logits.items()}
+                    margins_of_model = {question: values[row] for question, values in margins.items()}
+                    engines.score_model(self.plan, self.graph, batch, row, answers_of_model, margins_of_model)
 
-    def _answers(
-        self, part: ShadowBatch, num_questions: int, state: npt.NDArray[np.uint8], *, is_first: bool
-    ) -> ShadowBatch:
-        """Where the answers of one repeat go; the models' own accuracy is that of the first."""
-        shape = (num_questions, len(part.indices))
-        accuracies: dict[str, Any] = {}
-        if not is_first:
-            accuracies = {name: nothing(shape[1]) for name in ("train_accuracy", "held_out_accuracy")}
-        return replace(
-            part,
-            statistics=nothing(*shape, self.graph.num_nodes),
-            logits=nothing(*shape, self.graph.num_nodes, self.graph.num_classes),
-            state=state,
-            view_train_accuracy=nothing(*shape),
-            view_held_out_accuracy=nothing(*shape),
-            **accuracies,
-        )
-
-    def _ask(
+    def _train_and_ask(
         self,
         batch: ShadowBatch,
         repeat: int,
-        questions: list[Question],
+        questions: list[engines.Question],
         num_threads: int,
         progress: Progress,
-        embeddings: Floats32 | None = None,
+        **answers: Any,
     ) -> None:
-        """Trains one repeat of the models of a batch and asks it; statistics are label margins of each answer."""
+        """Trains one repeat of the models and asks it; models whose weights are in the batch are only asked.
+
+        Label margins and the like are written into the arrays of `answers`, or into those of the batch where it has
+        none of that name.
+        """
+        accuracies = ("train_accuracy", "held_out_accuracy", "view_train_accuracy", "view_held_out_accuracy")
+        in_batch = {name: getattr(batch, name) for name in ("statistics", "logits", "state", *accuracies)}
         self.kernel.run(
             member=batch.memberships.view(np.uint8),
             indices=repeat_index(batch.indices, repeat),
@@ -145,17 +181,10 @@ class NativeEngine:
             queries=[(shown.indptr, shown.indices) for shown in self.shown],
             views=[(question.query, question.noise_std) for question in questions],
             num_threads=num_threads,
-            statistics=batch.statistics,
-            logits=batch.logits,
-            state=batch.state,
-            train_accuracy=batch.train_accuracy,
-            held_out_accuracy=batch.held_out_accuracy,
-            view_train_accuracy=batch.view_train_accuracy,
-            view_held_out_accuracy=batch.view_held_out_accuracy,
             progress=progress,
             weights=None if batch.weights is None else batch.weights[repeat],
-            embeddings=embeddings,
             graphs=[] if batch.edges is None else [compressed_rows(each, self.graph.num_nodes) for each in batch.edges],
+            **in_batch | answers,
         )
 
 
@@ -183,17 +212,5 @@ def make_kernel(graph: Graph, model: NativeModel, training: Training) -> _native
             model.activation,
             model.dropout,
         ),
-        training=_native.TrainingSettings(
-            training.epochs,
-            training.learning_rate,
-            training.weight_decay,
-            training.optimizer,
-            training.schedule or "constant",
-            training.label_smoothing or 0.0,
-            training.drop_edge or 0.0,
-            training.validation_share or 0.0,
-            training.patience or 0,
-            training.batch_size or 0,
-            training.neighbors or (),
-        ),
+        training=_native.TrainingSettings(**registry.settings_of(training)),
     )

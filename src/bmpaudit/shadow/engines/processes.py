@@ -9,14 +9,13 @@ import random
 import sys
 import time
 import warnings
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -24,7 +23,6 @@ from bmpaudit.interfaces import Progress
 from bmpaudit.shadow.batch import ShadowBatch
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.util.errors import InputError, one_line
-from bmpaudit.util.values import Floats32
 from bmpaudit.workers import Crew, Processes, Shared
 
 SECONDS_ALONE = 1.0
@@ -33,10 +31,7 @@ SECONDS_ALONE = 1.0
 
 @contextmanager
 def seeded_generators(seed: int) -> Iterator[None]:
-    """Within the block `random` and `numpy.random` start from a seed; afterwards they are as they were.
-
-    What a model draws from them then depends on the model alone, in whichever process it is trained.
-    """
+    """Within the block `random` and `numpy.random` start from a seed; afterwards they are as they were."""
     before, numpy_before = random.getstate(), np.random.get_state()  # noqa: NPY002 - the state that others use
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002
@@ -57,8 +52,8 @@ def reused_memory() -> Iterator[None]:
     """Within the block, freed memory stays with the process; after it, what is free is given back.
 
     Each operation on a graph makes tensors of megabytes and frees them. glibc maps such memory anew every time, and the
-    kernel fills it with zeros page by page, which takes up to two thirds of a training step. Without glibc, this does
-    nothing. Other processes are started with such settings (`workers.ENVIRONMENT`).
+    kernel fills it with zeros page by page, which takes up to two thirds of a training step. Other processes are
+    started with such settings (`workers.ENVIRONMENT`).
     """
     library: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
     if not hasattr(library, "mallopt") or not hasattr(library, "malloc_trim"):
@@ -79,89 +74,52 @@ def reused_memory() -> Iterator[None]:
 class Trainer(Protocol):
     """Trains models one by one in the process it is in; can be pickled."""
 
-    @property
-    def plan(self) -> ShadowPlan:
-        """What to train; its sampler and queries are not used."""
-
     def for_trial(self) -> Self:
         """The same or a shorter training, enough to tell whether processes compute alike."""
 
-    def fill(self, batch: ShadowBatch, initial: Floats32 | None) -> None:
-        """Trains and scores the only model of a batch; global random generators are left as they were.
-
-        Args:
-            batch: What to train, and where the answers go.
-            initial: Initial parameters in the order of the native engine, for a built-in model.
-        """
+    def fill(self, batch: ShadowBatch) -> None:
+        """Trains and scores the only model of a batch; global random generators are left as they were."""
 
 
-AnyTrainer = TypeVar("AnyTrainer", bound=Trainer)
-
-
-@dataclass(frozen=True, eq=False)
-class OneModel:
-    """A model to train: a batch of one, and see `Trainer.fill`."""
-
-    batch: ShadowBatch
-    initial: Floats32 | None
-
-    def train(self, trainer: Trainer) -> ShadowBatch:
-        """Fills the batch.
-
-        Raises:
-            InputError: if the user's code raises something, which is the cause.
-        """
-        try:
-            trainer.fill(self.batch, self.initial)
-        except Exception as failure:
-            reason = str(failure) if isinstance(failure, InputError) else one_line(failure)
-            if isinstance(failure, ImportError):
-                reason = f"its training needs what is not installed ({reason})"
-            raise InputError(f"shadow model {self.batch.indices[0]}: {reason}") from failure
-        return self.batch
-
-    def keep(self, filled: ShadowBatch) -> None:
-        """Copies the answers of another process."""
-        for ours, theirs in zip(vars(self.batch).values(), vars(filled).values(), strict=True):
-            if ours is not None and ours is not theirs:
-                ours[...] = theirs
+def train(trainer: Trainer, model: ShadowBatch) -> ShadowBatch:
+    """Fills the batch of a model; what the user's code raises is the cause of an `InputError`."""
+    try:
+        trainer.fill(model)
+    except Exception as failure:
+        reason = str(failure) if isinstance(failure, InputError) else one_line(failure)
+        if isinstance(failure, ImportError):
+            reason = f"its training needs what is not installed ({reason})"
+        raise InputError(f"shadow model {model.indices[0]}: {reason}") from failure
+    return model
 
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
     """What another process needs to train models, sent to it once.
 
-    A process takes part when it has trained the trial model to the same bytes as the first one has. So whatever
-    processes might not have in common (a module edited since it was imported, a setting changed at run time, a
-    generator that is not seeded) can change no result.
-
-    Attributes:
-        trainer: What trains them.
-        prepare: Gives the process the settings of the first one; it trains and nothing else.
-        trial: A model to try with `Trainer.for_trial`.
-        expected: What it is in the first process.
+    A process takes part when it has trained the trial model to the same bytes as the first one has. So nothing that
+    processes do not have in common, such as a module edited since it was imported, can change a result.
     """
 
     trainer: Trainer
-    prepare: Callable[[], None]
-    trial: OneModel
-    expected: list[bytes]
+    prepare: Callable[[], None] | None  # gives the process the settings of the first one; it trains and nothing else
+    trial: ShadowBatch  # to try with `Trainer.for_trial`
+    expected: list[bytes]  # what it is in the first process
 
     @cached_property
     def objection(self) -> str:
         """Why this process cannot train models; empty if it can."""
         warnings.simplefilter("ignore")  # the first process has trained models already
-        self.prepare()
+        if self.prepare is not None:
+            self.prepare()
         try:
-            trial = self.trial.train(self.trainer.for_trial())
+            trial = train(self.trainer.for_trial(), self.trial)
         except InputError as failure:
             return f"another process cannot train them ({failure})"
         if contents(trial) == self.expected:
             return ""
-        return (
-            "a model came out differently in another process (has its module changed since it was imported, "
-            "or does it draw from a generator of its own?)"
-        )
+        reasons = "has its module changed since it was imported, or does it draw from a generator of its own?"
+        return f"a model came out differently in another process ({reasons})"
 
 
 def join_in(lesson: Lesson) -> tuple[int, str]:
@@ -169,9 +127,9 @@ def join_in(lesson: Lesson) -> tuple[int, str]:
     return os.getpid(), lesson.objection
 
 
-def train_one(lesson: Lesson, model: OneModel) -> ShadowBatch | str:
+def train_one(lesson: Lesson, model: ShadowBatch) -> ShadowBatch | str:
     """The model as another process has trained it, or why it cannot."""
-    return lesson.objection or model.train(lesson.trainer)
+    return lesson.objection or train(lesson.trainer, model)
 
 
 def contents(batch: ShadowBatch) -> list[bytes]:
@@ -180,65 +138,52 @@ def contents(batch: ShadowBatch) -> list[bytes]:
 
 
 class Others(NamedTuple):
-    """Other processes, what they have in common, and by what each tells that it has joined in."""
+    """Other processes."""
 
     processes: Processes
     crew: Crew
     lesson: Shared
-    joining: list[Future[Any]]
+    joining: list[Future[Any]]  # by which each tells that it has joined in
 
 
 class FewerProcessesWarning(UserWarning):
     """Other processes cannot train these models, which are trained one after another in this one."""
 
 
-class ProcessEngine(ABC, Generic[AnyTrainer]):
+class ProcessEngine:
     """Trains in this process and, after a second, in others beside it, each on one thread.
 
     Model j depends on (graph, plan, j) only: same bytes in any process, on any number of them.
-
-    Args:
-        plan: What to train.
-        trainer: What trains it in this process.
-        trains_in_parallel: Whether other processes may help.
-
-    Attributes:
-        trains_in_parallel: Whether more threads train more models at once.
     """
 
     starts_processes: ClassVar[bool] = True
 
-    def __init__(self, plan: ShadowPlan, trainer: AnyTrainer, *, trains_in_parallel: bool = True) -> None:
+    def __init__(
+        self,
+        plan: ShadowPlan,
+        trainer: Trainer,
+        one_thread: Callable[[], AbstractContextManager[object]],
+        *,
+        trains_in_parallel: bool = True,
+    ) -> None:
         self.plan = plan
         self.trains_in_parallel = trains_in_parallel
         self._trainer = trainer
+        self._one_thread = one_thread  # a block in which the library that trains uses one, as in other processes
         self._others: Others | None = None
         self._seconds = 0.0  # of training in this process
 
-    @abstractmethod
-    def _one_thread(self) -> AbstractContextManager[object]:
-        """A block in which the library that trains uses one thread, as it does in other processes."""
-
-    def _preparation(self) -> Callable[[], None]:
+    def _preparation(self) -> Callable[[], None] | None:
         """See `Lesson.prepare`."""
-        return _nothing
-
-    def _model(self, batch: ShadowBatch, row: int) -> OneModel:
-        return OneModel(batch.part(slice(row, row + 1)), None)
+        return None
 
     def fill(self, batch: ShadowBatch, num_threads: int, progress: Progress) -> None:
         """See `interfaces.Engine`; `num_threads` is the number of processes, this one included.
 
-        The others stay until `close`, or until something is raised.
-
-        Raises:
-            InputError: if the user's code raises something, which is the cause.
-            ChildProcessError: if a process was killed.
-
-        Warns:
-            FewerProcessesWarning: if no other process can train these models.
+        The others stay until `close`, or until something is raised: an `InputError` by the user's code, which is the
+        cause, or a `ChildProcessError` if a process was killed. `FewerProcessesWarning` says that none can help.
         """
-        models = deque(self._model(batch, row) for row in range(len(batch.indices)))
+        models = deque(batch.part(slice(row, row + 1)) for row in range(len(batch.indices)))
         num_done = 0
         try:
             with self._one_thread(), reused_memory():
@@ -247,7 +192,9 @@ class ProcessEngine(ABC, Generic[AnyTrainer]):
                         if isinstance(filled, str):
                             self._warn(filled)
                             filled = self._train(model)
-                        model.keep(filled)
+                        for ours, theirs in zip(vars(model).values(), vars(filled).values(), strict=True):
+                            if ours is not None and ours is not theirs:  # the answers of another process
+                                ours[...] = theirs
                         num_done += 1
                         progress(num_done)
         except BaseException:
@@ -271,38 +218,38 @@ class ProcessEngine(ABC, Generic[AnyTrainer]):
         joined = [future.result().read() for future in joining if future.done() and future.exception() is None]
         return sorted({number for number, _ in joined})
 
-    def _train_some(self, models: deque[OneModel], num_threads: int) -> Iterator[tuple[OneModel, ShadowBatch | str]]:
+    def _train_some(
+        self, models: deque[ShadowBatch], num_threads: int
+    ) -> Iterator[tuple[ShadowBatch, ShadowBatch | str]]:
         """One model after the other as long as nobody helps, then all that are left."""
         size = min(num_threads, len(models)) - 1
         if self.trains_in_parallel and size > 0 and self._seconds >= SECONDS_ALONE:
             tried = None if self._others is not None else self._start(models, num_threads - 1)
             has_help = self._others is not None and self._has_help(self._others, size)
             if tried is not None:
-                yield tried, tried.batch
+                yield tried, tried
             if self._others is not None and has_help:
                 yield from self._others.crew.run(train_one, self._others.lesson, models, here=self._train)
         if models:
             model = models.popleft()
             yield model, self._train(model)
 
-    def _start(self, models: deque[OneModel], number: int) -> OneModel | None:
+    def _start(self, models: deque[ShadowBatch], number: int) -> ShadowBatch | None:
         """Prepares other processes; the first of the models, if the trial was a whole one."""
         trainer, trial = self._trainer.for_trial(), copy.deepcopy(models[0])
         is_whole = trainer is self._trainer
         tried = models.popleft() if is_whole else copy.deepcopy(trial)
-        tried.train(trainer)
+        expected = contents(train(trainer, tried))
         processes = Processes(number)
         crew = Crew(processes)
         try:
-            lesson = Lesson(self._trainer, self._preparation(), trial, contents(tried.batch))
+            lesson = Lesson(self._trainer, self._preparation(), trial, expected)
             self._others = Others(processes, crew, crew.share(lesson), [])
         except OSError as failure:
             self._go_on_alone(f"the graph cannot be shared ({failure})")
         except Exception as failure:
-            self._go_on_alone(
-                f"{self.plan.model} cannot be pickled ({one_line(failure)}): what cannot be sent, such as a lock or an "
-                "open file, has to be made within its own code"
-            )
+            remedy = "what cannot be sent, such as a lock or an open file, has to be made within its own code"
+            self._go_on_alone(f"{self.plan.model} cannot be pickled ({one_line(failure)}): {remedy}")
         return tried if is_whole else None
 
     def _has_help(self, others: Others, size: int) -> bool:
@@ -326,20 +273,15 @@ class ProcessEngine(ABC, Generic[AnyTrainer]):
         self.close()
         self._warn(reason)
 
-    def _train(self, model: OneModel) -> ShadowBatch:
+    def _train(self, model: ShadowBatch) -> ShadowBatch:
         """Trains a model in this process."""
         start = time.monotonic()
-        filled = model.train(self._trainer)
+        filled = train(self._trainer, model)
         self._seconds += time.monotonic() - start
         return filled
 
     def _warn(self, reason: str) -> None:
         if self.trains_in_parallel:
             self.trains_in_parallel = False
-            warnings.warn(
-                f"fewer processes than asked for train these models: {reason}", FewerProcessesWarning, stacklevel=2
-            )
-
-
-def _nothing() -> None:
-    """There are no settings."""
+            message = f"fewer processes than asked for train these models: {reason}"
+            warnings.warn(message, FewerProcessesWarning, stacklevel=2)

@@ -1,48 +1,37 @@
-"""One option for every key of a plan, from the plan itself and the registry; and back from options to one plan."""
-
-from __future__ import annotations
+"""One option for every key of a plan, from the plan itself and the registry; from options to one plan; its commands."""
 
 import dataclasses
 import types
-import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
 
-from bmpaudit import datasets, registry
-from bmpaudit.auditing.context import Subject
+from bmpaudit import datasets, models, registry
+from bmpaudit.auditing import Subject, Workspace
 from bmpaudit.auditing.finished import OWN_GRAPH, stored_graph
-from bmpaudit.auditing.workspace import Workspace
-from bmpaudit.cli.options import FILE, FIRST_OPTIONS, HEADINGS, option, trust_option
+from bmpaudit.cli import options
+from bmpaudit.cli.options import FILE, SectionedCommand, answer, asked, make_runtime, option, print_json, shared
+from bmpaudit.cli.root import cli, echo, tell
+from bmpaudit.cli.show import print_rows
 from bmpaudit.io.readers import parse_toml, read_toml
-from bmpaudit.models import Training
 from bmpaudit.pipeline.pipeline import source_name
-from bmpaudit.plan import AuditPlan, PlanKey, parse_plan, plan_keys, read_plan
+from bmpaudit.plan import AuditPlan, parse_plan, plan_keys, plan_table, plan_template, read_plan
 from bmpaudit.registry import ENTRIES, SAMPLER
+from bmpaudit.util import files, words
 from bmpaudit.util.errors import InputError
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
 
-# A field of the plan that takes several parts is given by repeating the option for one.
-SINGULAR = {"releases": "release", "queries": "query", "rules": "rule", "definitions": "definition"}
-
 
 @dataclasses.dataclass(frozen=True)
 class PlanOption:
-    """An option of the command line and its place in a plan file.
-
-    Attributes:
-        name: Without dashes, as Click passes it on.
-        place: Section and key, or the key alone.
-        click_option: What adds it to a command.
-        is_list: Whether it can be repeated.
-        owners: Names of the parts it is a setting of; empty for settings of the plan itself.
-    """
+    """An option of the command line, its section and key in a plan file, and the parts that it is a setting of."""
 
     name: str
     place: tuple[str, ...]
@@ -54,53 +43,45 @@ class PlanOption:
 @cache
 def plan_option_table() -> dict[str, PlanOption]:
     """Every option that makes a plan, in the order of the plan file."""
-    options: list[PlanOption] = []
+    table: list[PlanOption] = []
     for name, key in plan_keys().items():
         if name == "gate":
             continue  # the command check has options for it
         if name == "training":
-            options += _part_settings("training", {"": Training})
+            table += _part_settings("training", {"": models.Training})
             continue
-        options.append(_plan_setting(name, key))
+        info, entries = AuditPlan.model_fields[name], ENTRIES.get(key.kind, {})
+        place = (key.section, "name") if key.section == name else tuple(filter(None, (key.section, name)))
+        annotation, text = info.annotation, f"{key.about}."
+        if key.kind:
+            repeated = "; can be repeated" if key.is_list else ""
+            annotation, text = str, f"{key.about} ({', '.join(entries)}, or module:Name{repeated})."
+        # A field that takes several parts is given by repeating the option for one.
+        table.append(_plan_option(key.kind or name, place, annotation, text, _shown(info.default), key.is_list))
         if key.kind and (key.section == name or key.is_list):
-            classes = {part: registry.load(key.kind, part) for part in ENTRIES[key.kind]}
-            options += _part_settings(name, classes)
-    return {each.name: each for each in options}
-
-
-def _plan_setting(name: str, key: PlanKey) -> PlanOption:
-    info = AuditPlan.model_fields[name]
-    singular = SINGULAR.get(name, name)
-    place = (key.section, "name") if key.section == name else tuple(part for part in (key.section, name) if part)
-    if not key.kind:
-        return _plan_option(singular, place, info.annotation, f"{info.description}.", info.default)
-    repeated = "; can be repeated" if key.is_list else ""
-    text = f"{info.description} ({', '.join(ENTRIES[key.kind])}, or module:Name{repeated})."
-    return _plan_option(singular, place, str, text, info.default, is_list=key.is_list, metavar="NAME")
+            table += _part_settings(name, {part: registry.load(key.kind, part) for part in entries})
+    return {each.name: each for each in table}
 
 
 def _part_settings(section: str, classes: Mapping[str, Any]) -> list[PlanOption]:
     """An option for each field of the built-in parts of one kind; parts that share a field share the option."""
-    found: dict[str, list[tuple[str, Any, str, Any]]] = {}  # by field: part, type, help and default
+    defaults: dict[str, dict[str, Any]] = {}  # by field, then by part
     for part, cls in classes.items():
-        if dataclasses.is_dataclass(cls):
-            hints, about = typing.get_type_hints(cls), registry.field_help(cls)  # type: ignore[arg-type]
-            for field in dataclasses.fields(cls):
-                row = (part, hints[field.name], about.get(field.name, ""), field.default)
-                found.setdefault(field.name, []).append(row)
-    options = []
-    for name, rows in found.items():
-        owners = tuple(part for part, *_ in rows)
-        _, annotation, text, _ = rows[0]
+        for field in dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ():
+            defaults.setdefault(field.name, {})[part] = field.default
+    settings = []
+    for name, by_part in defaults.items():
+        owners = tuple(by_part)
+        first = classes[owners[0]]
+        annotation, text = get_type_hints(first)[name], registry.field_help(first).get(name, "")
         # A field that holds several values, or may hold them.
-        is_list = tuple in (typing.get_origin(each) for each in (annotation, *typing.get_args(annotation)))
+        is_list = tuple in (get_origin(each) for each in (annotation, *get_args(annotation)))
         notes = [", ".join(owners)] if len(owners) < len(classes) else []
         notes += ["can be repeated"] if is_list else []
         text += f" ({'; '.join(notes)})." if notes else "."
-        default = _common_default({part: default for part, _, _, default in rows})
-        place = (section, name)
-        options.append(_plan_option(name, place, annotation, text, default, is_list=is_list, owners=owners))
-    return options
+        default = _common_default(by_part)
+        settings.append(_plan_option(name, (section, name), annotation, text, default, is_list, owners))
+    return settings
 
 
 def _common_default(defaults: Mapping[str, Any]) -> str:
@@ -123,30 +104,24 @@ def _shown(value: Any) -> str:
 
 
 def _plan_option(
-    name: str,
-    place: tuple[str, ...],
-    annotation: Any,
-    text: str,
-    default: Any,
-    *,
-    is_list: bool = False,
-    metavar: str | None = None,
-    owners: tuple[str, ...] = (),
+    name: str, place: tuple[str, ...], annotation: Any, text: str, default: str, is_list: bool, owners: Any = ()
 ) -> PlanOption:
     flag, base = name.replace("_", "-"), _base_type(annotation)
-    described = {"section": HEADINGS.get(place[0], FIRST_OPTIONS), "default_text": _shown(default), "help": text}
+    section = options.HEADINGS.get(place[0], options.FIRST_OPTIONS)
+    described: dict[str, Any] = {"section": section, "default_text": default, "help": text}
     if base is bool:
         add = option(f"--{flag}/--no-{flag}", name, default=None, **described)
     else:
+        metavar = "NAME" if name in ENTRIES else None
         add = option(f"--{flag}", name, type=base, multiple=is_list, metavar=metavar, **described)
     return PlanOption(name, place, add, is_list, owners)
 
 
 def _base_type(annotation: Any) -> Any:
     """The Click type of a field: the first alternative of a union, the items of a tuple, a choice for literals."""
-    origin = typing.get_origin(annotation)
-    if origin in (typing.Union, types.UnionType, tuple):
-        return _base_type(typing.get_args(annotation)[0])
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType, tuple):
+        return _base_type(get_args(annotation)[0])
     choices = registry.choices(annotation)
     return click.Choice(choices) if choices else annotation
 
@@ -155,7 +130,6 @@ plan_path_option = option(
     "--plan",
     "plan_path",
     metavar="FILE",
-    type=FILE,
     help="Plan file with settings (see bmpaudit plan init); command-line options override the file.",
 )
 set_option = option(
@@ -167,48 +141,36 @@ set_option = option(
 )
 
 
-def _all_of(options: Sequence[Decorator]) -> Decorator:
-    def decorate(command: Command) -> Command:
-        for add in reversed(options):
-            command = add(command)
-        return command
-
-    return decorate
-
-
 def plan_options(*, without: Collection[str] = ()) -> Decorator:
     """Adds every option that makes a plan, except those of some sections."""
     chosen = [each.click_option for each in plan_option_table().values() if each.place[0] not in without]
-    return _all_of([plan_path_option, *chosen, set_option, trust_option])
+    return options.all_of([plan_path_option, *chosen, set_option, shared("trust-code")])
 
 
 def setting_options(section: str) -> Decorator:
     """Adds the options for the settings of one kind of part, such as those of all samplers."""
-    table = plan_option_table().values()
-    return _all_of([each.click_option for each in table if each.place[0] == section and each.owners])
+    chosen = [each.click_option for each in plan_option_table().values() if each.place[0] == section and each.owners]
+    return options.all_of([*chosen, set_option])
 
 
-def make_subject(
-    graph: str | None, plan_path: Path | None, settings: Mapping[str, Any], folder: Path | None = None
-) -> Subject:
+def make_subject(graph: str | None, settings: Mapping[str, Any], folder: Path, *, trains: bool = True) -> Subject:
     """The graph and the plan: options override the plan file, which overrides the defaults.
 
     Without GRAPH and --plan, the plan of the folder is used. How many shadow models there are, and whether their
-    weights are kept, is the folder's in any case unless it is given.
-
-    Raises:
-        UntrustedCodeError: if the file names code, and `--trust-code` was not given.
+    weights are kept, is the folder's in any case unless it is given. If the command trains, models that are said to be
+    trained elsewhere are refused unless they were imported.
     """
     trust_code = bool(settings.get("trust_code"))
-    base = plan_path
-    if base is None and graph is None and folder is not None and (folder / "plan.toml").exists():
+    base: Path | None = settings["plan_path"]
+    if base is None and graph is None and (folder / "plan.toml").exists():
         base = folder / "plan.toml"
     table = merge_settings(graph, base, settings)
     source = str(table.get("graph") or "")
     if not source:
         raise click.UsageError("GRAPH is missing: name one, or a --plan that has one, or the --out of an audit")
-    if folder is not None:
-        table = _stored_settings(folder) | table
+    with suppress(InputError):  # whoever uses the folder says what is wrong
+        stored = read_plan(folder / "plan.toml").plan
+        table = {"shadows": stored.shadows, "keep_weights": stored.keep_weights} | table
     plan = parse_plan(table).plan  # code that is left in it stands on the command line, or is trusted
     given = _given(settings)
     if plan.shadow_plan.training is None and given.get("training"):
@@ -219,39 +181,23 @@ def make_subject(
     is_from_file = graph is None and "graph" not in given
     if is_from_file and base is not None and _has_copy_of_graph(base):
         loaded = stored_graph(Workspace(base.parent), source, trust_code=trust_code)
-        is_own = folder is not None and base.parent.resolve() == folder.resolve()
-        is_copy = source == OWN_GRAPH and not is_own
-        return Subject(loaded, str((base.parent / OWN_GRAPH).resolve()) if is_copy else source, plan)
-    return Subject(datasets.load(source, trust_code=trust_code or not is_from_file), source_name(source), plan)
-
-
-def _stored_settings(folder: Path) -> dict[str, Any]:
-    """What the plan of an audit folder says of its models; nothing if there is no plan that can be read."""
-    try:
-        plan = read_plan(folder / "plan.toml").plan
-    except InputError:  # whoever uses the folder says what is wrong
-        return {}
-    return {"shadows": plan.shadows, "keep_weights": plan.keep_weights}
-
-
-def check_trainable(subject: Subject, folder: Path) -> None:
-    """Refuses to train models that are said to be trained elsewhere; those that were imported are there already.
-
-    Raises:
-        UsageError: saying how to import them.
-    """
-    if subject.plan.shadow_plan.is_trained_elsewhere and not (folder / "shadows.json").exists():
+        is_copy = source == OWN_GRAPH and base.parent.resolve() != folder.resolve()
+        subject = Subject(loaded, str((base.parent / OWN_GRAPH).resolve()) if is_copy else source, plan)
+    else:
+        loaded = datasets.load(source, trust_code=trust_code or not is_from_file)
+        subject = Subject(loaded, source_name(source), plan)
+    if trains and plan.shadow_plan.is_trained_elsewhere and not (folder / "shadows.json").exists():
         raise click.UsageError(
             "models trained elsewhere have to be imported: run bmpaudit sample, train on these samples, then run "
             "bmpaudit attack --runs"
         )
+    return subject
 
 
 def merge_settings(graph: str | None, base: Path | None, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The nested values of a plan: GRAPH and options of the command line over those of the file `base`.
 
-    Raises:
-        UntrustedCodeError: if the file names code, and `--trust-code` was not given.
+    Code that the file names is refused without `--trust-code`.
     """
     given = _given(settings)
     of_lists = {name: given.pop(name) for name, key in plan_keys().items() if key.is_list and name in given}
@@ -270,8 +216,13 @@ def merge_settings(graph: str | None, base: Path | None, settings: Mapping[str, 
             if known is not None and known.owners and known.place[0] == section and name not in known.owners:
                 raise _misfit(section, key, [name])
     if not settings.get("trust_code"):
-        is_graph_safe = {"graph": graph} if graph is not None or _has_copy_of_graph(base) else {}
-        for kind, target in code_in_plan(table, given | is_graph_safe):
+        kept = {name: value for name, value in table.items() if isinstance(value, Mapping) or name not in given}
+        for section, values in given.items():
+            if section in kept:
+                kept[section] = {key: value for key, value in kept[section].items() if key not in values}
+        if graph is not None or _has_copy_of_graph(base):
+            kept.pop("graph", None)
+        for kind, target in code_in_plan(kept):
             raise registry.untrusted(kind, target)
     for section, values in given.items():
         table[section] = {**table.get(section, {}), **values} if isinstance(values, dict) else values
@@ -288,43 +239,29 @@ def _has_copy_of_graph(base: Path | None) -> bool:
 
 
 def settings_by_sampler(names: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The settings on the command line that each of several samplers takes.
-
-    Raises:
-        UsageError: if none of them takes a setting.
-    """
+    """The settings on the command line that each of several samplers takes; one that none takes is refused."""
     given = _given(settings)
     values = given.pop("sampler", {})
     if given:
         raise click.UsageError(f"--set takes sampler.KEY=VALUE here, got {next(iter(given))}")
-    fields = {name: _fields(registry.load(SAMPLER, name)) for name in names}
+    fitting = {name: _settings_of(registry.load(SAMPLER, name), values) for name in names}
     for key in values:
-        if not any(key in known for known in fields.values()):
+        if not any(key in taken for taken in fitting.values()):
             raise _misfit("sampler", key, names)
-    return {name: {key: value for key, value in values.items() if key in known} for name, known in fields.items()}
+    return fitting
 
 
-def code_in_plan(table: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> Iterator[tuple[str, str]]:
-    """The kind and `module:Name` of all code in the nested values of a plan file, except what options override."""
-    source, given = table.get("graph"), given or {}
+def code_in_plan(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The kind and `module:Name` of all code in the nested values of a plan file."""
+    source = table.get("graph")
     is_code = isinstance(source, str) and source not in datasets.NAMED_DATASETS and registry.is_code(source)
-    if "graph" not in given and is_code and not Path(str(source)).is_dir():  # `datasets.load` would run it
+    if is_code and not Path(str(source)).is_dir():  # `datasets.load` would run it
         yield "graph", str(source)
     for name, key in plan_keys().items():
-        if not key.kind:
-            continue
-        is_section = key.section == name
-        values = table.get(key.section, {}) if key.section else table
-        options = given.get(key.section, {}) if key.section else given
-        if not is_section and name in options:
-            continue
-        parts = values if is_section else values.get(name)
-        for part in parts if isinstance(parts, list) else (parts,):
-            settings = part if isinstance(part, Mapping) else {"name": part}
-            for setting, value in settings.items():
-                if not (is_section and setting in options):
-                    texts = (text for text in _texts_in(value) if text not in ENTRIES[key.kind])
-                    yield from ((key.kind, text) for text in texts if registry.is_code(text))
+        if key.kind:
+            values = table.get(key.section, {}) if key.section else table
+            texts = _texts_in(values if key.section == name else values.get(name))
+            yield from ((key.kind, each) for each in texts if each not in ENTRIES[key.kind] and registry.is_code(each))
 
 
 def _texts_in(value: Any) -> Iterator[str]:
@@ -345,8 +282,10 @@ def _misfit(section: str, key: str, names: Sequence[str]) -> click.UsageError:
     return click.UsageError(f"--{key.replace('_', '-')} is for --{section} {fitting}, got {used}")
 
 
-def _fields(cls: Any) -> set[str]:
-    return {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+def _settings_of(cls: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of some settings that a part takes."""
+    known = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+    return {name: value for name, value in values.items() if name in known}
 
 
 def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -395,11 +334,96 @@ def _set_in_list(table: dict[str, Any], name: str, values: Mapping[str, Any]) ->
     changed, is_used = [], False
     for part in parts if isinstance(parts, list) else [parts]:
         whole = dict(part) if isinstance(part, Mapping) else {"name": part}
-        known = _fields(registry.load(key.kind, whole["name"]))
-        fitting = {setting: value for setting, value in values.items() if setting in known}
+        fitting = _settings_of(registry.load(key.kind, whole["name"]), values)
         is_used = is_used or bool(fitting)
         changed.append({**whole, **fitting})
     if not is_used:
         names = ", ".join(str(part["name"]) for part in changed)
         raise InputError(f"none of the {name} ({names}) takes {', '.join(values)}")
     listed[name] = changed
+
+
+# The command plan: write one, check one, or estimate its cost.
+
+
+plan_argument = click.argument("path", metavar="FILE", type=FILE)
+
+
+@cli.group()
+def plan() -> None:
+    """Write a plan, check it, or estimate its cost.
+
+    \b
+    bmpaudit plan init audit.toml
+    """
+
+
+@plan.command(cls=SectionedCommand)
+@click.argument("path", metavar="[FILE]", type=FILE, default="audit.toml")
+@option(
+    "--graph",
+    metavar="GRAPH",
+    default_text="the one of --plan, or cora",
+    help="Graph to audit: the name of a data set, an .npz archive, a folder with tables, or module:function.",
+)
+@option("--force", is_flag=True, help="Overwrite an existing file.")
+@plan_options()
+def init(path: Path, graph: str | None, force: bool, **settings: Any) -> None:
+    """Write a plan with a comment on every key to FILE, or to audit.toml.
+
+    \b
+    bmpaudit plan init audit.toml --graph cora --sampler snowball
+    """
+    if path.exists() and not force:
+        raise click.UsageError(f"{path} exists; --force overwrites it")
+    table = {"graph": "cora"} | merge_settings(graph, settings["plan_path"], settings)
+    files.write_text(path, plan_template(parse_plan(table).plan, table["graph"]))
+    echo(f"{path}: run it with bmpaudit audit --plan {path} --out DIR")
+
+
+@plan.command()
+@plan_argument
+@shared("trust-code", "json")
+def check(path: Path, trust_code: bool) -> None:
+    """Check a plan for unknown keys and impossible values.
+
+    \b
+    bmpaudit plan check audit.toml
+    """
+    checked = read_plan(path, trust_code=trust_code)
+    for kind, target in code_in_plan(read_toml(path)) if not trust_code else ():
+        tell(f"{registry.untrusted(kind, target)}. Until then it is not checked.")
+    plan, graph = checked.plan, checked.graph
+    text = (
+        f"{path}: fine. {graph or 'no graph'}, {plan.title}\n"
+        f"{plan.shadows:,} shadow models, {len(plan.views)} views, {', '.join(plan.definitions_by_name)}"
+    )
+    answer(plan_table(plan, graph), text)
+
+
+@plan.command()
+@plan_argument
+@shared("trust-code", "threads", "quiet", "json")
+def cost(path: Path, trust_code: bool) -> None:
+    """Estimate how long each step of a plan will take, and how much disk space it needs.
+
+    A few models are trained, and the later steps are rehearsed on a small part of the graph.
+
+    \b
+    bmpaudit plan cost audit.toml
+    """
+    from bmpaudit.pipeline.cost import audit_cost
+
+    stored = read_plan(path, trust_code=trust_code)
+    if not stored.graph:
+        raise click.UsageError(f"{path} names no graph")
+    graph = datasets.load(stored.graph, trust_code=trust_code)
+    price = audit_cost(Subject(graph, stored.graph, stored.plan), make_runtime())
+    if asked("json"):
+        print_json(vars(price) | {"total": price.total})
+        return
+    echo(f"{stored.graph}, {stored.plan.title}, {price.num_models:,} models")
+    steps = {**price.seconds, "in all": price.total}
+    print_rows(("step", "about"), [(step, words.duration(seconds)) for step, seconds in steps.items()])
+    megabytes = f"{price.disk_bytes / 1e6:,.0f} MB"
+    echo(f"A model takes {price.seconds_per_model * 1e3:,.1f} ms on one thread; all take {megabytes} of disk.")
