@@ -147,7 +147,8 @@ class EngineWithArrays {
              nb::handle logits_object, nb::handle state_object, nb::handle train_accuracy_object,
              nb::handle held_out_accuracy_object, nb::handle view_train_accuracy_object,
              nb::handle view_held_out_accuracy_object, nb::handle progress, nb::handle weights_object,
-             nb::handle embeddings_object, const std::vector<std::pair<nb::object, nb::object>> &graphs) const {
+             nb::handle embeddings_object, nb::handle right_object,
+             const std::vector<std::pair<nb::object, nb::object>> &graphs) const {
         const auto num_nodes = static_cast<size_t>(engine.num_nodes());
         const auto member = array_of<const uint8_t, 2>(member_object, "member");
         const size_t num_models = member.shape(0);
@@ -186,6 +187,11 @@ class EngineWithArrays {
         const auto view_held_out_accuracy = array_of<float, 2>(view_held_out_accuracy_object, "view_held_out_accuracy");
         check_shape(view_train_accuracy, "view_train_accuracy", {views.size(), num_models});
         check_shape(view_held_out_accuracy, "view_held_out_accuracy", {views.size(), num_models});
+        Array<uint8_t, 3> right;
+        if (!right_object.is_none()) {
+            right = array_of<uint8_t, 3>(right_object, "right");
+            check_shape(right, "right", {views.size(), num_models, num_nodes});
+        }
         Array<float, 2> weights;
         if (!weights_object.is_none()) {
             weights = array_of<float, 2>(weights_object, "weights");
@@ -203,7 +209,7 @@ class EngineWithArrays {
 
         const ShadowResults results{statistics.data(), logits_object.is_none() ? nullptr : logits.data(), state.data(),
                                     train_accuracy.data(), held_out_accuracy.data(), view_train_accuracy.data(),
-                                    view_held_out_accuracy.data(),
+                                    view_held_out_accuracy.data(), right_object.is_none() ? nullptr : right.data(),
                                     weights_object.is_none() ? nullptr : weights.data(),
                                     embeddings_object.is_none() ? nullptr : embeddings.data()};
         interruptible(progress, [&](const Poll &poll) { engine.run(batch, results, num_threads, poll); });
@@ -309,7 +315,7 @@ void bind_shadow(nb::module_ &module) {
         .def("run", &EngineWithArrays::run, "member"_a, "indices"_a, "seed"_a, "queries"_a, "views"_a, "num_threads"_a,
              "statistics"_a, "logits"_a.none(), "state"_a, "train_accuracy"_a, "held_out_accuracy"_a,
              "view_train_accuracy"_a, "view_held_out_accuracy"_a, "progress"_a.none(),
-             "weights"_a.none() = nb::none(), "embeddings"_a.none() = nb::none(),
+             "weights"_a.none() = nb::none(), "embeddings"_a.none() = nb::none(), "right"_a.none() = nb::none(),
              "graphs"_a = std::vector<std::pair<nb::object, nb::object>>(),
              "Fills the output arrays; an exception of a signal or of `progress` stops the work and is raised at the end.")
         .def_prop_ro("num_hidden", [](const EngineWithArrays &self) { return self.engine.num_hidden(); })

@@ -152,7 +152,7 @@ class ShadowEngine::Trainer {
             }
         network_.score(queries, worker, [&](size_t q, size_t which, const Matrix &logits) {
             if (q == 0 && which == 0)
-                keep_accuracy(results.train_accuracy[model], results.held_out_accuracy[model], member, logits);
+                keep_accuracy(results.train_accuracy[model], results.held_out_accuracy[model], member, logits, nullptr);
             if (results.embeddings != nullptr && which == 0) keep_embeddings(batch, results, model, queries[q].shown);
             for (size_t v = 0; v < batch.views.size(); ++v) {
                 const View &view = batch.views[v];
@@ -194,6 +194,7 @@ class ShadowEngine::Trainer {
         const float nothing = std::numeric_limits<float>::quiet_NaN();
         visit_margins(batch, model, [&](int64_t at) {
             results.statistics[at] = nothing;
+            if (results.right != nullptr) results.right[at] = 0;
             if (results.logits != nullptr)
                 std::fill_n(results.logits + at * engine_.num_classes_, engine_.num_classes_, nothing);
         });
@@ -218,8 +219,9 @@ class ShadowEngine::Trainer {
     }
 
     void keep_view(const ShadowResults &results, int64_t slot, const uint8_t *member, const Matrix &logits) const {
-        keep_accuracy(results.view_train_accuracy[slot], results.view_held_out_accuracy[slot], member, logits);
         const int32_t num_nodes = engine_.num_nodes();
+        keep_accuracy(results.view_train_accuracy[slot], results.view_held_out_accuracy[slot], member, logits,
+                      results.right == nullptr ? nullptr : results.right + slot * num_nodes);
         const int num_classes = engine_.num_classes_;
         label_margins(logits, num_classes, engine_.labels_, results.statistics + slot * num_nodes);
         if (results.logits == nullptr) return;
@@ -228,13 +230,16 @@ class ShadowEngine::Trainer {
             std::copy_n(logits.floats(node), num_classes, kept + static_cast<int64_t>(node) * num_classes);
     }
 
-    // On the sample and on all other nodes.
-    void keep_accuracy(float &train, float &held_out, const uint8_t *member, const Matrix &logits) const {
+    // On the sample and on all other nodes; and of each node whether it is right, unless that is null.
+    void keep_accuracy(float &train, float &held_out, const uint8_t *member, const Matrix &logits,
+                       uint8_t *each) const {
         int64_t right[2] = {0, 0}, total[2] = {0, 0};
         for_predicted_classes(logits, engine_.num_classes_, [&](int64_t node, int32_t predicted) {
             const int side = member[node] != 0;
             ++total[side];
-            right[side] += predicted == engine_.labels_[node];
+            const bool is_right = predicted == engine_.labels_[node];
+            right[side] += is_right;
+            if (each != nullptr) each[node] = is_right;
         });
         const float undefined = std::numeric_limits<float>::quiet_NaN();
         train = total[1] > 0 ? static_cast<float>(right[1]) / total[1] : undefined;

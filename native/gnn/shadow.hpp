@@ -65,6 +65,7 @@ struct ShadowResults {
     float *held_out_accuracy;  // models
     float *view_train_accuracy;     // views x models: of each view's own answers, as the next
     float *view_held_out_accuracy;  // views x models
+    uint8_t *right;  // views x models x nodes: whether the likeliest class is the true one, the first of equals; or null
     // models x parameters, or null: a model whose first number is NaN is trained, and its parameters are kept here; any
     // other has these parameters, and is not trained.
     float *weights;

@@ -17,6 +17,7 @@ from bmpaudit.attack import DecisionSettings
 from bmpaudit.io.readers import read_toml
 from bmpaudit.proof.exposure import PRECISIONS
 from bmpaudit.registry import ENTRIES, STRICT, UntrustedPart
+from bmpaudit.releases import ACCESSES, LABELS, QUERIES, SCORES, WEIGHTS, gives_embeddings, gives_labels_only
 from bmpaudit.shadow.plan import engine_of
 from bmpaudit.util.errors import DataError, InputError, UntrustedCodeError
 
@@ -80,6 +81,7 @@ class Gate(BaseModel):
 
     Attributes:
         release: Release that is checked, such as clean or noisy; the plan's first if empty.
+        access: What the adversary sees of it: labels, scores, queries or weights; as it is released if empty.
         max_proven_right: Largest ε_R that may be proven.
         max_proven_left: Largest ε_L that may be proven.
         max_proven_mp: Largest ε of MP that may be proven.
@@ -98,6 +100,7 @@ class Gate(BaseModel):
     model_config = STRICT
 
     release: str = ""
+    access: Literal["", "labels", "scores", "queries", "weights"] = ""
     max_proven_right: Epsilon | None = None
     max_proven_left: Epsilon | None = None
     max_proven_mp: MpEpsilon | None = None
@@ -122,7 +125,7 @@ class Gate(BaseModel):
     @property
     def has_thresholds(self) -> bool:
         """Whether there is anything to check."""
-        return bool(self.replace(release="").to_table())
+        return bool(self.replace(release="", access="").to_table())
 
     def to_table(self) -> dict[str, Any]:
         """The values of a plan file's section `[gate]`; what is not limited is left out."""
@@ -137,9 +140,6 @@ class Gate(BaseModel):
 
 
 FEWEST_SHADOWS = 8
-ACCESSES = ("scores", "queries", "weights")
-"""What an adversary may see of a model, the least first: each can be computed from the next."""
-
 FEWEST_PERMUTATIONS = 199  # with fewer, no node can be proven to leak
 METHODS = {"attack": "score", "rules": "decision_score", "definitions": "epsilons"}  # that later steps call
 PARTS = {
@@ -238,8 +238,8 @@ class AuditPlan(BaseModel):
         model: Model that is trained.
         training: How it is trained.
         releases: What is given out, main one first.
-        release_as: What the adversary sees of a model: its scores of the graph's nodes, its answers to queries of any
-            input, or its weights; lesser access is audited too.
+        release_as: What the adversary sees of a model: its labels or its scores of the graph's nodes, its answers to
+            queries of any input, or its weights; lesser access is audited too.
         queries: How the adversary asks; the first is the main one.
         statistic: Number per node that attacks look at.
         attack: Attack on the shadow models.
@@ -276,7 +276,7 @@ class AuditPlan(BaseModel):
         models.Training, _from_table(lambda table: registry.make(models.Training, table, "training", ()))
     ] = models.Training()
     releases: Parts = ("clean", "noisy")
-    release_as: Literal["scores", "queries", "weights"] = "scores"
+    release_as: Literal["labels", "scores", "queries", "weights"] = "scores"
     queries: Parts = ("full", "none")
     statistic: Part = "margin"
     attack: Part = "student"
@@ -330,13 +330,19 @@ class AuditPlan(BaseModel):
     def shadow_plan(self) -> shadow.ShadowPlan:
         """The part that determines the shadow models."""
         names = [field.name for field in fields(shadow.ShadowPlan) if field.name != "rows"]
-        rows = ACCESSES[1 : ACCESSES.index(self.release_as) + 1]
+        seen = ACCESSES[: ACCESSES.index(self.release_as) + 1]
+        rows = tuple(access for access in (QUERIES, WEIGHTS) if access in seen)
         return shadow.ShadowPlan(**{name: getattr(self, name) for name in names}, rows=rows)
 
     def accesses(self, release: Any) -> tuple[str, ...]:
-        """What of a release is attacked by itself, the least first: as far as class rows of its models are kept."""
+        """What of a release is attacked by itself, the least first: as far as the models' answers are kept."""
         kept = {each.access for each in self.shadow_plan.row_sets if each.release == release}
-        return tuple(access for access in ACCESSES if access == ACCESSES[0] or access in kept)
+        is_built_in = registry.name_of(registry.RELEASE, release) in ENTRIES[registry.RELEASE]
+        if is_built_in and self.shadow_plan.keeps_labels and not gives_embeddings(release):
+            kept.add(LABELS)
+            if self.release_as == LABELS or gives_labels_only(release):
+                return (LABELS,)
+        return tuple(access for access in ACCESSES if access == SCORES or access in kept)
 
     @property
     def decision_settings(self) -> DecisionSettings:

@@ -16,6 +16,12 @@ from bmpaudit.util.values import Floats, Floats32, Ints
 __all__ = ["Clean", "Embeddings", "Ensemble", "LabelOnly", "NoisyLastLayer", "NoisyOutputs", "OutputRelease", "Rounded"]
 __all__ += ["FullEdges", "NoEdges", "Temperature", "TopClasses", "label_margin", "probe_scores"]
 
+LABELS, SCORES, QUERIES, WEIGHTS = ACCESSES = ("labels", "scores", "queries", "weights")
+"""What an adversary sees of a released model, the least first: each can be computed from the next.
+
+The predicted classes of the graph's nodes, their scores, answers about inputs of the adversary's own, or the weights.
+"""
+
 MOST_DIGITS = 6  # of a rounded probability: float32 has no more
 MOST_IN_ENSEMBLE = 1_000
 LEAST_PROBABILITY = 1e-12  # whose logarithm is taken

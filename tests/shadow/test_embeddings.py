@@ -76,7 +76,7 @@ def test_the_last_layer_of_a_gcn_takes_the_embeddings() -> None:
     weights = np.full((1, engine.num_weights), np.nan, dtype=np.float32)
     again = replace(batch, statistics=batch.statistics[:1].copy(), logits=batch.logits[:1].copy())
     again = replace(again, view_train_accuracy=batch.view_train_accuracy[:1].copy(), weights=weights[None])
-    again = replace(again, view_held_out_accuracy=batch.view_held_out_accuracy[:1].copy())
+    again = replace(again, view_held_out_accuracy=batch.view_held_out_accuracy[:1].copy(), is_right=None)
     from bmpaudit.shadow.engines import Question
 
     engine._train_and_ask(again, 0, [Question(0, 0.0)], 1, lambda _: None, embeddings=embeddings)

@@ -117,6 +117,7 @@ class ShadowEngine:
         progress: Callable[[int], object] | None,
         weights: npt.NDArray[np.float32] | None = None,
         embeddings: npt.NDArray[np.float32] | None = None,
+        right: npt.NDArray[np.uint8] | None = None,
         graphs: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]] = ...,
     ) -> None: ...
     @property

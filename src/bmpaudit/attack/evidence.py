@@ -14,6 +14,7 @@ import numpy.typing as npt
 import scipy.special
 
 from bmpaudit import _native
+from bmpaudit.releases import LABELS, SCORES
 from bmpaudit.util import matrices
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.matrices import (
@@ -178,19 +179,22 @@ class Evidence:
 
     @classmethod
     def of_runs(
-        cls, runs: ShadowRuns, release: str, queries: Sequence[str], graph: Graph | None = None, access: str = "scores"
+        cls, runs: ShadowRuns, release: str, queries: Sequence[str], graph: Graph | None = None, access: str = SCORES
     ) -> Evidence:
         """What an adversary sees of shadow models, by the labels of a release and of queries (`full`, `none`).
 
-        With more access than to scores there are class rows, too.
+        With more access than to scores there are class rows, too; of labels it is seen whether they are right.
         """
         for query in queries:
             if f"{query}_{release}" not in runs.statistics:
                 raise InputError(f"view must be one of {', '.join(runs.statistics)}, got {query}_{release}")
-        statistics = {query: runs.statistics[f"{query}_{release}"] for query in queries}
-        rows = None if access == "scores" else runs.rows[f"{access}_{release}"]
+        tables = runs.is_right if access == LABELS else runs.statistics
+        statistics = {query: tables[f"{query}_{release}"] for query in queries}
+        rows = runs.rows.get(f"{access}_{release}")
         models = statistics, runs.memberships, runs.indices, graph
         evidence = cls(*models, are_independent=runs.are_independent, rows=rows)
+        if access == LABELS:
+            return evidence
         # What is worked out about the models is kept with them, for other steps.
         return evidence._with(_means=runs.neighbour_means.setdefault(release, {}))
 

@@ -21,12 +21,12 @@ from bmpaudit.estimation import Posterior
 from bmpaudit.estimation.definitions import StoredDefinition, smallest_values
 from bmpaudit.graph import Graph
 from bmpaudit.io.codec import filled, normal
-from bmpaudit.plan import ACCESSES, AuditPlan, plan_table
+from bmpaudit.plan import AuditPlan, plan_table
 from bmpaudit.proof import CertifiedExposure, ExposureCurve, Proof, ReleaseExposure, models_to_prove_more, provable
 from bmpaudit.proof.exposure import LEVEL_OF_GATES
 from bmpaudit.proof.guesses import PriorOdds
 from bmpaudit.proof.prove import LEAKAGE_LEVEL, provable_about_each
-from bmpaudit.releases import gives_labels_only
+from bmpaudit.releases import QUERIES, SCORES, WEIGHTS, gives_labels_only
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
 from bmpaudit.shadow.runs import ViewAccuracy
@@ -50,6 +50,7 @@ HELPS = 0.8  # a release helps if it exposes less than this share of what the ma
 SAMPLING_SHARE = 0.5  # of the proven log-odds
 
 SEEN = {
+    "labels": "the labels that one released model gives",
     "scores": "one released model",
     "queries": "the answers of one released model",
     "weights": "the weights of one released model",
@@ -580,7 +581,7 @@ def _advice(
 ) -> list[str]:
     """Short instructions, the most useful first."""
     steps = _more_models(next(iter(releases.values())), is_found, models.trained)
-    if plan.release_as == ACCESSES[0] and replace(plan.shadow_plan, rows=ACCESSES[1:]).row_sets:
+    if plan.release_as == SCORES and replace(plan.shadow_plan, rows=(QUERIES, WEIGHTS)).row_sets:
         steps.append(MORE_ACCESS)
     if is_found:
         steps = [*_defences(plan, models, releases, priors), *steps, "See who is at risk: bmpaudit nodes DIR."]

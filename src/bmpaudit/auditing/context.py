@@ -21,7 +21,7 @@ from bmpaudit.interfaces import Progress
 from bmpaudit.models.own import function_name
 from bmpaudit.plan import AuditPlan, plain_value, plan_keys
 from bmpaudit.registry import ATTACK, ENGINE, ENTRIES, QUERY, RELEASE, UntrustedPart
-from bmpaudit.releases import gives_labels_only
+from bmpaudit.releases import LABELS, SCORES, gives_labels_only
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
 from bmpaudit.util.files import sha256_of
@@ -71,8 +71,18 @@ def attack_on(plan: AuditPlan, release: str) -> Any:
     of the user's own is taken as it is.
     """
     is_of_scores = registry.name_of(ATTACK, plan.attack) in ENTRIES[ATTACK].keys() - {LABEL_ATTACK}
-    is_of_labels = gives_labels_only(release_of(plan, release))
+    is_of_labels = own_access(plan, release) == LABELS or gives_labels_only(release_of(plan, release))
     return registry.build(ATTACK, LABEL_ATTACK) if is_of_scores and is_of_labels else plan.attack
+
+
+def accesses_of(plan: AuditPlan, release: str) -> tuple[str, ...]:
+    """What of a release is attacked by itself, the least first."""
+    return plan.accesses(release_of(plan, release))
+
+
+def own_access(plan: AuditPlan, release: str) -> str:
+    """The access that the plan's own attack on a release is about: scores, unless no more than labels are given out."""
+    return SCORES if SCORES in accesses_of(plan, release) else LABELS
 
 
 def release_of(plan: AuditPlan, label: str) -> Any:

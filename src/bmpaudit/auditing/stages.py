@@ -16,7 +16,17 @@ from bmpaudit import registry
 from bmpaudit.attack import ErrorCounts, Evidence, NotAuditable, PermutationTest, challenge, permutation_test
 from bmpaudit.attack.evidence import SHADOW_FREQUENCY
 from bmpaudit.attack.performance import AttackPerformance, RocCurve, attack_performance
-from bmpaudit.auditing.context import LABEL_ATTACK, Runtime, Variant, attack_on, queries_of, release_of, variants
+from bmpaudit.auditing.context import (
+    LABEL_ATTACK,
+    Runtime,
+    Variant,
+    accesses_of,
+    attack_on,
+    own_access,
+    queries_of,
+    release_of,
+    variants,
+)
 from bmpaudit.auditing.result import AuditResult
 from bmpaudit.auditing.workspace import Files, Workspace
 from bmpaudit.estimation import Influence, NodeLeakage, Posterior, estimate, node_leakage
@@ -26,12 +36,12 @@ from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Attack, Progress
 from bmpaudit.io.codec import Record, filled, from_arrays, read_record, to_arrays
 from bmpaudit.io.readers import read_archive
-from bmpaudit.plan import ACCESSES, AuditPlan
+from bmpaudit.plan import AuditPlan
 from bmpaudit.privacy import ApproximateMP, Guarantee, approximate_mp_to_bmp, non_empty_mdp_to_mp
 from bmpaudit.proof import CertifiedExposure, Proof, ProvenBound, ReleaseExposure, certify, expose, prove
 from bmpaudit.proof.exposure import SURE_NAMES
 from bmpaudit.proof.guesses import Source
-from bmpaudit.releases import gives_embeddings, is_computed_from, models_of
+from bmpaudit.releases import ACCESSES, LABELS, SCORES, WEIGHTS, gives_embeddings, is_computed_from, models_of
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowPlan, ShadowRuns
 from bmpaudit.util.errors import DataError, InputError, UntrustedCodeError
@@ -98,7 +108,7 @@ def run_permutation_test(plan: AuditPlan, graph: Graph, runs: ShadowRuns, runtim
     main = variants(plan)[0].release
     with runtime.progress("permutation test", graph.num_nodes) as progress:
         return permutation_test(
-            Evidence.of_runs(runs, main, queries_of(plan), graph),
+            Evidence.of_runs(runs, main, queries_of(plan), graph, own_access(plan, main)),
             num_shuffles=plan.permutations,
             seed=plan.seed,
             num_threads=runtime.num_threads,
@@ -127,7 +137,7 @@ def run_attacks(
         for number, ((release, queries), members) in enumerate(groups.items()):
             challenges = challenge(
                 attack_on(plan, release),
-                Evidence.of_runs(runs, release, queries, graph),
+                Evidence.of_runs(runs, release, queries, graph, own_access(plan, release)),
                 prior,
                 plan.rules_by_name,
                 with_scores=True,
@@ -148,7 +158,9 @@ def run_attacks(
         main = attacks.strongest(attacks.releases[0])
         half = challenge(
             attack_on(plan, main.release),
-            Evidence.of_runs(runs, main.release, main.queries, graph).take(slice(num_models)),
+            Evidence.of_runs(runs, main.release, main.queries, graph, own_access(plan, main.release)).take(
+                slice(num_models)
+            ),
             prior,
             {main.rule: plan.rules_by_name[main.rule]},
             progress=lambda done: progress(num_attacked + done // 2),
@@ -273,21 +285,16 @@ class Findings(Mapping[str, ReleaseFindings]):
         return len(self.ladders)
 
 
-def accesses_of(plan: AuditPlan, release: str) -> tuple[str, ...]:
-    """What of a release is attacked by itself, the least first."""
-    return plan.accesses(release_of(plan, release))
-
-
 def proof_attacks(
-    plan: AuditPlan, release: str, names: Sequence[str] = CANDIDATES, access: str = ACCESSES[0]
+    plan: AuditPlan, release: str, names: Sequence[str] = CANDIDATES, access: str = SCORES
 ) -> list[Attack]:
     """The attack on a release, the built-in ones that may be chosen instead, and right-or-wrong on changed outputs.
 
     An attack that fits distributions to coarse scores may miss what the mere label says. Whoever sees more than scores
-    takes the row attack, which uses these as well.
+    takes the row attack, which uses these as well; of labels alone there is nothing but right or wrong.
     """
-    if access != ACCESSES[0]:
-        return [registry.build(registry.ATTACK, ROW_ATTACK)]
+    if access not in (SCORES, own_access(plan, release)):
+        return [registry.build(registry.ATTACK, LABEL_ATTACK if access == LABELS else ROW_ATTACK)]
     attack, part = attack_on(plan, release), release_of(plan, release)
     names = [*names, *([LABEL_ATTACK] if not is_built_in(part) or part.changes_outputs else [])]
     own = registry.label(registry.ATTACK, attack)
@@ -333,7 +340,7 @@ def run_proofs(
             evidence = Evidence.of_runs(runs, release, queries_of(plan), graph, access)
             exposed: dict[str, ReleaseExposure] = {}
             for attack in attackers:
-                is_plans = attack is attackers[0] and access == ACCESSES[0]
+                is_plans = attack is attackers[0] and access == own_access(plan, release)
                 source = Source(attack, attacks.strongest(release).queries if is_plans else evidence.queries)
                 report = next_part(2)
                 try:
@@ -377,8 +384,8 @@ def _inherited(
         if (name, seen) == (release, access) or not is_derived or ACCESSES.index(seen) > ACCESSES.index(access):
             continue
         # From answers alone other answers can be made, but no noise on weights and no hidden layer.
-        has_answers_only = plan.release_as != ACCESSES[0] and access != ACCESSES[-1]
-        if name != release and has_answers_only and (not part.changes_outputs or gives_embeddings(part)):
+        has_weights = plan.release_as == WEIGHTS and access == accesses_of(plan, release)[-1]
+        if name != release and not has_weights and (not part.changes_outputs or gives_embeddings(part)):
             continue
         found_on = (f", on the {name} release" if name != release else "") + (
             f", from {seen}" if seen != access else ""
@@ -400,7 +407,7 @@ def prove_release(
     priors: Priors,
     release: str,
     runtime: Runtime,
-    access: str = ACCESSES[0],
+    access: str = SCORES,
     progress: Progress = lambda _: None,
 ) -> Proof:
     """What access to one release proves, by the plan's method; progress counts nodes."""

@@ -18,7 +18,7 @@ from bmpaudit.auditing import Audit, Runtime, Subject, Workspace, context, nodes
 from bmpaudit.graph import Graph
 from bmpaudit.inference import released
 from bmpaudit.pipeline.pipeline import stored_models
-from bmpaudit.plan import ACCESSES
+from bmpaudit.releases import ACCESSES
 from bmpaudit.report import page
 from bmpaudit.shadow.released import read_released
 from bmpaudit.util.errors import InputError
@@ -307,11 +307,12 @@ def infer(
     if release not in (None, *labels):
         raise InputError(f"release must be one of {', '.join(labels)}, got {release!r}")
     release = release or labels[0]
-    answers = read_released(model, graph, plan.shadow_plan, release)
+    own = context.own_access(plan, release)
+    answers = read_released(model, graph, plan.shadow_plan, release, own)
     declared = priors.prob if prior is None else released.declared_prior(prior, graph)
     members = None if truth is None else released.known_members(truth, graph)
 
-    access = next((each for each in reversed(ACCESSES) if each in answers.rows), ACCESSES[0])
+    access = next((each for each in reversed(ACCESSES) if each in answers.rows), own)
     attack = stages.proof_attacks(plan, release, access=access)[0]
     shadows = Evidence.of_runs(runs, release, list(answers.statistics), graph, access)
     calibration = released.calibrate(attack, shadows, priors.prob, runtime.num_threads)

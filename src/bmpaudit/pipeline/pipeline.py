@@ -567,7 +567,7 @@ def _is_proven(pipeline: Pipeline, epsilon: float) -> tuple[bool | None, str]:
     if runs.num_models <= FIRST_FIT:
         return None, f"{plan.shadows:,} models are too few: the prequential method needs more than {FIRST_FIT}"
     release = context.variants(plan)[0].release
-    access = stages.accesses_of(plan, release)[-1]
+    access = context.accesses_of(plan, release)[-1]
     evidence = Evidence.of_runs(runs, release, context.queries_of(plan), pipeline.graph, access)
     try:
         proof = stages.prove_release(plan, evidence, pipeline.priors, release, pipeline.runtime, access)

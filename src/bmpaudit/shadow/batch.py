@@ -15,7 +15,16 @@ from bmpaudit.samplers.draw import training_edges
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.util.values import Flags, Floats32, Ints
 
-BY_VIEW = ("statistics", "logits", "view_train_accuracy", "view_held_out_accuracy", "weights", "rows", "norms")
+BY_VIEW = (
+    "statistics",
+    "is_right",
+    "logits",
+    "view_train_accuracy",
+    "view_held_out_accuracy",
+    "weights",
+    "rows",
+    "norms",
+)
 """Arrays of a batch whose first dimension counts views, repeats or sets of rows, and whose second counts models."""
 
 
@@ -39,6 +48,8 @@ class ShadowBatch:
     held_out_accuracy: Floats32  # on all other nodes, asked with full edges, shape (B,)
     view_train_accuracy: Floats32  # of what each view gives out, on the sample, shape (num_views, B)
     view_held_out_accuracy: Floats32  # of what each view gives out, on all other nodes, shape (num_views, B)
+    # Whether the likeliest class (the first of equals) is the true one, shape (num_views, B, num_nodes), if it is kept.
+    is_right: Flags | None = None
     # What each view gives out, shape (num_views, B, num_nodes, num_classes), if it is kept.
     logits: Floats32 | None = None
     # Parameters of each model and of its repeats, shape (num_repeats, B, num_weights), if they are kept. A model that
@@ -73,6 +84,7 @@ class ShadowBatch:
             held_out_accuracy=nothing(models),
             view_train_accuracy=nothing(views, models),
             view_held_out_accuracy=nothing(views, models),
+            is_right=np.zeros((views, models, nodes), dtype=np.bool_) if plan.keeps_labels else None,
             weights=nothing(plan.num_repeats, models, num_weights) if num_weights else None,
             edges=training_edges(graph, plan.sampler, indices, plan.seed),
             rows=nothing(sets, models, graph.num_features, graph.num_classes) if sets else None,
@@ -109,9 +121,9 @@ class ShadowBatch:
 
     def fail(self, row: int) -> None:
         """Marks a model as failed and forgets whatever it gave."""
-        for array in vars(self.part(slice(row, row + 1))).values():
-            if array is not None and array.dtype == np.float32:
-                array[...] = np.nan
+        for name, array in vars(self.part(slice(row, row + 1))).items():
+            if array is not None and (array.dtype == np.float32 or name == "is_right"):
+                array[...] = False if name == "is_right" else np.nan
         self.state[row] = ModelState.FAILED
 
 

@@ -20,11 +20,8 @@ from bmpaudit.graph.graph import EdgeCleaning
 from bmpaudit.interfaces import Release
 from bmpaudit.models import NativeModel
 from bmpaudit.registry import RELEASE
-from bmpaudit.releases import gives_embeddings, models_of
+from bmpaudit.releases import QUERIES, gives_embeddings, models_of
 from bmpaudit.util.values import Floats, Floats32
-
-QUERIES, WEIGHTS = "queries", "weights"
-"""How class rows are come by: by asking about inputs of the adversary's own, or by reading the weights."""
 
 RIDGE = 0.1  # of the last layer's Gram matrix over classes, as a share of its mean eigenvalue
 
@@ -32,7 +29,7 @@ RIDGE = 0.1  # of the last layer's Gram matrix over classes, as a share of its m
 class RowSet(NamedTuple):
     """Class rows of each model, as one kind of access to one release gives them."""
 
-    access: str
+    access: str  # `queries`, or `weights`
     release: Release
 
     @property

@@ -16,13 +16,23 @@ from bmpaudit.interfaces import Query, Release, Statistic
 from bmpaudit.models import GCN, NativeModel, SklearnModel, TrainedElsewhere, Training, as_model
 from bmpaudit.models.own import function_name, has_own_name
 from bmpaudit.registry import ENGINE, MODEL, QUERY, RELEASE, SAMPLER, STATISTIC, UntrustedPart
-from bmpaudit.releases import Clean, FullEdges, NoEdges, NoisyLastLayer, gives_labels_only, label_margin, models_of
+from bmpaudit.releases import (
+    QUERIES,
+    WEIGHTS,
+    Clean,
+    FullEdges,
+    NoEdges,
+    NoisyLastLayer,
+    gives_labels_only,
+    label_margin,
+    models_of,
+)
 from bmpaudit.samplers import AnySampler
-from bmpaudit.shadow.class_rows import QUERIES, WEIGHTS, RowSet, row_sets
+from bmpaudit.shadow.class_rows import RowSet, row_sets
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.streams import check_seed
 
-FORMAT = 4
+FORMAT = 5
 
 
 @dataclass(frozen=True)
@@ -128,9 +138,14 @@ class ShadowPlan:
         return tuple(View(query, release) for query in self.queries for release in self.releases)
 
     @property
+    def keeps_labels(self) -> bool:
+        """Whether it is kept which labels are right: not by engines of the user's own, nor of models from outside."""
+        return not self.is_trained_elsewhere and self.engine_name in registry.ENTRIES[ENGINE]
+
+    @property
     def row_sets(self) -> tuple[RowSet, ...]:
         """The class rows that are kept of each model: none by engines of the user's own, or of models from outside."""
-        if self.is_trained_elsewhere or self.engine_name not in registry.ENTRIES[ENGINE]:
+        if not self.keeps_labels:
             return ()
         releases = [each for each in self.releases if not isinstance(each, UntrustedPart)]
         return row_sets(self.rows, releases, self.model)

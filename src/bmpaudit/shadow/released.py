@@ -20,7 +20,8 @@ from bmpaudit.models import NativeModel, TrainedElsewhere, Training
 from bmpaudit.models.gnn import Shape
 from bmpaudit.models.own import is_estimator
 from bmpaudit.registry import QUERY, RELEASE, UntrustedPart
-from bmpaudit.shadow.class_rows import QUERIES, UnitNodes, WeightRows
+from bmpaudit.releases import LABELS, QUERIES, SCORES
+from bmpaudit.shadow.class_rows import UnitNodes, WeightRows
 from bmpaudit.shadow.engines import shown_graphs
 from bmpaudit.shadow.engines.native import make_kernel
 from bmpaudit.shadow.plan import ShadowPlan
@@ -45,18 +46,19 @@ class ReleasedModel:
     rows: Mapping[str, Rows]  # class rows by access, of those that the plan keeps and this form of the model can give
 
 
-def read_released(model: Any, graph: Graph, plan: ShadowPlan, release: str) -> ReleasedModel:
+def read_released(model: Any, graph: Graph, plan: ShadowPlan, release: str, access: str = SCORES) -> ReleasedModel:
     """What a released model gives out under each query; `InputError` if it does not fit the plan or the graph.
 
     It is the path of a file, arrays by name, one array, an `nn.Module` with `forward(x, edge_index)`, or a scikit-learn
     classifier that is fitted. A file is `.npz` or `.safetensors` with the weights of a built-in model or with outputs
     by query, or `.npy` or `.parquet` with the outputs of a plan's only query. Outputs have shape (nodes, classes).
-    Weights and modules are taken as given out: noise of a noisy release is in them already.
+    Weights and modules are taken as given out: noise of a noisy release is in them already. With access to labels, all
+    that is seen of outputs is whether the likeliest class is right.
     """
     for part in (plan.statistic, *plan.releases):
         if isinstance(part, UntrustedPart):
             raise registry.untrusted(part.kind, part.target)
-    asked = _Asked(graph, plan, release)
+    asked = _Asked(graph, plan, release, access)
     if not isinstance(model, (str, Path)):
         return asked.released(model)
     path = Path(model)
@@ -72,8 +74,8 @@ def read_released(model: Any, graph: Graph, plan: ShadowPlan, release: str) -> R
 class _Asked:
     """What a model is asked, and how its answers are looked at."""
 
-    def __init__(self, graph: Graph, plan: ShadowPlan, release: str) -> None:
-        self.graph, self.plan, self.release = graph, plan, release
+    def __init__(self, graph: Graph, plan: ShadowPlan, release: str, access: str) -> None:
+        self.graph, self.plan, self.release, self.access = graph, plan, release, access
         self.queries = [registry.label(QUERY, query) for query in plan.queries]
         self.rows: dict[str, Rows] = {}
         self.changes_outputs = {registry.label(RELEASE, part): part.changes_outputs for part in plan.releases}[release]
@@ -213,6 +215,8 @@ class _Asked:
             node, column = np.argwhere(np.isnan(outputs))[0].tolist()
             where = f"{describe_node(node, graph.node_names)}, class {column}"
             raise InputError(f"{query}: outputs must not be NaN, got one for {where}")
+        if self.access == LABELS:
+            return (outputs.argmax(axis=1) == graph.labels).astype(np.float32)
         if not self.changes_outputs and plan.engine_name != "sklearn":
             outputs = as_logits(outputs, query, stacklevel=6)
         elif not self.changes_outputs and is_probabilities(outputs):

@@ -62,6 +62,7 @@ class ShadowRuns:
     # By release and query, the graph and the mean statistic of each node's neighbours, once an attack has asked for it.
     neighbour_means: dict[str, dict[str, tuple[Graph, FloatMatrix]]] = field(default_factory=dict, repr=False)
     rows: Mapping[str, Rows] = field(default_factory=dict, repr=False)  # class rows by access and release
+    is_right: Mapping[str, FlagMatrix] = field(default_factory=dict, repr=False)  # by view, of the likeliest class
     are_independent: bool = False  # known to be: trained by this program, or checked against their sampler
 
     @property

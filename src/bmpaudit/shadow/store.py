@@ -79,10 +79,12 @@ def sealed_arrays(graph: Graph, plan: ShadowPlan, *, keep_logits: bool, num_weig
         }
     }
     for number, view in enumerate(views):
+        labels = {f"is_right_{view}": ArrayKind("is_right", number, nodes, "bool", False)} if plan.keeps_labels else {}
         sealed[f"digest_{view}"] = {
             f"statistic_{view}": ArrayKind("statistics", number, nodes),
             f"train_accuracy_{view}": ArrayKind("view_train_accuracy", number),
             f"held_out_accuracy_{view}": ArrayKind("view_held_out_accuracy", number),
+            **labels,
         }
     for number, view in enumerate(views if keep_logits else []):
         kind = ArrayKind("logits", number, (graph.num_nodes, graph.num_classes))
@@ -513,7 +515,7 @@ class ShadowStore:
         matrices = {view: StoredMatrix(self.folder, array, indices) for view, array in stored.items()}
         runs = ShadowRuns(
             indices=indices,
-            memberships=self._memberships(indices),
+            memberships=self._flags("memberships", indices),
             statistics={view: each[:] if fits_in_memory(each.nbytes) else each for view, each in matrices.items()},
             train_accuracy=numbers["train_accuracy"],
             held_out_accuracy=numbers["held_out_accuracy"],
@@ -525,11 +527,13 @@ class ShadowStore:
             rows={
                 each.name: Rows(rows(f"rows_{each.name}"), rows(f"norms_{each.name}")) for each in self.plan.row_sets
             },
+            is_right={view: self._flags(f"is_right_{view}", indices) for view in stored if self.plan.keeps_labels},
             notes=self.arrays.notes,
             are_independent=True,
         )
         if all(isinstance(each, np.ndarray) for each in runs.statistics.values()):
             statistics = {f"statistic_{view}": np.asarray(each) for view, each in runs.statistics.items()}
+            statistics |= {f"is_right_{view}": each[:] for view, each in runs.is_right.items()}
             held = {f"rows_{name}": each.values for name, each in runs.rows.items()}
             held |= {f"norms_{name}": each.norms for name, each in runs.rows.items()}
             held = {name: each for name, each in held.items() if isinstance(each, np.ndarray)}
@@ -540,15 +544,15 @@ class ShadowStore:
                 raise DataError(f"{self.folder}: damaged: model {damaged} is not as it was written: run bmpaudit train")
         return runs
 
-    def _memberships(self, indices: Ints) -> FlagMatrix:
-        """Who is in the sample of each of some models; one bit each if they are many."""
+    def _flags(self, name: str, indices: Ints) -> FlagMatrix:
+        """Flags of all nodes under each of some models; one bit each if they are many."""
         flags = new_flags(len(indices), self.graph.num_nodes)
         for start in range(0, int(indices[-1]) + 1 if len(indices) else 0, MODELS_PER_CHUNK):
             first, last = np.searchsorted(indices, (start, start + MODELS_PER_CHUNK))
             with reading(self.folder):
-                chunk = np.asarray(self.arrays["memberships"][start : start + MODELS_PER_CHUNK])
+                chunk = np.asarray(self.arrays[name][start : start + MODELS_PER_CHUNK])
             flags[first:last] = rows = chunk[indices[first:last] - start]
-            if not rows.any(axis=1).all():  # a chunk that was lost reads as its fill value
+            if name == "memberships" and not rows.any(axis=1).all():  # a chunk that was lost reads as its fill value
                 model = indices[first:last][~rows.any(axis=1)][0]
                 raise DataError(f"{self.folder}: damaged: memberships of model {model} is missing")
         return flags

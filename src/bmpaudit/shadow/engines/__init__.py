@@ -178,6 +178,8 @@ def score_model(
             right = outputs.argmax(axis=1) == labels
             batch.view_train_accuracy[number, row] = share(right[member])
             batch.view_held_out_accuracy[number, row] = share(right[~member])
+            if batch.is_right is not None:
+                batch.is_right[number, row] = right
             if batch.logits is not None:
                 batch.logits[number, row] = outputs
     if np.isfinite(batch.statistics[:, row]).all():

@@ -11,10 +11,11 @@ from bmpaudit import _native, registry
 from bmpaudit.graph import Graph
 from bmpaudit.interfaces import Progress
 from bmpaudit.models import NativeModel, Training
+from bmpaudit.releases import QUERIES
 from bmpaudit.samplers.draw import compressed_rows
 from bmpaudit.shadow import engines
 from bmpaudit.shadow.batch import ModelState, ShadowBatch, nothing
-from bmpaudit.shadow.class_rows import QUERIES, UnitNodes, WeightRows
+from bmpaudit.shadow.class_rows import UnitNodes, WeightRows
 from bmpaudit.shadow.plan import ShadowPlan
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.streams import repeat_index
@@ -135,6 +136,7 @@ class NativeEngine:
                     "view_train_accuracy": nothing(*shape),
                     "view_held_out_accuracy": nothing(*shape),
                     "state": states[repeat],
+                    "right": None,
                 }
                 if repeat > 0:  # the models' own accuracy is that of the first
                     answers |= {"train_accuracy": nothing(models), "held_out_accuracy": nothing(models)}
@@ -174,6 +176,7 @@ class NativeEngine:
         """
         accuracies = ("train_accuracy", "held_out_accuracy", "view_train_accuracy", "view_held_out_accuracy")
         in_batch = {name: getattr(batch, name) for name in ("statistics", "logits", "state", *accuracies)}
+        in_batch["right"] = None if batch.is_right is None else batch.is_right.view(np.uint8)
         self.kernel.run(
             member=batch.memberships.view(np.uint8),
             indices=repeat_index(batch.indices, repeat),

@@ -30,10 +30,11 @@ from bmpaudit.models import NativeModel, Training
 from bmpaudit.models.gnn import ALL_NEIGHBORS
 from bmpaudit.models.own import check_call, is_estimator
 from bmpaudit.models.torch_modules import LayeredModule, with_parts
+from bmpaudit.releases import WEIGHTS
 from bmpaudit.samplers.draw import compressed_rows, training_edges
 from bmpaudit.shadow import engines
 from bmpaudit.shadow.batch import ShadowBatch
-from bmpaudit.shadow.class_rows import WEIGHTS, UnitNodes, WeightRows
+from bmpaudit.shadow.class_rows import UnitNodes, WeightRows
 from bmpaudit.shadow.engines.native import make_kernel
 from bmpaudit.shadow.engines.processes import ProcessEngine, seeded_generators
 from bmpaudit.shadow.plan import ShadowPlan
