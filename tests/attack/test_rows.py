@@ -379,12 +379,30 @@ def test_on_a_side_without_models_no_more_is_said_than_their_number_allows() -> 
 
 def test_with_many_models_those_learnt_from_take_no_part_in_other_fits() -> None:
     models = simulated_models(300)
-    even, odd = models.take(slice(0, None, 2)), np.arange(1, 300, 2)
-    fit = _Fit(even, 2)
-    assert len(fit.learnt_from) == 150 // 4
-    used = np.setdiff1d(np.arange(300), 2 * fit.learnt_from)
-    expected = fit.table_left_out(models.take(used), np.flatnonzero(np.isin(used, odd))).scores
-    np.testing.assert_allclose(left_out(models)[odd], expected, atol=1e-6)
+    fit, scores = _Fit(models, 2), left_out(models)
+    size = fit.num_held_out
+    assert size == 64
+    np.testing.assert_allclose(scores[size:], fit.table_left_out().scores, atol=1e-6)
+    swapped = np.concatenate([np.arange(size, 2 * size), np.arange(size), np.arange(2 * size, 300)])
+    np.testing.assert_allclose(scores[:size], _Fit(models.take(swapped), 2).table_left_out().scores[:size], atol=1e-6)
+
+
+def test_each_model_is_read_once_by_all_who_learn_from_the_same_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    models, num_read = simulated_models(300), 0
+    read = Directions.of
+
+    def counted(directions: Directions, rows: Any, states: Any, num_threads: int) -> Any:
+        nonlocal num_read
+        num_read += len(rows)
+        return read(directions, rows, states, num_threads)
+
+    monkeypatch.setattr(Directions, "of", counted)
+    left_out(models)
+    assert num_read == 2 * (300 - 64)
+    halves = split_models(models, 256)  # of which the same are learnt from
+    ATTACK.score(halves.fitting, halves.challenged.without_memberships(), num_threads=2)
+    left_out(halves.fitting)
+    assert num_read == 2 * (300 - 64)
 
 
 @pytest.mark.parametrize("num_fitting", [1, 2, 3, 4, 5])

@@ -191,6 +191,7 @@ class Evidence:
         tables = runs.is_right if access == LABELS else runs.statistics
         statistics = {query: tables[f"{query}_{release}"] for query in queries}
         rows = runs.rows.get(f"{access}_{release}")
+        rows = rows and Rows(rows.values, rows.norms)  # what is worked out about them goes with the evidence
         models = statistics, runs.memberships, runs.indices, graph
         evidence = cls(*models, are_independent=runs.are_independent, rows=rows)
         if access == LABELS:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -30,7 +30,7 @@ import scipy.sparse
 from scipy.special import expit
 
 from bmpaudit import _native
-from bmpaudit.attack.certain import MEMBER, NON_MEMBER, UNKNOWN, Holders, learnt_gap
+from bmpaudit.attack.certain import MEMBER, NON_MEMBER, Gap, Holders, learnt_gap
 from bmpaudit.attack.evidence import Evidence, NotAuditable, Scores, folds, neighbour_means
 from bmpaudit.attack.student import Student
 from bmpaudit.graph import Graph
@@ -42,6 +42,7 @@ from bmpaudit.util.matrices import (
     count_in,
     evenly_spaced,
     model_blocks,
+    new_flags,
     new_matrix,
     node_blocks,
     row_digests,
@@ -64,6 +65,7 @@ RIDGE = 0.01  # of the covariance of features, as a share of their mean variance
 FEWEST_MODELS = 4  # to learn anything from rows
 ENOUGH_FOR_HALVES = 32  # from which on two parts do, to learn from one what the other is asked
 ENOUGH_TO_HOLD_OUT = 128  # from which on those learnt from are left out of what follows
+ENOUGH_FOR_FIRST = 5  # times as many models as are learnt from, that those learnt from are scored by
 FEW_FOLDS = 5  # if there are not enough
 # Scores.
 MOST_STACKED = 2**17  # challenges that scores are compared on
@@ -104,8 +106,9 @@ class RowAttack:
     def score_left_out(self, models: Evidence, *, num_threads: int) -> Scores:
         """Scores each model with a fit on others: on those outside of its fold, if models are few.
 
-        With many, directions and the choice of a score are learnt in one half of the models, for the other half. The
-        Student fits are on all models but the challenged one and those that directions were learnt from.
+        With many, directions are learnt from the first models for all others, and from the next ones for these. The
+        Student fits are on all models but the challenged one and those that directions were learnt from; the choice
+        of a score is learnt in either half of the models for the other.
         """
         _check(models)
         return models.kept("samples", self, lambda: _left_out(models.about(None), num_threads)).about(models)
@@ -145,19 +148,23 @@ def _left_out(models: Evidence, num_threads: int) -> _Table:
     if num_models < 2:
         raise InputError(f"there must be at least 2 models to fit on others, got {num_models}")
     table, reasons = new_matrix(num_models, models.num_nodes), dict[int, NotAuditable]()
-    are_few = num_models < 2 * ENOUGH_TO_HOLD_OUT
-    parts = [every[rows] for rows in folds(num_models, FEW_FOLDS)] if are_few else [every[0::2], every[1::2]]
-    for challenged in parts:
-        others = np.setdiff1d(every, challenged)
-        fit = _Fit(models.take(others), num_threads)
-        if are_few:
-            made = fit.table(models.take(challenged).without_memberships())
-        else:
-            used = np.setdiff1d(every, others[fit.learnt_from])
-            made = fit.table_left_out(models.take(used), np.flatnonzero(np.isin(used, challenged)))
-        for place, model in enumerate(challenged.tolist()):
+
+    def fill(rows: Ints, made: _Table) -> None:
+        for place, model in enumerate(rows.tolist()):
             table[model : model + 1, :] = made.scores[place : place + 1]
-        reasons |= {reason.node: reason for reason in made.reasons}
+        reasons.update({reason.node: reason for reason in made.reasons})
+
+    if num_models < 2 * ENOUGH_TO_HOLD_OUT:
+        for part in folds(num_models, FEW_FOLDS):
+            fit = _Fit(models.take(np.delete(every, part)), num_threads)
+            fill(every[part], fit.table(models.take(part).without_memberships()))
+        return _Table(table, tuple(reasons.values()))
+    fit = _Fit(models, num_threads)
+    size = fit.num_held_out
+    fill(every[size:], fit.table_left_out())
+    if size:
+        first, second, others = every[:size], every[size : 2 * size], every[2 * size : ENOUGH_FOR_FIRST * size]
+        fill(first, _Fit(models.take(np.concatenate([second, first, others])), num_threads).table_left_out())
     return _Table(table, tuple(reasons.values()))
 
 
@@ -310,113 +317,179 @@ def shrunk_log_odds(memberships: FlagMatrix) -> Floats:
 # 2. Scores.
 
 
+class _Reader:
+    """What some models teach about rows. It reads each model once, for all fits that learn from the same models."""
+
+    def __init__(self, key: bytes, statistic: RowStatistic, gap: Gap | None, holders: Holders) -> None:
+        self._key, self._statistic, self._gap, self.holders = key, statistic, gap, holders
+
+    @classmethod
+    def learnt(cls, models: Evidence, num_threads: int) -> _Reader:
+        """Learns directions, and what untouched rows look like."""
+
+        def learn(key: bytes, graph: Graph, holders: Holders) -> _Reader:
+            rows, memberships = _rows(models), models.memberships
+            directions = learn_directions(graph, rows, memberships, num_threads)
+            return cls(key, directions, learnt_gap(rows, memberships, holders), holders)
+
+        return cls._shared(_digest(models), models, learn)
+
+    @classmethod
+    def linear(cls, models: Evidence) -> _Reader:
+        """Nothing is learnt where members outnumber features; then none is left untouched, either."""
+        return cls._shared(b"linear", models, lambda key, graph, holders: cls(key, LinearMap(graph), None, holders))
+
+    @staticmethod
+    def _shared(key: bytes, models: Evidence, make: Callable[[bytes, Graph, Holders], _Reader]) -> _Reader:
+        shared, graph = _rows(models).shared, models.graph
+        assert graph is not None  # noqa: S101 - checked
+        if key not in shared:
+            holders = shared["holders"] = shared.get("holders") or Holders(graph)
+            shared[key] = make(key, graph, holders)
+        reader: _Reader = shared[key]
+        return reader
+
+    def read(self, models: Evidence, num_threads: int) -> _Read:
+        """What the rows of models say of all nodes."""
+        rows, key = _rows(models), (self._key, "read")
+        if key not in rows.shared:
+            shape = len(rows.values), models.num_nodes
+            whole = _Read(new_matrix(*shape), new_flags(*shape), new_flags(*shape))
+            rows.shared[key] = whole, np.zeros(shape[0], dtype=np.bool_)
+        whole, is_read = rows.shared[key]
+        unread = np.flatnonzero(~is_read[rows.models])
+        for block in model_blocks(len(unread), max(rows.shape[1] * rows.shape[2], models.num_nodes)):
+            some = unread[block]
+            states = self.holders.states(rows.norms_of(some), self._gap)
+            statistics = self._statistic.of(normalised(rows.values_of(some)), states, num_threads)
+            for place, model in enumerate(rows.models[some].tolist()):
+                here = slice(place, place + 1)
+                whole.statistic[model : model + 1, :] = statistics[here]
+                whole.are_out[model : model + 1] = states[here] == NON_MEMBER
+                whole.are_in[model : model + 1] = states[here] == MEMBER
+            is_read[rows.models[some]] = True
+        return whole.take(rows.models)
+
+
+class _Read(NamedTuple):
+    """What the rows of models say of all nodes, shape (J, N) each."""
+
+    statistic: FloatMatrix
+    are_out: FlagMatrix  # non-members for certain
+    are_in: FlagMatrix  # members for certain
+
+    def take(self, rows: Ints) -> _Read:
+        """What those of some of the models say."""
+        return _Read(*(take_rows(table, rows) for table in self))
+
+
 class _Fit:
-    """All that fitting models teach."""
+    """All that fitting models teach: the first of many about rows, all others about scores."""
 
     def __init__(self, fitting: Evidence, num_threads: int) -> None:
         assert fitting.graph is not None  # noqa: S101 - checked
         self._graph, self._num_threads = fitting.graph, num_threads
-        self._holders = Holders(fitting.graph)
-        self._gap = learnt_gap(_rows(fitting), fitting.memberships, self._holders)
-        self._log_odds = shrunk_log_odds(fitting.memberships)
-        every, num_members = np.arange(fitting.num_models), count_in(fitting.memberships).sum() / fitting.num_models
-        is_enough = fitting.num_models >= FEWEST_MODELS
-        self.learnt_from: Ints = every[:0]
-        """Which fitting models directions were learnt from, if the Student fits are to be without them."""
-        if is_enough and fitting.graph.num_features < num_members:
-            self._statistic: RowStatistic = LinearMap(fitting.graph)
-            table = self._statistics(fitting, self._statistic)
-        elif fitting.num_models < ENOUGH_TO_HOLD_OUT:
-            self._statistic = self._learn(fitting, every)
-            table = self._cross_fitted(fitting)
+        num_models, num_members = fitting.num_models, count_in(fitting.memberships).sum() / fitting.num_models
+        self.num_held_out = 0
+        """Number of models that directions were learnt from, if the Student fits are to be without them."""
+        if self._graph.num_features < num_members:
+            self._reader = _Reader.linear(fitting)
+            read = self._reader.read(fitting, num_threads)
+        elif num_models < ENOUGH_TO_HOLD_OUT:
+            self._reader = _Reader.learnt(fitting, num_threads)
+            read = self._cross_fitted(fitting)
         else:
-            self.learnt_from = evenly_spaced(every, min(MOST_LEARNT_FROM, fitting.num_models // 4))
-            self._statistic = self._learn(fitting, self.learnt_from)
-            fitting = fitting.take(np.delete(every, self.learnt_from))
-            table = self._statistics(fitting, self._statistic)
-        self._fitting, self._with_rows = fitting, self._evidence(fitting, table)
-        self._rule = _Rule("margins", np.zeros(0), (0.0, 0.0))
-        if is_enough:
-            self._rule = _Rule.learnt(fitting.memberships, self._sides(None, fitting, self._with_rows), self._log_odds)
+            self.num_held_out = min(MOST_LEARNT_FROM, num_models // 4)
+            self._reader = _Reader.learnt(fitting.take(slice(self.num_held_out)), num_threads)
+            fitting = fitting.take(slice(self.num_held_out, None))
+            read = self._reader.read(fitting, num_threads)
+        self._fitting, self._read, self._with_rows = fitting, read, self._evidence(fitting, read)
+
+    @cached_property
+    def _scored(self) -> _Scored:
+        """The fitting models, each left out of its own fit."""
+        return self._student_scores(None, self._fitting, self._with_rows)
 
     def table(self, challenged: Evidence) -> _Table:
         """Scores of other models."""
-        with_rows = self._evidence(challenged, self._statistics(challenged, self._statistic))
-        return self._decided(self._sides((self._fitting, self._with_rows), challenged, with_rows))
+        log_odds = shrunk_log_odds(self._fitting.memberships)
+        rule = _Rule("margins", np.zeros(0), (0.0, 0.0))
+        if self._fitting.num_models >= FEWEST_MODELS:
+            sides = self._sides(self._read, self._scored, log_odds)
+            rule = _Rule.learnt(self._fitting.memberships, sides, log_odds)
+        read = self._reader.read(challenged, self._num_threads)
+        fits = self._fitting, self._with_rows
+        scored = self._student_scores(fits, challenged, self._evidence(challenged, read))
+        table = new_matrix(*scored.both.shape)
+        for block, scores in self._decided(rule, self._sides(read, scored, log_odds)):
+            table[block, :] = scores
+        return _Table(table, scored.reasons)
 
-    def table_left_out(self, models: Evidence, rows: Ints) -> _Table:
-        """Scores of some of the models, with Student fits on all of them but one; all else is as the fit has it."""
-        with_rows = self._evidence(models, self._statistics(models, self._statistic))
-        return self._decided(self._sides(None, models, with_rows, rows))
+    def table_left_out(self) -> _Table:
+        """Scores of the fitting models that are not held out, each left out of the Student fits."""
+        memberships, scored = self._fitting.memberships, self._scored
+        table, every = new_matrix(*scored.both.shape), np.arange(self._fitting.num_models)
+        for asked, others in ((every[0::2], every[1::2]), (every[1::2], every[0::2])):
+            log_odds = shrunk_log_odds(take_rows(memberships, others))
+            sides = self._sides(self._read, scored, log_odds)
+            rule = _Rule.learnt(take_rows(memberships, others), sides.take(others), log_odds)
+            for block, scores in self._decided(rule, sides.take(asked)):
+                for place, model in enumerate(asked[block].tolist()):
+                    table[model : model + 1, :] = scores[place : place + 1]
+        return _Table(table, scored.reasons)
 
-    def _learn(self, fitting: Evidence, models: Ints) -> Directions:
-        members = take_rows(fitting.memberships, models)
-        return learn_directions(self._graph, _rows(fitting).take(models), members, self._num_threads)
-
-    def _cross_fitted(self, fitting: Evidence) -> FloatMatrix:
-        """The statistic of each fitting model by what others teach; zeros if there are too few."""
-        num_models = fitting.num_models
-        table = new_matrix(num_models, fitting.num_nodes)
+    def _cross_fitted(self, fitting: Evidence) -> _Read:
+        """What others teach to read of each fitting model; nothing if there are too few."""
+        num_models, shape = fitting.num_models, (fitting.num_models, fitting.num_nodes)
+        read = _Read(new_matrix(*shape), new_flags(*shape), new_flags(*shape))
         if num_models < FEWEST_MODELS:
-            table[:, :] = np.zeros((num_models, fitting.num_nodes))
-            return table
+            read.statistic[:, :] = np.zeros(shape)
+            return read
         for part in folds(num_models, 2 if num_models >= ENOUGH_FOR_HALVES else FEWEST_MODELS):
-            learnt = self._learn(fitting, np.delete(np.arange(num_models), part))
-            table[part, :] = self._statistics(fitting.take(part), learnt)[:, :]
-        return table
+            reader = _Reader.learnt(fitting.take(np.delete(np.arange(num_models), part)), self._num_threads)
+            made = reader.read(fitting.take(part), self._num_threads)
+            read.statistic[part, :], read.are_out[part], read.are_in[part] = (each[:, :] for each in made)
+        return read
 
-    def _statistics(self, models: Evidence, statistic: RowStatistic) -> FloatMatrix:
-        rows, table = _rows(models), new_matrix(models.num_models, models.num_nodes)
-        num_models, num_features, num_classes = rows.shape
-        for block in model_blocks(num_models, max(num_features * num_classes, models.num_nodes)):
-            states = self._holders.states(rows.norms_of(block), self._gap)
-            table[block, :] = statistic.of(normalised(rows.values_of(block)), states, self._num_threads)
-        return table
-
-    def _evidence(self, models: Evidence, table: FloatMatrix) -> Evidence:
+    def _evidence(self, models: Evidence, read: _Read) -> Evidence:
         """The models with the statistic of their rows, and the query that is asked in the same way: without edges."""
         queries = [query for query in models.queries if query == "none"] or models.queries
-        return models.with_statistics({"rows": table} | {query: models.statistics[query] for query in queries})
+        return models.with_statistics({"rows": read.statistic} | {query: models.statistics[query] for query in queries})
 
-    def _sides(
-        self, fitting: tuple[Evidence, Evidence] | None, models: Evidence, with_rows: Evidence, rows: Ints | None = None
-    ) -> _Sides:
-        """What is known of models, or of some rows of them; each is left out of its own fit if there are no others."""
+    def _student_scores(
+        self, fitting: tuple[Evidence, Evidence] | None, models: Evidence, with_rows: Evidence
+    ) -> _Scored:
+        """By the statistics alone and with the rows; each model is left out of its own fit if there are no others."""
         fits = fitting or (None, None)
         margins, reasons = _student_scores(Student(), fits[0], models, self._num_threads)
         both, unscored = _student_scores(Student(neighbours=False), fits[1], with_rows, self._num_threads)
-        fitted = models if fitting is None else fitting[0]
-        left_out = models.memberships if fitting is None else None
-        if rows is not None:
-            margins, both, models = take_rows(margins, rows), take_rows(both, rows), models.take(rows)
-            left_out = None if left_out is None else take_rows(left_out, rows)
-        is_bare = self._holders.num_features == 0  # a node without features is in no row
+        is_bare = self._reader.holders.num_features == 0  # a node without features is in no row
         is_bare[[each.node for each in unscored]] = True
-        known = _rows(models)
-
-        def states(block: slice) -> Bytes:
-            return self._holders.states(known.norms_of(block), self._gap)
-
-        posterior, size = new_matrix(*both.shape), np.empty(len(both))
         for block in model_blocks(*both.shape):
             scores = both[block]
             scores[:, is_bare] = margins[block][:, is_bare]
             both[block, :] = scores
-            certain = states(block)
-            probs = np.where(certain == UNKNOWN, expit(scores + self._log_odds), certain == MEMBER)
+        fitted = self._fitting
+        left_out = models.memberships if fitting is None else None
+        return _Scored(margins, both, _Counts(count_in(fitted.memberships), fitted.num_models, left_out), reasons)
+
+    def _sides(self, read: _Read, scored: _Scored, log_odds: Floats) -> _Sides:
+        """All that is known of models, by prior log-odds that owe nothing to those to be scored."""
+        both = scored.both
+        posterior, size = new_matrix(*both.shape), np.empty(len(both))
+        for block in model_blocks(*both.shape):
+            probs = np.where(read.are_out[block], 0.0, expit(both[block] + log_odds))
+            probs[read.are_in[block]] = 1.0
             posterior[block, :], size[block] = probs, np.log(probs.mean(axis=1) + LEAST_SIZE)
         near = neighbour_means(posterior, self._graph, self._num_threads)
-        counts = _Counts(count_in(fitted.memberships), fitted.num_models, left_out)
-        return _Sides(margins, both, near, np.diff(self._graph.indptr), size, states, counts, reasons)
+        return _Sides(scored.margins, both, near, np.diff(self._graph.indptr), size, read, scored.counts)
 
-    def _decided(self, sides: _Sides) -> _Table:
-        table, every = new_matrix(*sides.both.shape), slice(0, self._graph.num_nodes)
+    def _decided(self, rule: _Rule, sides: _Sides) -> Iterator[tuple[slice, Floats]]:
+        every = slice(0, self._graph.num_nodes)
         for block in model_blocks(*sides.both.shape):
-            scores, states = self._rule.scores(sides, block, every), sides.states(block)
-            scores = sides.counts.supported(scores, block, every)
-            scores = np.where(states == NON_MEMBER, np.minimum(scores, 0) - SETTLED, scores)
-            table[block, :] = np.where(states == MEMBER, np.maximum(scores, 0) + SETTLED, scores)
-        return _Table(table, sides.reasons)
+            scores = sides.counts.supported(rule.scores(sides, block, every), block, every)
+            scores = np.where(sides.read.are_out[block], np.minimum(scores, 0) - SETTLED, scores)
+            yield block, np.where(sides.read.are_in[block], np.maximum(scores, 0) + SETTLED, scores)
 
 
 def _rows(models: Evidence) -> Rows:
@@ -459,6 +532,15 @@ class _Counts(NamedTuple):
         return np.where(num_out <= 0, np.maximum(scores, -most), scores)
 
 
+class _Scored(NamedTuple):
+    """Student scores; tables have shape (J, N)."""
+
+    margins: FloatMatrix  # by the statistics alone
+    both: FloatMatrix  # and with the rows
+    counts: _Counts
+    reasons: tuple[NotAuditable, ...]
+
+
 class _Sides(NamedTuple):
     """What is known of challenges; tables have shape (J, N)."""
 
@@ -467,9 +549,15 @@ class _Sides(NamedTuple):
     near: FloatMatrix  # mean posterior of the neighbours, by the latter
     degree: Ints  # shape (N,)
     size: Floats  # log of the mean posterior, shape (J,)
-    states: Callable[[slice], Bytes]  # what is certain about the nodes of some models
+    read: _Read  # what is certain, too
     counts: _Counts
-    reasons: tuple[NotAuditable, ...]
+
+    def take(self, rows: Ints) -> _Sides:
+        """What is known of some of the models."""
+        margins, both, near = (take_rows(table, rows) for table in (self.margins, self.both, self.near))
+        left_out = None if self.counts.left_out is None else take_rows(self.counts.left_out, rows)
+        counts = self.counts._replace(left_out=left_out)
+        return _Sides(margins, both, near, self.degree, self.size[rows], self.read.take(rows), counts)
 
     def features(self, block: slice, nodes: Ints | slice, sizes: tuple[float, float]) -> Iterator[Floats32]:
         """What the regression is on, one table of some models and nodes after the other."""
@@ -502,8 +590,8 @@ class _Rule(NamedTuple):
         low, high = np.quantile(sides.size, SIZE_RANGE).tolist()
         nodes, whole = evenly_spaced(np.arange(num_nodes), max(1, MOST_STACKED // num_models)), slice(0, num_models)
         features = np.stack(list(sides.features(whole, nodes, (low, high))))
-        members, blocks = memberships[whole, nodes], model_blocks(num_models, num_nodes)
-        is_open = np.concatenate([sides.states(block)[:, nodes] for block in blocks]) == UNKNOWN
+        members = memberships[whole, nodes]
+        is_open = ~(sides.read.are_out[whole, nodes] | sides.read.are_in[whole, nodes])
         offset = np.broadcast_to(log_odds[nodes], members.shape)
         stacked, is_odd = np.zeros(members.shape), np.arange(num_models) % 2 == 1
         for half in (is_odd, ~is_odd):
@@ -535,11 +623,11 @@ class _Rule(NamedTuple):
 def _logistic(features: Floats32, members: Flags, offset: Floats) -> Floats:
     """Weights of a logistic regression beside fixed offsets, with a little ridge, by Newton's method; shape (V,)."""
     some = evenly_spaced(np.arange(len(members)), MOST_REGRESSED)
-    features, members, offset = features[:, some], members[some], offset[some]
+    features, members, offset = features[:, some], members[some], offset[some].astype(np.float32)
     scale = np.sqrt(np.mean(features**2, axis=1, dtype=np.float64)) + 1e-3
-    values, weights = features / scale[:, None], np.zeros(len(features))
+    values, weights = (features / scale[:, None]).astype(np.float32), np.zeros(len(features))
     for _ in range(25):
-        probs = expit(offset + weights @ values)
+        probs = expit(offset + (weights.astype(np.float32) @ values)).astype(np.float32)
         slope = values @ (members - probs) - weights
         curvature = (values * (probs * (1 - probs))) @ values.T + np.eye(len(values))
         step = np.linalg.solve(curvature, slope)

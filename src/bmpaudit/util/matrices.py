@@ -312,6 +312,8 @@ class Rows:
             an array for an array of model numbers.
         norms: Lengths, of the first layer's weights or of the class rows, shape (J, F), likewise.
         shape: (J, F, C).
+        models: Which models of `values` and `norms` these are, shape (J,).
+        shared: What attacks have worked out about the models of `values`; parts of the models have the same.
     """
 
     def __init__(self, values: Any, norms: Any, models: Ints | None = None) -> None:
@@ -321,17 +323,23 @@ class Rows:
                 f"(num_models, num_features), got {tuple(values.shape)} and {tuple(norms.shape)}"
             )
         self.values, self.norms = values, norms
-        self._models = np.arange(values.shape[0]) if models is None else models
-        self.shape: tuple[int, int, int] = (len(self._models), int(values.shape[1]), int(values.shape[2]))
+        self.models = np.arange(values.shape[0]) if models is None else models
+        self.shape: tuple[int, int, int] = (len(self.models), int(values.shape[1]), int(values.shape[2]))
+        self.shared: dict[Any, Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "shared": {}}
 
     def take(self, models: slice | Ints | Flags) -> "Rows":
         """Some of the models, not read yet."""
-        return Rows(self.values, self.norms, self._models[models])
+        taken = Rows(self.values, self.norms, self.models[models])
+        taken.shared = self.shared
+        return taken
 
     def values_of(self, models: slice | Ints) -> Floats32:
         """Class rows of some models, shape (number of them, F, C)."""
-        return np.asarray(self.values[self._models[models]], dtype=np.float32)
+        return np.asarray(self.values[self.models[models]], dtype=np.float32)
 
     def norms_of(self, models: slice | Ints) -> Floats32:
         """Lengths of some models' rows, shape (number of them, F)."""
-        return np.asarray(self.norms[self._models[models]], dtype=np.float32)
+        return np.asarray(self.norms[self.models[models]], dtype=np.float32)
