@@ -10,18 +10,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.special
 
 from bmpaudit.attack.permutation import LEAKING, largest_z
 from bmpaudit.auditing import Audit, AuditResult, Workspace, context, finished
-from bmpaudit.auditing.result import BoundResult, Parameter
+from bmpaudit.auditing.result import AccessResult, BoundResult, Parameter
 from bmpaudit.plan import FEWEST_SHADOWS, ExposureLimit, Gate
 from bmpaudit.proof.exposure import LEVEL_OF_GATES
 from bmpaudit.proof.guesses import ENOUGH_MODELS, SHARE_FOR_PRIORS, fewest_to_be_named
 from bmpaudit.proof.prove import FIRST_FIT, default_num_fitting, guesses_to_prove_more
+from bmpaudit.releases import ACCESSES
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import plain
 from bmpaudit.util.words import SYMBOLS, confidence, count, interval, number, percent
@@ -72,6 +73,7 @@ class GateResult:
     fingerprint: str  # tells audits apart whose answers may differ
     bmpaudit: str  # version of the program that made the audit
     release: str  # that was checked
+    access: str  # what the adversary sees of it
     num_models: int  # number of shadow models behind the audit
     thresholds: tuple[CheckedThreshold, ...]
 
@@ -95,7 +97,7 @@ class GateResult:
     @property
     def subject(self) -> str:
         """What was checked, in one line."""
-        return f"{self.title}; {self.release} release; {count(self.num_models, 'shadow model')}"
+        return f"{self.title}; {self.release} release, {self.access}; {count(self.num_models, 'shadow model')}"
 
     def to_plain(self) -> dict[str, Any]:
         """Values as JSON can hold them."""
@@ -128,51 +130,78 @@ def decide(result: AuditResult, gate: Gate) -> GateResult:
     release = gate.release or result.main_release
     if release not in result.releases:
         raise InputError(f"release must be one of {', '.join(result.releases)}, got {release!r}")
+    ladder = result.releases[release].ladder
+    access = gate.access or result.releases[release].access
+    if access not in ladder:
+        raise InputError(f"access must be one of {', '.join(ladder)}, which the audit has, got {access!r}")
     return GateResult(
         title=result.title,
         fingerprint=result.fingerprint,
         bmpaudit=result.bmpaudit,
         release=release,
+        access=access,
         num_models=result.shadow_models.trained,
-        thresholds=tuple(_checked(result, gate, release)),
+        thresholds=tuple(_checked(_Subject(result, release, access, ladder[access]), gate)),
     )
 
 
-def _checked(result: AuditResult, gate: Gate, release: str) -> Iterator[CheckedThreshold]:
+class _Subject(NamedTuple):
+    """What is held against the thresholds."""
+
+    result: AuditResult
+    release: str
+    access: str
+    found: AccessResult  # what is known of that access to that release
+
+    def bound(self, side: str) -> BoundResult | None:
+        """What is proven of one side, and how; None without a proof."""
+        return None if self.found.proof is None else self.found.proof.bounds[PARAMETERS[side]]
+
+    def check_tested(self, name: str) -> None:
+        """Refuses thresholds on what is known of the main release alone, and only of what was tested of it."""
+        main = self.result.main_release
+        if self.release != main:
+            raise InputError(f"{name} is about the plan's first release, {main}, got release {self.release!r}")
+        tested = "scores" if "scores" in self.result.main.ladder else "labels"
+        if ACCESSES.index(self.access) < ACCESSES.index(tested):
+            raise InputError(f"{name} is about {tested}, which access to {self.access} does not show")
+
+
+def _checked(subject: _Subject, gate: Gate) -> Iterator[CheckedThreshold]:
     for side in PARAMETERS:
         limit = getattr(gate, f"max_proven_{side}")
         if limit is not None:
-            yield _check_proven(result, release, side, limit)
+            yield _check_proven(subject, side, limit)
     for side, limits in (("members", gate.max_exposure), ("non_members", gate.max_exposure_non_members)):
         for each in limits:
-            yield _check_exposure(result, release, side, each)
+            yield _check_exposure(subject, side, each)
     if gate.max_node_exposure is not None:
-        yield _check_node_exposure(result, release, gate.max_node_exposure)
+        yield _check_node_exposure(subject, gate.max_node_exposure)
     if gate.max_leaking_nodes is not None:
-        yield _check_leaking_nodes(result, release, gate.max_leaking_nodes)
+        yield _check_leaking_nodes(subject, gate.max_leaking_nodes)
     for side in PARAMETERS:
         limit = getattr(gate, f"max_estimated_{side}")
         if limit is not None:
-            yield _check_estimated(result, release, side, limit)
+            yield _check_estimated(subject, side, limit)
 
 
 # What is proven.
 
 
-def _check_proven(result: AuditResult, release: str, side: str, limit: float) -> CheckedThreshold:
-    bound, what = _bound(result, release, side), f"proven {SYMBOLS[PARAMETERS[side]]}"
-    above = _certainly_above(result, release, side, limit)
-    decided = ("exceeded", above, None) if above else _unless_exceeded(result, release, side, limit)
+def _check_proven(subject: _Subject, side: str, limit: float) -> CheckedThreshold:
+    bound, what = subject.bound(side), f"proven {SYMBOLS[PARAMETERS[side]]}"
+    above = _certainly_above(subject, side, limit)
+    decided = ("exceeded", above, None) if above else _unless_exceeded(subject, side, limit)
     outcome, reason, needed = decided
     proven = None if bound is None else bound.proven
     return CheckedThreshold(f"max_proven_{side}", limit, None, outcome, what, proven, None, reason, needed)
 
 
-def _unless_exceeded(result: AuditResult, release: str, side: str, limit: float) -> tuple[Outcome, str, int | None]:
+def _unless_exceeded(subject: _Subject, side: str, limit: float) -> tuple[Outcome, str, int | None]:
     """Outcome, reason and models needed where nothing above the limit is proven: would these models have proven it?"""
-    symbol, bound, power = SYMBOLS[PARAMETERS[side]], _bound(result, release, side), result.power[release]
+    symbol, bound, power = SYMBOLS[PARAMETERS[side]], subject.bound(side), subject.found.power
     if bound is None:
-        return "undecided", result.releases[release].not_proven, _models_to_prove(result, release, side, limit)
+        return "undecided", subject.found.not_proven, _models_to_prove(subject, side, limit)
     found = "nothing is proven"
     if bound.proven is not None:
         found = f"{symbol} ≥ {number(bound.proven, DIGITS)} is proven"
@@ -180,7 +209,7 @@ def _unless_exceeded(result: AuditResult, release: str, side: str, limit: float)
     if provable is None or provable <= limit:
         most = "nothing" if provable is None else f"{number(provable, DIGITS)} at most"
         reason = f"{found}; a single node that every model gives away would prove {most}"
-        return "undecided", reason, _models_to_prove(result, release, side, limit)
+        return "undecided", reason, _models_to_prove(subject, side, limit)
     hits = f"{bound.num_hits:,} of {count(bound.num_guesses, 'guess', 'guesses')} right"
     if possible is None or possible > limit:
         return "undecided", f"{found}; with {hits}, {symbol} > {limit:g} is not ruled out", None
@@ -188,10 +217,10 @@ def _unless_exceeded(result: AuditResult, release: str, side: str, limit: float)
     return "passed", f"{found}, with {hits}; {would}", None
 
 
-def _models_to_prove(result: AuditResult, release: str, side: str, limit: float) -> int | None:
+def _models_to_prove(subject: _Subject, side: str, limit: float) -> int | None:
     """The number of models with which any node by itself, given away in every model, very likely exceeds the limit."""
+    result, bound = subject.result, subject.bound(side)
     nodes, method = result.nodes, result.proof_method
-    bound = _bound(result, release, side)
     level = result.proof_level if bound is None else bound.level
     # For the priors that are hardest: shares of the models, and the log-odds that guesses about so many have to show.
     if side == "mp":
@@ -226,14 +255,9 @@ def _fewest_models(is_enough: Callable[[int], bool]) -> int | None:
     return number if number <= MOST_MODELS else None
 
 
-def _bound(result: AuditResult, release: str, side: str) -> BoundResult | None:
-    proof = result.releases[release].proof
-    return None if proof is None else proof.bounds[PARAMETERS[side]]
-
-
-def _certainly_above(result: AuditResult, release: str, side: str, limit: float) -> str:
+def _certainly_above(subject: _Subject, side: str, limit: float) -> str:
     """Why ε is above a limit whatever else was found; empty if nothing says so."""
-    symbol, bound = SYMBOLS[PARAMETERS[side]], _bound(result, release, side)
+    symbol, bound = SYMBOLS[PARAMETERS[side]], subject.bound(side)
     if bound is not None and bound.floor > limit:
         floor = number(bound.floor, DIGITS)
         return f"the sampling alone gives {symbol} ≥ {floor}: no model trained this way stays below"
@@ -245,9 +269,9 @@ def _certainly_above(result: AuditResult, release: str, side: str, limit: float)
 # How many nodes are named, and how often each is.
 
 
-def _check_exposure(result: AuditResult, release: str, side: str, limit: ExposureLimit) -> CheckedThreshold:
-    about = result.releases[release]
-    row, certified = about.exposure.named(limit.precision, side), about.certified
+def _check_exposure(subject: _Subject, side: str, limit: ExposureLimit) -> CheckedThreshold:
+    result, certified = subject.result, subject.found.certified
+    row = subject.found.exposure.named(limit.precision, side)
     suffix, people = "" if side == "members" else "_non_members", side.replace("_", "-")
     nodes, needed = result.nodes, None
     fewest = nodes.fewest_in if side == "members" else nodes.fewest_out
@@ -293,9 +317,10 @@ def _models_that_hold(result: AuditResult, needed: int, side: str = "members") -
     return _fewest_models(lambda num_models: _hold(result, needed, num_models, prior))
 
 
-def _check_node_exposure(result: AuditResult, release: str, limit: float) -> CheckedThreshold:
-    power, fewest, precision = result.power[release], result.nodes.fewest_in, result.releases[release].exposure.at_risk
+def _check_node_exposure(subject: _Subject, limit: float) -> CheckedThreshold:
+    result, power = subject.result, subject.found.power
     low, high = power.node_share_low, power.node_share_high
+    fewest, precision = result.nodes.fewest_in, subject.found.exposure.at_risk
     named = f"with {100 * precision:g} % certainty by"
     enough, needed = _models_to_name(precision), None
     outcome: Outcome = "undecided"
@@ -315,13 +340,13 @@ def _check_node_exposure(result: AuditResult, release: str, limit: float) -> Che
     return CheckedThreshold("max_node_exposure", limit, None, outcome, what, low, high, reason, needed)
 
 
-def _check_leaking_nodes(result: AuditResult, release: str, limit: int) -> CheckedThreshold:
-    name, test = "max_leaking_nodes", result.permutation_test
-    _check_is_main(result, release, name)
+def _check_leaking_nodes(subject: _Subject, limit: int) -> CheckedThreshold:
+    name, result, test = "max_leaking_nodes", subject.result, subject.result.permutation_test
+    subject.check_tested(name)
     reason = f"{count(test.num_leaking, 'node')} {'is' if test.num_leaking == 1 else 'are'} proven to leak"
     outcome: Outcome = "passed"
     needed, num_leaking = None, test.num_leaking
-    if not num_leaking and result.releases[release].is_leakage_proven:  # in a way that ranks do not show
+    if not num_leaking and subject.found.is_leakage_proven:  # in a way that ranks do not show
         reason, num_leaking = "models are proven to give away more than the sampling, so some node leaks", 1
     if num_leaking > limit:
         outcome = "exceeded"
@@ -351,9 +376,9 @@ def _models_to_test(result: AuditResult) -> int | None:
 # What is estimated.
 
 
-def _check_estimated(result: AuditResult, release: str, side: str, limit: float) -> CheckedThreshold:
-    name, symbol = f"max_estimated_{side}", SYMBOLS[PARAMETERS[side]]
-    _check_is_main(result, release, name)
+def _check_estimated(subject: _Subject, side: str, limit: float) -> CheckedThreshold:
+    name, symbol, result = f"max_estimated_{side}", SYMBOLS[PARAMETERS[side]], subject.result
+    subject.check_tested(name)
     of_side = [row for row in result.headline if row.parameter == PARAMETERS[side] and not row.multiplies_odds]
     of_mp = (row for row in result.headline if row.definition == "mp")
     row = next(of_mp if side == "mp" else iter(of_side), None)
@@ -364,24 +389,19 @@ def _check_estimated(result: AuditResult, release: str, side: str, limit: float)
     if not result.is_leakage_found:
         doubts.insert(0, "no leakage was found, so the estimate is uninformative")
     outcome: Outcome = "exceeded"
-    needed, reason, bound = None, _certainly_above(result, release, side, limit), _bound(result, release, side)
+    needed, reason, bound = None, _certainly_above(subject, side, limit), subject.bound(side)
     if not reason and bound is not None and bound.proven is not None and bound.proven > row.p95:
         reason = f"the estimate, {estimate}, is refuted: {symbol} ≥ {number(bound.proven, DIGITS)} is proven"
     if not reason:
         outcome, reason = "undecided", f"estimated {estimate}"
         if row.p95 <= limit:
-            outcome, why, needed = _unless_exceeded(result, release, side, limit)
+            outcome, why, needed = _unless_exceeded(subject, side, limit)
             reason += f"; {why}"
         elif doubts:
             reason += f", which decides nothing: {'; '.join(doubts)}"
         elif row.p5 > limit:
             outcome = "exceeded"
     return CheckedThreshold(name, limit, None, outcome, f"estimated {symbol}", row.p5, row.p95, reason, needed)
-
-
-def _check_is_main(result: AuditResult, release: str, name: str) -> None:
-    if release != result.main_release:
-        raise InputError(f"{name} is about the plan's first release, {result.main_release}, got release {release!r}")
 
 
 # The outcome of a gate for a model card (Markdown) and for CI servers (JUnit XML).
@@ -454,7 +474,7 @@ def check(audit: Audit | str | Path, gate: Gate | None = None, **thresholds: Any
     >>> from bmpaudit.pipeline.pipeline import audit
     >>> finished = audit("demo", shadows=16, definitions="bmp-r")
     >>> print(check(finished, max_proven_right=3))
-    demo, Uniform 25 %, GCN; clean release; 16 shadow models
+    demo, Uniform 25 %, GCN; clean release, weights; 16 shadow models
     undecided  max_proven_right 3  ...
     gate: undecided
     """

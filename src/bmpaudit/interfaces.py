@@ -67,8 +67,8 @@ class Engine(Protocol):
         """Trains and scores the models of a batch, writing into its arrays.
 
         Model j depends on (graph, plan, j) and nothing else. If interrupted, finished models stay in the batch. An
-        engine with an attribute `num_weights`, how many a model has, also fills in `batch.weights`, if they are kept,
-        and asks a model whose weights are there already without training it.
+        engine with an attribute `num_weights`, the number of weights of a model, also fills in `batch.weights` if they
+        are kept. A model whose weights are there already is not trained, only asked.
         """
 
 
@@ -78,7 +78,7 @@ class Release(Protocol):
 
     A release with an attribute `num_models` above 1 takes so many models, trained on the same sample: `outputs` is then
     given logits of shape (num_models, num_nodes, num_classes). One whose attribute `gives_embeddings` is true is given
-    activations of the last hidden layer instead, which `shadow.probe_scores` turns into scores of the classes.
+    activations of the last hidden layer instead, which `releases.probe_scores` turns into scores of the classes.
     """
 
     @property

@@ -238,8 +238,8 @@ class AuditPlan(BaseModel):
         model: Model that is trained.
         training: How it is trained.
         releases: What is given out, main one first.
-        release_as: What the adversary sees of a model: its labels or its scores of the graph's nodes, its answers to
-            queries of any input, or its weights; lesser access is audited too.
+        release_as: What the adversary sees of a model: labels, scores, queries of any input, or weights; lesser access
+            is audited too.
         queries: How the adversary asks; the first is the main one.
         statistic: Number per node that attacks look at.
         attack: Attack on the shadow models.
@@ -276,7 +276,7 @@ class AuditPlan(BaseModel):
         models.Training, _from_table(lambda table: registry.make(models.Training, table, "training", ()))
     ] = models.Training()
     releases: Parts = ("clean", "noisy")
-    release_as: Literal["labels", "scores", "queries", "weights"] = "scores"
+    release_as: Literal["labels", "scores", "queries", "weights"] = "weights"
     queries: Parts = ("full", "none")
     statistic: Part = "margin"
     attack: Part = "student"

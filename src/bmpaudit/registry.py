@@ -1,7 +1,7 @@
 """Every built-in part by name, and parts of the user's own by `module:Name`.
 
 From this table come the choices of the plan file and the command line, the comments of `bmpaudit plan init` and the
-reference in the docs. A new part is its own file and one line here.
+reference in the docs. A new part is a class and one line here.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -44,18 +44,23 @@ def gives_labels_only(release: object) -> bool:
     return not isinstance(release, UntrustedPart) and bool(getattr(release, "gives_labels_only", False))
 
 
-def is_computed_from(release: object, base: object) -> bool:
-    """Whether whoever has what one release gives out can make what another gives out, in law (Prop. 2).
+def is_computed_from(release: Any, base: Any, access: str = WEIGHTS) -> bool:
+    """Whether whoever has access to one release can make what another gives out, in law (Prop. 2).
 
     Then the first gives away no less than the second. Everything that is made from the trained model itself is computed
-    from `Clean`, which gives out the model.
+    from the weights of `Clean`. From answers alone other answers can be made, but no noise on weights, and no hidden
+    layer.
 
     >>> is_computed_from(LabelOnly(), Clean()), is_computed_from(Clean(), LabelOnly())
+    (True, False)
+    >>> is_computed_from(NoisyLastLayer(), Clean()), is_computed_from(NoisyLastLayer(), Clean(), access="scores")
     (True, False)
     """
     if release == base:
         return True
     if isinstance(release, UntrustedPart) or isinstance(base, UntrustedPart) or models_of(release) > models_of(base):
+        return False
+    if access != WEIGHTS and (not release.changes_outputs or gives_embeddings(release)):
         return False
     match base:
         case Clean():

@@ -24,7 +24,7 @@ from bmpaudit.io.codec import filled
 from bmpaudit.io.readers import read_toml
 from bmpaudit.pipeline.pipeline import Pipeline, given_graph
 from bmpaudit.plan import AuditPlan, parse_plan, plan_keys, trusting_code
-from bmpaudit.releases import is_computed_from
+from bmpaudit.releases import ACCESSES, is_computed_from
 from bmpaudit.report.drawing import DEFAULT_PICTURES, NO_PICTURES, picture_formats
 from bmpaudit.util.errors import DataError, InputError
 from bmpaudit.util.files import atomic_write, folder_lock, write_text
@@ -204,6 +204,8 @@ class SweepPoint:
     accuracy: Mean | None  # held-out, of what is released; None if it is not known
     named_90: Mean | None  # training nodes of one released model that are named correctly with 90 % certainty
     named_99: Mean | None
+    access: str  # what the adversary sees of the model
+    named_90_from: Mapping[str, Mean]  # by access, the least first, how many this audit finds with 90 % certainty
     is_settled: bool  # whether there are enough models to say how many can be named with 90 % certainty
     exposed_by: str  # attack and queries that they are named by, and what release or point that was on
     certified_names: float | None  # that one released model provably gives away on average; None if none are certified
@@ -243,6 +245,7 @@ def _point(audit: Audit, release: str, number: int, swept: SweptAudit, folder: s
         accuracy=compared.mean(HELD_OUT_ACCURACY),
         named_90=compared.mean(NAMED_90),
         named_99=compared.mean(NAMED_99),
+        named_90_from=compared.named_from(0.9),
         is_settled=result.exposure.named(0.9).is_settled,
         certified_names=certificate and certificate.names,
         certified_share=certificate and certificate.certainty,
@@ -275,7 +278,10 @@ def _holds_for(other: SweepPoint, point: SweepPoint, audits: Sequence[SweptAudit
     return (
         context.plan_hash(theirs, only=RECIPE) == context.plan_hash(mine, only=RECIPE)
         and set(context.queries_of(theirs)) <= set(context.queries_of(mine))
-        and is_computed_from(context.release_of(theirs, other.release), context.release_of(mine, point.release))
+        and ACCESSES.index(other.access) <= ACCESSES.index(point.access)
+        and is_computed_from(
+            context.release_of(theirs, other.release), context.release_of(mine, point.release), mine.release_as
+        )
     )
 
 
@@ -328,7 +334,7 @@ def pareto_front(gains: Sequence[float], costs: Sequence[float]) -> Flags:
 
 AUDITS, CONFIRMED = "audits", "confirmed"
 FIGURES = (
-    *("exposed_by", "certified_names", "certified_share", "proven_right", "proven_left"),
+    *("access", "exposed_by", "certified_names", "certified_share", "proven_right", "proven_left"),
     *("is_ceiling_right", "is_ceiling_left", "guaranteed_right", "auc", "level", "num_leaking"),
 )
 FORMAT = 2
@@ -498,6 +504,7 @@ def _figures(point: SweepPoint) -> dict[str, Any]:
     for name in ("accuracy", "named_90", "named_99"):
         for end, suffix in (("mean", ""), ("low", "_low"), ("high", "_high")):
             row[f"{name}{suffix}"] = getattr(getattr(point, name), end, None)
+    row |= {f"named_90_from_{access}": mean.mean for access, mean in point.named_90_from.items()}
     return row | {name: getattr(point, name) for name in FIGURES}
 
 

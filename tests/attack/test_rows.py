@@ -23,6 +23,7 @@ from bmpaudit.attack.rows import (
     normalised,
     shrunk_log_odds,
 )
+from bmpaudit.graph import Graph
 from bmpaudit.interfaces import LeaveOneOutAttack
 from bmpaudit.util import matrices
 from bmpaudit.util.errors import InputError
@@ -416,6 +417,19 @@ def test_few_models_get_scores_or_reasons(num_fitting: int) -> None:
     if num_fitting > 1:
         few = models.take(slice(num_fitting))
         assert ATTACK.score_left_out(few, num_threads=1).log_likelihood_ratio.shape == (num_fitting, 60)
+
+
+@pytest.mark.parametrize("num_models", [20, 300])
+def test_all_nodes_may_be_certain(num_models: int) -> None:
+    models = simulated_models(num_models, num_nodes=30, num_features=30, words=1)
+    assert models.graph is not None
+    graph = Graph.from_edges([[0, 1]], np.eye(30, dtype=np.float32), models.graph.labels)
+    assert models.rows is not None
+    norms = np.where(models.memberships, 1.0, 0.001).astype(np.float32)
+    rows = Rows(models.rows.values[:, :30], norms)
+    scores = left_out(Evidence(models.statistics, models.memberships, models.indices, graph, rows=rows))
+    assert (scores[models.memberships] > 49).all()
+    assert (scores[~models.memberships] < -49).all()
 
 
 def test_what_the_attack_needs_is_said() -> None:

@@ -35,7 +35,9 @@ from bmpaudit.shadow.runs import ViewAccuracy
 
 RELEASES = ("clean", "noisy")
 VARIANTS = tuple(Variant(release, ("full",), "strong") for release in RELEASES)
-UNIFORM = AuditPlan(sampler=Uniform(0.25), queries="full", releases=RELEASES, rules="strong", shadows=24)
+UNIFORM = AuditPlan(
+    sampler=Uniform(0.25), queries="full", releases=RELEASES, release_as="scores", rules="strong", shadows=24
+)
 SNOWBALL = UNIFORM.replace(sampler=Snowball(0.25))
 ROC = RocCurve(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
 
@@ -178,7 +180,7 @@ def made_audit(
         source=source,
         priors=priors,
         attacks=attacks,
-        findings=Findings({release: {"scores": part} for release, part in findings.items()}),
+        findings=Findings({release: {"labels": part, "scores": part} for release, part in findings.items()}),
         estimates=Estimates(dict.fromkeys(variants, posteriors), node_leakage(counts, plan.level), {}, {}),
         graph=_unknown,
         runs=runs,

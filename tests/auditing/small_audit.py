@@ -37,13 +37,14 @@ def leaky_graph(num_nodes: int = NUM_NODES, **names: Any) -> Graph:
 
 
 def small_plan(**settings: Any) -> AuditPlan:
-    """40 models, two queries, definitions with one parameter."""
+    """40 models of which scores are given out, two queries, definitions with one parameter."""
     usual: dict[str, Any] = {
         "sampler": Uniform(0.4),
         "model": MLP(hidden=8, dropout=0.0),
         "training": Training(epochs=15, learning_rate=0.1),
         "shadows": 40,
         "releases": ("clean",),
+        "release_as": "scores",
         "queries": ("full", "none"),
         "attack": "gaussian",
         "definitions": ("bmp-r", "mp"),

@@ -16,6 +16,7 @@ from bmpaudit.attack import (
     ErrorCounts,
     Evidence,
     Gaussian,
+    RightOrWrong,
     Strong,
     Student,
     attack_performance,
@@ -44,7 +45,7 @@ NODES_COLUMNS = [
         for side in ("member", "non_member")
         for what in ("models", "named", "wrong", "exposure", "exposure_low", "exposure_high")
     ),
-    *("p_value", "is_leaking"),
+    *("p_value", "is_leaking", "member_certain", "non_member_certain", "certain_wrong", "telling_feature"),
     *("num_out", "num_in", "false_positives", "false_negatives"),
 ]
 
@@ -89,6 +90,8 @@ def test_parts_are_those_of_the_stages(done: Audit, tmp_path: Path) -> None:
     assert done.estimates.half_medians["bmp-r", "epsilon_right"] == done.headline[0].half_median == median
     evidence = Evidence.of_runs(runs, "clean", ["full"], graph)
     exposed = max((expose(attack, evidence, prior, num_threads=1) for attack in (Gaussian(), Student())), key=num_named)
+    of_labels = Evidence.of_runs(runs, "clean", ["full"], graph, "labels")
+    exposed = exposed.joined(expose(RightOrWrong(), of_labels, prior, num_threads=1))
     assert str(done.main_findings.exposure) == str(exposed)
     np.testing.assert_array_equal(
         done.nodes["member_exposure"].to_numpy()[exposed.exposure.member_nodes.node],

@@ -50,7 +50,7 @@ def test_all_documented_files_are_there_and_no_other(finished: Path) -> None:
         *("manifest.json", "plan.toml", "graph.npz", "shadows.json", "priors.parquet", "attack.json", "nodes.parquet"),
         *("summary.json", "tables.md", "tables.tex", "report.html"),
         *(f"counts/{variant}.parquet" for variant in (*NAMES, "half")),
-        *("permutation_test.npz", "proof/clean.npz"),
+        *("permutation_test.npz", "proof/clean.npz", "proof/clean@labels.npz"),
         *(f"posteriors/{variant}_{definition}.npz" for variant in NAMES for definition in ("bmp-r", "mp")),
     }
     pictures = {path.stem for path in (finished / "figures").iterdir()}

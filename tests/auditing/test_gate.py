@@ -51,7 +51,7 @@ def summary(folder: Path) -> dict[str, Any]:
     for parameter in PARAMETERS.values():
         bound = {"proven": None, "floor": 0.0, "level": LEVEL, "num_guesses": 600, "num_hits": 240}
         changed["releases"]["clean"]["proof"][parameter] |= bound
-    changed["power"]["clean"] = {
+    changed["releases"]["clean"]["power"] = {
         "provable": dict.fromkeys(PARAMETERS.values(), 4.0),
         "possible": dict.fromkeys(PARAMETERS.values(), 2.0),
         "node_share_low": 0.1,
@@ -73,7 +73,7 @@ def proven(summary: dict[str, Any], side: str, **values: Any) -> None:
 
 
 def power(summary: dict[str, Any], name: str, side: str, value: Any) -> None:
-    summary["power"]["clean"][name][PARAMETERS[side]] = value
+    summary["releases"]["clean"]["power"][name][PARAMETERS[side]] = value
 
 
 def exposed(summary: dict[str, Any], curve: str, precision: float, **values: Any) -> None:
@@ -182,7 +182,7 @@ def test_for_mp_the_better_side_of_the_worst_prior_counts(summary: dict[str, Any
 
 def test_without_a_proof_it_is_undecided(summary: dict[str, Any]) -> None:
     summary["releases"]["clean"] |= {"proof": None, "not_proven": "there must be at least 8 models, got 7"}
-    summary["power"]["clean"] |= {"possible": dict.fromkeys(PARAMETERS.values(), None)}
+    summary["releases"]["clean"]["power"] |= {"possible": dict.fromkeys(PARAMETERS.values(), None)}
     found = only(summary, max_proven_right=1)
     assert (found.outcome, found.reason) == ("undecided", "there must be at least 8 models, got 7")
     assert found.models_needed is not None
@@ -278,7 +278,7 @@ def test_the_most_exposed_node_is_decided_by_its_limits(summary: dict[str, Any])
     found = only(summary, max_node_exposure=0.3)
     assert (found.outcome, found.models_needed is None) == ("undecided", False)
     # Where nothing is known of a node but that no model named it.
-    summary["power"]["clean"] |= {"node_share_low": 0.0, "node_share_high": 1.0}
+    summary["releases"]["clean"]["power"] |= {"node_share_low": 0.0, "node_share_high": 1.0}
     found = only(summary, max_node_exposure=0.05)
     needed = math.ceil(math.log(0.005 / NUM_NODES) / math.log(0.95))
     assert f"some node is in only 48 models, and it takes {needed}" in found.reason
@@ -364,9 +364,27 @@ def test_exceeded_wins_over_undecided_which_wins_over_passed(summary: dict[str, 
 def test_the_release_is_the_first_or_the_one_named(summary: dict[str, Any]) -> None:
     summary["releases"]["noisy"]["proof"] = copy.deepcopy(summary["releases"]["clean"]["proof"])
     summary["releases"]["noisy"]["proof"]["epsilon_right"]["proven"] = 2.5
-    summary["power"]["noisy"] = summary["power"]["clean"]
+    summary["releases"]["noisy"]["power"] = summary["releases"]["clean"]["power"]
     assert outcome(summary, max_proven_right=2) == "passed"
     assert outcome(summary, max_proven_right=2, release="noisy") == "exceeded"
+
+
+def test_the_access_is_as_released_or_the_one_named(summary: dict[str, Any]) -> None:
+    clean = summary["releases"]["clean"]
+    assert (clean["access"], list(clean["lesser"])) == ("scores", ["labels"])
+    labels = clean["lesser"]["labels"]
+    labels |= {"proof": copy.deepcopy(clean["proof"]), "power": copy.deepcopy(clean["power"]), "certified": None}
+    labels["proof"]["epsilon_right"]["proven"] = 2.5
+    labels["power"]["node_share_high"] = 0.1
+    assert outcome(summary, max_proven_right=2) == outcome(summary, max_proven_right=2, access="scores") == "passed"
+    assert outcome(summary, max_proven_right=2, access="labels") == "exceeded"
+    assert outcome(summary, max_node_exposure=0.2, access="labels") == "passed"
+    assert "clean release, labels;" in str(decide(summary, Gate(max_proven_right=2, access="labels")))
+    with pytest.raises(InputError, match="access must be one of labels, scores, which the audit has, got 'weights'"):
+        decide(summary, Gate(max_proven_right=2, access="weights"))
+    for about in ("max_leaking_nodes", "max_estimated_right"):  # what was tested are the scores
+        with pytest.raises(InputError, match=f"{about} is about scores, which access to labels does not show"):
+            decide(summary, Gate(**{about: 3, "access": "labels"}))
 
 
 def test_plain_values_and_text_say_the_same(summary: dict[str, Any]) -> None:
@@ -374,7 +392,7 @@ def test_plain_values_and_text_say_the_same(summary: dict[str, Any]) -> None:
     plain = json.loads(json.dumps(result.to_plain(), allow_nan=False))
     assert (plain["outcome"], plain["exit_code"]) == (result.outcome, result.exit_code)
     lines = str(result).splitlines()
-    assert lines[0].endswith("clean release; 40 shadow models")
+    assert lines[0].endswith("clean release, scores; 40 shadow models")
     assert [line.split()[:2] for line in lines[1:-1]] == [
         [each["outcome"], each["name"]] for each in plain["thresholds"]
     ]
@@ -417,7 +435,10 @@ def test_an_epsilon_that_was_not_estimated_is_refused(summary: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"max_provenright": 3}, "unknown key gate.max_provenright; allowed in [gate]: release, max_proven_right, "),
+        (
+            {"max_provenright": 3},
+            "unknown key gate.max_provenright; allowed in [gate]: release, access, max_proven_right, ",
+        ),
         ({"max_proven_right": math.nan}, "gate.max_proven_right must be a finite number, got nan"),
         ({"max_proven_right": math.inf}, "gate.max_proven_right must be "),
         ({"max_proven_right": "3"}, "gate.max_proven_right must be a number, got '3'"),

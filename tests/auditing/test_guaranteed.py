@@ -301,7 +301,7 @@ class TestWhatTheLimitsAllowFor:
         result = audit_of(TooLittleNoise(1.0, hops=0, regularization=1.0, max_norm=50.0))
         proof = result.main_findings.proof
         assert proof is not None
-        assert found.level_of(proof.epsilon_right) == pytest.approx(0.989)
+        assert found.level_of(proof.epsilon_right) == pytest.approx(0.994)  # 0.999, less 0.005
         with_priors = replace(found, limits=dict.fromkeys(found.limits, 0.0))
         sentences = list(with_priors.contradictions(result.findings))
         assert sentences

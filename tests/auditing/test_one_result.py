@@ -107,7 +107,8 @@ def test_terminal_and_tables_show_the_result(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     print_result(audit.result)
-    terminal = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
+    terminal = {line.split()[0].rstrip(","): line for line in lines}  # of each release the last: as it is released
     tables = {
         line.split("|")[1].strip(): line for line in (folder / "tables.md").read_text().splitlines() if "|" in line
     }
@@ -245,7 +246,7 @@ EVERYTHING: dict[str, Any] = {
     "sampler": Snowball(0.5, fan_out=2, any_order=True),
     "model": GCN(hidden=6, layers=3, dropout=0.1),
     "releases": ("noisy", "rounded"),
-    "release_as": "weights",
+    "release_as": "queries",
     "queries": ("none",),
     "attack": "gaussian",
     "rules": ("weak",),

@@ -217,6 +217,6 @@ def test_nothing_proven_is_not_even_odds() -> None:
     assert proof.epsilon_right.floor_high < -1
     right, left, mp = (replace(each, proven=None) for each in proof.bounds)
     changed = replace(findings, proof=Proof(right, left, mp, is_leakage_proven=False))
-    result.findings = Findings({**result.findings.ladders, "clean": {"scores": changed}})
+    result.findings = Findings({**result.findings.ladders, "clean": {"labels": changed, "scores": changed}})
     answer = make_result(result).answer
     assert answer.proven == "Nothing beyond what the sampling alone gives away with 99 % confidence."

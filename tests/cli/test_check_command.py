@@ -51,7 +51,7 @@ def folder(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for parameter in parameters:
         clean["proof"][parameter] |= {"proven": 3.5, "floor": 0.0, "level": 0.95}
     clean["certified"] = None
-    summary["power"]["clean"] = {
+    summary["releases"]["clean"]["power"] = {
         "provable": dict.fromkeys(parameters, 4.5),
         "possible": dict.fromkeys(parameters, 2.0),
         "node_share_low": 0.2,

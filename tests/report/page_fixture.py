@@ -22,6 +22,7 @@ from bmpaudit.auditing.result import (
     CertifiedResult,
     ExposureResult,
     NamedResult,
+    PowerResult,
     ProofResult,
     ReleaseResult,
     ReliabilityResult,
@@ -259,6 +260,7 @@ def _release(name: str, strength: float) -> dict[str, Any]:
             0.99, 133, 267, "student, full", _certificates(strength), _certificates(2 * strength)
         ),
         not_proven="",
+        power=PowerResult(dict.fromkeys(bounds), dict.fromkeys(bounds), 0.0, 1.0),
         exposed_by="student, full and none",
         exposure=ExposureResult(
             at_risk=0.99,

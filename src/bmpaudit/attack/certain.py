@@ -70,6 +70,30 @@ def certain_nodes(norms: Floats32, graph: Graph, gap: Gap | None = None) -> Cert
     )
 
 
+class CertainCounts(NamedTuple):
+    """In how many models of known members logic alone settles each node; arrays of shape (N,)."""
+
+    num_in: Ints  # of those that hold it
+    num_out: Ints  # of the others
+    num_wrong: Ints  # and in how many it is wrong
+
+
+def count_certain(rows: Rows, memberships: FlagMatrix, graph: Graph) -> CertainCounts:
+    """Counts in how many models each node is certain, by the gap that all of them show together."""
+    holders = Holders(graph)
+    gap = learnt_gap(rows, memberships, holders)
+    counts = CertainCounts(*np.zeros((3, graph.num_nodes), dtype=np.int64))
+    for block in model_blocks(rows.shape[0], max(rows.shape[1], graph.num_nodes)):
+        states, members = holders.states(rows.norms_of(block), gap), memberships[block]
+        for into, flags in (
+            (counts.num_in, (states == MEMBER) & members),
+            (counts.num_out, (states == NON_MEMBER) & ~members),
+            (counts.num_wrong, np.where(members, states == NON_MEMBER, states == MEMBER)),
+        ):
+            into += flags.sum(axis=0)
+    return counts
+
+
 def learnt_gap(rows: Rows, memberships: FlagMatrix, holders: Holders) -> Gap | None:
     """The gap between untouched and touched rows of models whose members are known; None if there is no clear one."""
     untouched, touched, num_untouched = 0.0, np.inf, 0
@@ -129,6 +153,16 @@ class Holders:
             states[self.any_of((norms >= gap.touched) & (self.count(~is_out) == 1))] = MEMBER
             states[is_out] = NON_MEMBER
         return states
+
+    def rarest_feature(self) -> Ints:
+        """Of each node the feature that fewest nodes have, shape (N,); -1 without any."""
+        starts, indices = self._has.indptr, self._has.indices
+        counts = np.bincount(indices, minlength=self._has.shape[1])[indices]
+        rarest = np.full(self._has.shape[0], -1, dtype=np.int64)
+        for node in np.flatnonzero(self.num_features).tolist():
+            own = slice(starts[node], starts[node + 1])
+            rarest[node] = indices[own][counts[own].argmin()]
+        return rarest
 
     def best_feature(self, nodes: Ints, values: Floats32) -> Ints:
         """Of each of some nodes the feature with the highest value."""

@@ -11,7 +11,7 @@ directions are known, memberships can be inferred. From top to bottom:
 1. Inference. All memberships of a model at once, by mean-field sweeps in native code. It leaves one number for each
    model and node, e = b̂·mean/|mean|: how much of the node's direction is in the rows.
 2. Scores. e is one more query for the Student attack. That, the Student attack on the statistics alone and a regression
-   on both stand to choice, and the fitting models decide by true positive rates at low false positive rates.
+   on both are candidates; the fitting models decide, by true positive rates at low false positive rates.
 3. What is certain (`certain.py`) is beyond all scores.
 
 Nothing of a model enters what it is scored with: neither its memberships nor its rows.
@@ -86,8 +86,8 @@ class RowAttack:
     Needs `Evidence.rows` and the graph. The statistic that the rows come to goes into a Student attack, together with
     the query without edges. Beside it stand the Student attack on all statistics with neighbours, which needs no rows,
     and a logistic regression on both scores, on the neighbours' posteriors and on the size that the sample seems to
-    have. Of the three, that one is taken which has the highest true positive rates at low false positive rates on the
-    fitting models, each left out of its own fit; where the rows tell nothing, this is the Student attack.
+    have. The one of the three with the highest true positive rates at low false positive rates on the fitting models,
+    each left out of its own fit, is taken; where the rows tell nothing, this is the Student attack.
 
     Nodes that are certain by logic are beyond all others. About a node that no model of the fit has as a member, or as
     a non-member, no more is said than the number of models allows: its score stays within log(J + 1) on that side.
@@ -189,7 +189,7 @@ class Directions:
     log_odds: Floats32  # prior, shape (N,)
 
     def of(self, rows: Floats32, states: Bytes, num_threads: int) -> Floats32:
-        """E of each node, by sweeps at rising temperatures over the nodes that are not certain to be out."""
+        """The statistic e of each node, by sweeps at rising temperatures over nodes that are not certain to be out."""
         statistic = np.empty(states.shape, dtype=np.float32)
         self.sweep(rows, states, TEMPERATURES, num_threads, statistic=statistic)
         return statistic
@@ -283,7 +283,7 @@ class LinearMap:
         self._inverse = (len(product) * np.linalg.inv(product + ridge * unit)).astype(np.float32)
 
     def of(self, rows: Floats32, states: Bytes, num_threads: int) -> Floats32:  # noqa: ARG002
-        """W of each node. Rows are centered over classes, so that onehot(y_i) does for t_i."""
+        """The statistic w of each node. Rows are centered over classes, so that onehot(y_i) does for t_i."""
         statistic = np.empty(states.shape, dtype=np.float32)
         solved = np.tensordot(self._inverse, rows, axes=(1, 1))  # (F, J, C)
         for label in range(rows.shape[2]):
@@ -622,6 +622,8 @@ class _Rule(NamedTuple):
 
 def _logistic(features: Floats32, members: Flags, offset: Floats) -> Floats:
     """Weights of a logistic regression beside fixed offsets, with a little ridge, by Newton's method; shape (V,)."""
+    if not len(members):  # all nodes are certain
+        return np.zeros(len(features))
     some = evenly_spaced(np.arange(len(members)), MOST_REGRESSED)
     features, members, offset = features[:, some], members[some], offset[some].astype(np.float32)
     scale = np.sqrt(np.mean(features**2, axis=1, dtype=np.float64)) + 1e-3

@@ -100,7 +100,8 @@ def make_result(audit: Audit) -> tree.AuditResult:
     counts, prob, floor, promised = attacks.main_counts, audit.priors.prob, audit.priors.floor, audit.guaranteed
     is_open = (prob > 0) & (prob < 1)
     num_in = count_in(runs.memberships)[is_open]
-    releases = {release: _release(audit, release) for release in attacks.releases}
+    provable = _provable_about_any(audit, is_open)
+    releases = {release: _release(audit, release, provable) for release in attacks.releases}
     main = releases[attacks.releases[0]]
     tested = _test(attacks.permutation_test, is_open)
     level = leakage_level(tested, main)
@@ -127,7 +128,6 @@ def make_result(audit: Audit) -> tree.AuditResult:
             is_not=list(map(fitting, IS_NOT)),
             guarantee=None if promised is None else filled(tree.GuaranteeResult, promised.guarantee, **promised.limits),
             releases=releases,
-            power=_power(audit, is_open),
             headline=headline,
             graph=filled(tree.GraphResult, graph, name=audit.graph_name, source=audit.source),
             plan=plan_table(plan.without_gate, audit.source),
@@ -159,9 +159,10 @@ def make_result(audit: Audit) -> tree.AuditResult:
     )
 
 
-def _release(audit: Audit, release: str) -> tree.ReleaseResult:
+def _release(audit: Audit, release: str, provable: Mapping[str, float | None]) -> tree.ReleaseResult:
     variant, accuracy = audit.attacks.strongest(release), release_accuracy(audit.plan, audit.runs, release)
-    ladder = {access: _access(part, audit.priors) for access, part in audit.findings.ladders[release].items()}
+    rungs = audit.findings.ladders[release].items()
+    ladder = {access: _access(findings, audit.priors, provable) for access, findings in rungs}
     access, released = ladder.popitem()
     return filled(
         tree.ReleaseResult,
@@ -177,14 +178,32 @@ def _release(audit: Audit, release: str) -> tree.ReleaseResult:
     )
 
 
-def _access(findings: ReleaseFindings, priors: Priors) -> tree.AccessResult:
+def _access(findings: ReleaseFindings, priors: Priors, provable: Mapping[str, float | None]) -> tree.AccessResult:
+    proof, nodes = findings.proof, findings.exposure.exposure.member_nodes
+    bounds = {} if proof is None else {bound.parameter: bound for bound in proof.bounds}
+    nodes = replace(nodes, level=1 - (1 - LEVEL_OF_GATES) / len(nodes.node))
     return filled(
         tree.AccessResult,
         findings,  # why nothing is proven, and what exposes
-        proof=findings.proof and _proof(findings.proof),
+        proof=proof and _proof(proof),
         certified=findings.certified and _certified(findings.certified, priors),
         exposure=_exposure(findings.exposure),
+        power=tree.PowerResult(
+            provable=dict(provable),
+            possible={name: bounds[name].possible if name in bounds else None for name in tree.PARAMETERS},
+            node_share_low=float(nodes.low.max()),
+            node_share_high=float(nodes.high.max()),
+        ),
     )
+
+
+def _provable_about_any(audit: Audit, is_open: Flags) -> dict[str, float | None]:
+    """What guesses about any single node would prove at least, if all were right; None if nothing."""
+    priors, level = audit.priors, bound_level(audit.plan)
+    odds = PriorOdds.of(priors.prob, len(priors.prob), priors.num_draws, 1 - level)
+    about_each = provable_about_each(audit.runs.memberships, odds, level, audit.plan.proof_method)
+    least = {parameter: float(each[is_open].min()) for parameter, each in about_each.items()}
+    return {str(each): bound if math.isfinite(bound) else None for each, bound in least.items()}
 
 
 def _proof(proof: Proof) -> tree.ProofResult:
@@ -211,26 +230,6 @@ def _certified(exposure: CertifiedExposure, priors: Priors) -> tree.CertifiedRes
             for row in getattr(exposure, side)
         ]
     return filled(tree.CertifiedResult, exposure, **sides)
-
-
-def _power(audit: Audit, is_open: Flags) -> dict[str, tree.PowerResult]:
-    priors, level = audit.priors, bound_level(audit.plan)
-    odds = PriorOdds.of(priors.prob, len(priors.prob), priors.num_draws, 1 - level)
-    about_each = provable_about_each(audit.runs.memberships, odds, level, audit.plan.proof_method)
-    least = {parameter: float(each[is_open].min()) for parameter, each in about_each.items()}
-    provable_at_least = {str(each): bound if math.isfinite(bound) else None for each, bound in least.items()}
-    made = {}
-    for release, findings in audit.findings.items():
-        proof, nodes = findings.proof, findings.exposure.exposure.member_nodes
-        bounds = {} if proof is None else {bound.parameter: bound for bound in proof.bounds}
-        nodes = replace(nodes, level=1 - (1 - LEVEL_OF_GATES) / len(nodes.node))
-        made[release] = tree.PowerResult(
-            provable=provable_at_least,
-            possible={name: bounds[name].possible if name in bounds else None for name in tree.PARAMETERS},
-            node_share_low=float(nodes.low.max()),
-            node_share_high=float(nodes.high.max()),
-        )
-    return made
 
 
 def _test(test: PermutationTest, is_open: Flags) -> tree.TestResult:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bmpaudit import datasets
+from bmpaudit.attack.certain import count_certain
 from bmpaudit.auditing import stages
 from bmpaudit.auditing.answer import make_result
-from bmpaudit.auditing.context import Runtime, Subject, attack_hash, models_hash, plan_hash, proof_hash
+from bmpaudit.auditing.context import Runtime, Subject, accesses_of, attack_hash, models_hash, plan_hash, proof_hash
 from bmpaudit.auditing.nodes import NODE_COLUMNS, nodes_table
 from bmpaudit.auditing.result import FORMAT, LEVELS, AnswerResult, AuditResult, EpsilonResult, read_result
 from bmpaudit.auditing.workspace import Files, Workspace
@@ -140,7 +141,10 @@ class Audit:
         """One row per node (docs/audit-folder.md)."""
         if self._nodes is not None:
             return self._nodes
-        return nodes_table(self.graph, self.priors, self.attacks, self.main_findings, self.estimates)
+        release = self.attacks.releases[0]
+        rows = self.runs.rows.get(f"{accesses_of(self.plan, release)[-1]}_{release}")
+        certain = None if rows is None else count_certain(rows, self.runs.memberships, self.graph)
+        return nodes_table(self.graph, self.priors, self.attacks, self.main_findings, self.estimates, certain)
 
     @cached_property
     def summary(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from bmpaudit.attack.certain import CertainCounts, Holders
 from bmpaudit.auditing.stages import Attacks, Estimates, ReleaseFindings
 from bmpaudit.graph import Graph
 from bmpaudit.io.readers import FLAGS, KNOWN_NUMBERS, NUMBERS, TEXT, Columns
@@ -27,6 +28,7 @@ NODE_COLUMNS: Columns = {
     **{f"{side}_{name}": KNOWN_NUMBERS for side in ("member", "non_member") for name in _COLUMNS_OF_SIDE},
     "p_value": KNOWN_NUMBERS,
     "is_leaking": FLAGS,
+    **dict.fromkeys(("member_certain", "non_member_certain", "certain_wrong", "telling_feature"), KNOWN_NUMBERS),
     **dict.fromkeys(_ERRORS, KNOWN_NUMBERS),
     **{
         f"{side}_{name}": KNOWN_NUMBERS
@@ -68,7 +70,12 @@ def node_columns(graph: Graph) -> dict[str, Any]:
 
 
 def nodes_table(
-    graph: Graph, priors: Priors, attacks: Attacks, findings: ReleaseFindings, estimates: Estimates
+    graph: Graph,
+    priors: Priors,
+    attacks: Attacks,
+    findings: ReleaseFindings,
+    estimates: Estimates,
+    certain: CertainCounts | None,
 ) -> pd.DataFrame:
     """All nodes of the graph in their order; unknown values are missing (docs/audit-folder.md)."""
     import pandas as pd
@@ -94,6 +101,11 @@ def nodes_table(
     test = attacks.permutation_test
     table["p_value"] = pd.Series(test.node_p_value, index=test.node)
     table["is_leaking"] = np.isin(table.index, test.node[test.is_leaking])
+    names = ("member_certain", "non_member_certain", "certain_wrong", "telling_feature")
+    known = (None,) * len(names) if certain is None else (*certain, Holders(graph).rarest_feature())
+    for name, values in zip(names, known, strict=True):
+        table[name] = pd.Series(pd.NA if values is None else values, index=table.index, dtype="Int64")
+    table.loc[(table["telling_feature"] < 0).fillna(value=False), "telling_feature"] = pd.NA
     audited = pd.DataFrame(
         {name: getattr(counts, name) for name in _ERRORS}, index=pd.Index(counts.node, name="node"), dtype="Int64"
     )

@@ -165,6 +165,28 @@ class ExposureResult(Record):
 
 
 @dataclass(frozen=True)
+class PowerResult(Record):
+    """What the shadow models leave open: what a gate needs to know before it passes a threshold."""
+
+    provable: Annotated[
+        dict[str, float | None],
+        "By parameter, what would have been proven at least of a mechanism that gives away one node in every "
+        "model, whichever node it is; null if guesses about some node prove nothing",
+    ]
+    possible: Annotated[
+        dict[str, Number | None],
+        "By parameter, what the guesses that were made leave possible, an upper confidence limit: infinite if all "
+        "were right; null without a proof",
+    ]
+    node_share_low: Annotated[
+        float,
+        "Largest lower limit of a node's exposure, the share of the models with it that name it, with 99.5 % "
+        "confidence for all nodes together",
+    ]
+    node_share_high: Annotated[float, "Largest upper limit of a node's exposure, likewise"]
+
+
+@dataclass(frozen=True)
 class AccessResult(Record):
     """What is known of one access to a release."""
 
@@ -173,6 +195,7 @@ class AccessResult(Record):
     not_proven: Annotated[str, "Why there is no proof; empty if there is one"]
     exposed_by: Annotated[str, "Attack and queries that the exposure was found by"]
     exposure: Annotated[ExposureResult, "What one released model exposes, as estimated"]
+    power: Annotated[PowerResult, "What the shadow models leave open"]
 
     @property
     def is_leakage_proven(self) -> bool:
@@ -192,9 +215,9 @@ class AccessResult(Record):
 class ReleaseResult(AccessResult):
     """What is known of one release, as it is released."""
 
-    access: Annotated[str, "What the adversary sees of it: scores, queries or weights"]
+    access: Annotated[str, "What the adversary sees of it: labels, scores, queries or weights"]
     lesser: Annotated[dict[str, AccessResult], "The same for lesser access, the least first"]
-    attack: Annotated[str, "The attack on its scores"]
+    attack: Annotated[str, "The plan's attack on it"]
     queries: Annotated[list[str], "Queries of the strongest variant"]
     variant: Annotated[str, "Name of the strongest variant"]
     auc: Annotated[float, "Area under its ROC curve"]
@@ -354,28 +377,6 @@ class NodesResult(Record):
 
 
 @dataclass(frozen=True)
-class PowerResult(Record):
-    """What the shadow models leave open about a release: what a gate needs to know before it passes a threshold."""
-
-    provable: Annotated[
-        dict[str, float | None],
-        "By parameter, what would have been proven at least of a mechanism that gives away one node in every "
-        "model, whichever node it is; null if guesses about some node prove nothing",
-    ]
-    possible: Annotated[
-        dict[str, Number | None],
-        "By parameter, what the guesses that were made leave possible, an upper confidence limit: infinite if all "
-        "were right; null without a proof",
-    ]
-    node_share_low: Annotated[
-        float,
-        "Largest lower limit of a node's exposure, the share of the models with it that name it, with 99.5 % "
-        "confidence for all nodes together",
-    ]
-    node_share_high: Annotated[float, "Largest upper limit of a node's exposure, likewise"]
-
-
-@dataclass(frozen=True)
 class TestResult(Record):
     """The permutation test."""
 
@@ -434,7 +435,6 @@ class AuditResult(Record):
     is_not: Annotated[list[str], "What the answer does not say"]
     guarantee: Annotated[GuaranteeResult | None, "What the model guarantees by a proof; null if it guarantees nothing"]
     releases: Annotated[dict[str, ReleaseResult], "What is known of each release, by its label, the main one first"]
-    power: Annotated[dict[str, PowerResult], "What the shadow models leave open about each release"]
     headline: Annotated[list[EpsilonResult], "Every estimated ε of the main variant"]
     graph: Annotated[GraphResult, "The graph that was audited"]
     plan: Annotated[dict[str, Any], "What was done, as in the plan file"]

@@ -41,7 +41,7 @@ from bmpaudit.privacy import ApproximateMP, Guarantee, approximate_mp_to_bmp, no
 from bmpaudit.proof import CertifiedExposure, Proof, ProvenBound, ReleaseExposure, certify, expose, prove
 from bmpaudit.proof.exposure import SURE_NAMES
 from bmpaudit.proof.guesses import Source
-from bmpaudit.releases import ACCESSES, LABELS, SCORES, WEIGHTS, gives_embeddings, is_computed_from, models_of
+from bmpaudit.releases import ACCESSES, LABELS, SCORES, is_computed_from, models_of
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowPlan, ShadowRuns
 from bmpaudit.util.errors import DataError, InputError, UntrustedCodeError
@@ -61,7 +61,7 @@ MOST_SCORES = 20_000_000  # challenges whose scores are kept for AUC and ROC; be
 class Attacks:
     """The results of all variants of the attack."""
 
-    variants: tuple[Variant, ...]  # the variants, the main one first
+    variants: tuple[Variant, ...]  # the variants, the plan's first one first
     counts: Mapping[str, ErrorCounts]  # errors of Algorithm 1, by the variant's name
     performance: Mapping[str, AttackPerformance]  # accuracy, AUC and the like, by the variant's name
     # Errors of the main variant with the first half of the models; None if that is too few to attack.
@@ -378,14 +378,14 @@ def _inherited(
 ) -> ReleaseFindings:
     """What was found about a release, or about what can be computed from it, whichever is more; of equals its own."""
     base, result = release_of(plan, release), own[release, access]
+    # Whoever is given the weights has them, also where the strongest attack that there is asks for less.
+    given = plan.release_as if access == accesses_of(plan, release)[-1] else access
     for (name, seen), other in own.items():
         part = release_of(plan, name)
-        is_derived = name == release or (is_built_in(base) and is_built_in(part) and is_computed_from(part, base))
+        is_derived = name == release or (
+            is_built_in(base) and is_built_in(part) and is_computed_from(part, base, given)
+        )
         if (name, seen) == (release, access) or not is_derived or ACCESSES.index(seen) > ACCESSES.index(access):
-            continue
-        # From answers alone other answers can be made, but no noise on weights and no hidden layer.
-        has_weights = plan.release_as == WEIGHTS and access == accesses_of(plan, release)[-1]
-        if name != release and not has_weights and (not part.changes_outputs or gives_embeddings(part)):
             continue
         found_on = (f", on the {name} release" if name != release else "") + (
             f", from {seen}" if seen != access else ""

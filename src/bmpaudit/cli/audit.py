@@ -12,7 +12,7 @@ import pandas as pd
 from click.decorators import FC
 
 from bmpaudit import datasets, registry, samplers, shadow
-from bmpaudit.auditing import Workspace, finished, stages
+from bmpaudit.auditing import Workspace, finished
 from bmpaudit.auditing.answer import known_mean
 from bmpaudit.cli import options
 from bmpaudit.cli.options import SectionedCommand, answer, asked, make_runtime, option, print_json, run_option, shared
@@ -24,6 +24,7 @@ from bmpaudit.pipeline.pipeline import Pipeline
 from bmpaudit.pipeline.pipeline import audit as run_audit
 from bmpaudit.plan import Gate
 from bmpaudit.registry import ATTACK, ENTRIES, SAMPLER
+from bmpaudit.releases import ACCESSES
 from bmpaudit.util import errors, files, matrices, words
 
 DEMO_SHADOWS = 800
@@ -275,9 +276,15 @@ def attack(folder: Path, runs_path: Path | None, allow_misfit: bool, trust_code:
     "--attack",
     "attacks",
     multiple=True,
-    help=f"Attack to choose from: {', '.join(ENTRIES[ATTACK])}, or module:Name; can be repeated [student gaussian].",
+    help=f"Attack to choose from: {', '.join(ENTRIES[ATTACK])}, or module:Name; can be repeated [those of an audit].",
 )
 @option("--release", default="", show_default=False, help="Release, such as clean or noisy [the first one].")
+@option(
+    "--access",
+    type=click.Choice(ACCESSES),
+    default_text="as it is released",
+    help="What the adversary sees of it.",
+)
 @option("--level", type=float, default=0.95, help="Confidence of each bound.")
 @option(
     "--method",
@@ -304,7 +311,7 @@ def prove(
     bmpaudit prove cora-gat
     bmpaudit prove --runs models.npz --json
     """
-    settings, runtime = outside_runs.ProofSettings(attacks or stages.CANDIDATES, **chosen), make_runtime()
+    settings, runtime = outside_runs.ProofSettings(attacks, **chosen), make_runtime()
     if folder is not None and runs_path is None:
         proof = outside_runs.prove_folder(folder, settings, runtime, trust_code=trust_code)
     elif runs_path is not None and folder is None:
@@ -394,6 +401,9 @@ def gate_options() -> Callable[[FC], FC]:
             settings = {"metavar": "N@P", "multiple": True, "help": text}
         elif name == "release":
             settings = {"metavar": "NAME", "help": "Release that is checked.", "default_text": "the plan's first"}
+        elif name == "access":
+            text = "What the adversary sees of it."
+            settings = {"type": click.Choice(ACCESSES), "help": text, "default_text": "as it is released"}
         elif name == "max_leaking_nodes":
             settings |= {"metavar": "N", "type": int}
         rows.append(option(f"--{name.replace('_', '-')}", **settings))

@@ -279,13 +279,13 @@ def sweep(path: Path, out: Path, confirm: bool, pictures: str, trust_code: bool)
 
 
 @cli.command("infer", cls=SectionedCommand)
-@shared("folder")
+@click.argument("subject", metavar="DIR|GRAPH")
 @option(
     "--model",
     metavar="FILE",
     required=True,
-    help="Released model: weights of a built-in model (.npz, .safetensors), or outputs by query (.npz; .npy or "
-    ".parquet if there is one query).",
+    help="Released model: weights (.npz, .safetensors; with DIR of a built-in model), or outputs by query (.npz; .npy "
+    "or .parquet if there is one query).",
 )
 @option(
     "--release",
@@ -313,16 +313,18 @@ def sweep(path: Path, out: Path, confirm: bool, pictures: str, trust_code: bool)
 )
 @option("--out", metavar="FILE.html", help="Page with the answer.")
 @shared("trust-code", "threads", "quiet", "json")
-def infer_members(folder: Path, model: Path, top: int | None, out: Path | None, **how: Any) -> None:
+def infer_members(subject: str, model: Path, top: int | None, out: Path | None, **how: Any) -> None:
     """Infer who was in the training sample of one released model.
 
     DIR is an audit folder with shadow models. For every node: calibrated odds of membership, and whether it is named
     with 95 and 99 % certainty, or answers beyond every non-member of the shadow models; and a check whether the model
-    was trained as the plan says.
+    was trained as the plan says. GRAPH is a data set, file or module:function, without any shadow model: which nodes
+    the weights leave no doubt about.
 
     \b
     bmpaudit infer cora-gcn --model released.safetensors
     bmpaudit infer cora-gcn --model logits.npz --truth members.txt --out released.html
+    bmpaudit infer cora --model released.safetensors
     """
     from bmpaudit.cli.show import print_inference, say
     from bmpaudit.inference.infer import infer, render_inference_page
@@ -330,7 +332,13 @@ def infer_members(folder: Path, model: Path, top: int | None, out: Path | None, 
 
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         raise click.UsageError(f"--out must be a page, FILE.html, got {out}")
-    result = infer(folder, model, runtime=make_runtime(), **how)
+    path = Path(subject)
+    if not path.is_dir() or (any(path.glob("nodes.*")) and not (path / "plan.toml").exists()):
+        _infer_certain(
+            subject, model, top, how["truth"], {"release": how["release"], "prior": how["prior"], "out": out}
+        )
+        return
+    result = infer(path, model, runtime=make_runtime(), **how)
     if out is not None:
         write_text(out, render_inference_page(result, TOP_OF_PAGE if top is None else top))
     if asked("json"):
@@ -339,6 +347,28 @@ def infer_members(folder: Path, model: Path, top: int | None, out: Path | None, 
     print_inference(result, TOP if top is None else top)
     if out is not None:
         say(f"page: {out}", soft_wrap=True)
+
+
+def _infer_certain(graph: str, model: Path, top: int | None, truth: str | None, for_folders: dict[str, Any]) -> None:
+    """What the weights of a model leave no doubt about, with a graph and no shadow models."""
+    from bmpaudit import datasets
+    from bmpaudit.cli.show import print_rows, say
+    from bmpaudit.inference.certain import infer_certain
+
+    given = [f"--{name}" for name, value in for_folders.items() if value is not None]
+    if given:
+        raise click.UsageError(f"infer takes {', '.join(given)} with an audit folder, got the graph {graph}")
+    result = infer_certain(datasets.load(graph), model, truth)
+    if asked("json"):
+        print_json(result.to_plain(top))
+        return
+    say(result.verdict, style="bold")
+    say(*result.findings)
+    shown = result.table.head(TOP if top is None else top)
+    if len(shown):
+        rows = shown.astype(str).to_numpy().tolist()
+        print_rows(["node", "name", "class", "degree", "certainly", "feature", "length of its weights"], rows, 3)
+        say(f"{len(shown):,} of {len(result.table):,} certain nodes, members first")
 
 
 # From a table of error counts to a posterior.

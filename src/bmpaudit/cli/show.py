@@ -16,6 +16,7 @@ from rich.text import Text
 from bmpaudit.auditing.answer import certificate_cell
 from bmpaudit.auditing.result import HEADLINE_CERTAINTY, LEVELS, PARAMETERS
 from bmpaudit.cli.options import asked, print_json
+from bmpaudit.releases import ACCESSES
 from bmpaudit.util.text import visible
 from bmpaudit.util.words import CEILING, CEILING_NOTE, count, interval, number, percent
 
@@ -144,8 +145,9 @@ def _bound_cell(shown: float | None, *, is_ceiling: bool) -> str:
 
 
 def print_nodes(shown: pd.DataFrame, side: Side) -> None:
-    """Nodes of an audit, with how often they are named on one side."""
+    """Nodes of an audit, with how often they are named on one side, and certain without any shadow model."""
     rows = []
+    has_certain = shown[f"{side}_certain"].fillna(0).gt(0).any()
     for _, row in shown.iterrows():
         is_known = row.notna()[f"{side}_exposure"]
         exposure, low, high = (row[f"{side}_exposure{end}"] for end in ("", "_low", "_high"))
@@ -158,12 +160,21 @@ def print_nodes(shown: pd.DataFrame, side: Side) -> None:
                 f"{percent(exposure)} ({interval(100 * low, 100 * high, 0)})" if is_known else "–",
                 f"{row['p_value']:.2g}" if row.notna()["p_value"] else "–",
                 "proven" if row["is_leaking"] else "",
+                *([_certain_cell(row, side)] if has_certain else []),
                 row["flag"],
             ]
         )
-    head = ("node", "class", "degree", "γ", "named", "exposure", "p", "leaks", "")
+    head = ["node", "class", "degree", "γ", "named", "exposure", "p", "leaks"]
+    head += ["certain", ""] if has_certain else [""]
     num_columns = len(head) if shown["flag"].ne("").any() else len(head) - 1
-    print_rows(head[:num_columns], [row[:num_columns] for row in rows], 2, left=("leaks", ""))
+    print_rows(head[:num_columns], [row[:num_columns] for row in rows], 2, left=("leaks", "certain", ""))
+
+
+def _certain_cell(row: pd.Series, side: Side) -> str:
+    """In how many models logic alone settles a node, and the feature that usually tells."""
+    if not row.notna()[f"{side}_certain"] or row[f"{side}_certain"] == 0:
+        return ""
+    return f"{row[f'{side}_certain']}/{row[f'{side}_models']}, feature {row['telling_feature']}"
 
 
 def _short(name: str) -> str:
@@ -226,6 +237,11 @@ def print_sweep(result: sweeps.Sweep) -> None:
 
     points = list(enumerate(result.points, 1))
     print_points(points, has_front=True)
+    seen = [access for access in ACCESSES if any(access in point.named_90_from for point in result.points)]
+    if len(seen) > 1:
+        say("Named at 90 % by what the adversary sees, as each audit by itself finds:")
+        rows = [[str(n), *(show_mean(NAMED_90, point.named_90_from.get(each)) for each in seen)] for n, point in points]
+        print_rows(["#", *seen], rows)
     again = [(place, point.confirmed) for place, point in points if point.confirmed is not None]
     if again:
         say("Again, with fresh models:", style="bold")

@@ -20,6 +20,7 @@ from bmpaudit.comparison.sides import AnyAudit, ComparedAudit, DifferingSetting,
 from bmpaudit.estimation import Posterior
 from bmpaudit.estimation.posterior import DifferenceMarginal
 from bmpaudit.io.codec import encode, filled
+from bmpaudit.releases import ACCESSES
 from bmpaudit.util.errors import InputError
 from bmpaudit.util.values import Floats, Ints, plain
 from bmpaudit.util.words import CEILING, MISSING, SYMBOLS, count, listed, number, percent, probability, signed
@@ -649,6 +650,8 @@ def audit_row(audit: ComparedAudit) -> dict[str, Any]:
         "fingerprint": audit.audit.result.fingerprint,
         "graph": audit.graph_hash,
         "release": audit.release,
+        "access": audit.result.access,
+        "named_99_from": {access: vars(mean) for access, mean in audit.named_from(HEADLINE_CERTAINTY).items()},
         "is_leakage_found": audit.is_leakage_found,
         "level": audit.level,
         "p_value": None if test is None else test.p_value,
@@ -689,7 +692,13 @@ def side_by_side(result: Comparison) -> Cells:
         certified = (audit.certified_names(certainty) for audit in audits)
         cells = (f"≥ {answer.names(each)}" if each else MISSING for each in certified)
         rows.append([f"certified names, {percent(certainty)} right", *cells])
+    rows.append(["access", *(audit.result.access for audit in audits)])
     rows += [[each.label, *(sides.show_mean(each, audit.mean(each)) for audit in audits)] for each in sides.QUANTITIES]
+    by_access = [audit.named_from(HEADLINE_CERTAINTY) for audit in audits]
+    for access in ACCESSES:
+        if any(access in list(each)[:-1] for each in by_access):
+            cells = (sides.show_mean(sides.NAMED_99, each.get(access)) for each in by_access)
+            rows.append([f"{sides.NAMED_99.label}, from {access}", *cells])
     for parameter in PARAMETERS:
         marks = [CEILING if audit.result.is_at_ceiling(parameter) else "" for audit in audits]
         bounds = zip((audit.result.shown(parameter) for audit in audits), marks, strict=True)

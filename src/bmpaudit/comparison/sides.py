@@ -279,6 +279,12 @@ class ComparedAudit:
                 return Mean(row.correct, row.correct_low, row.correct_high)
         return self.models.mean(quantity)
 
+    def named_from(self, certainty: float) -> dict[str, Mean]:
+        """How many nodes are named by each access, the least first."""
+        ladder = self.result.ladder.items()
+        rows = {access: found.exposure.named(certainty, self.named_side) for access, found in ladder}
+        return {access: Mean(row.correct, row.correct_low, row.correct_high) for access, row in rows.items()}
+
     @property
     def is_leakage_found(self) -> bool | None:
         """Whether leakage was found; None for a release that was not tested and of which nothing is proven."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import mul
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from bmpaudit.graph import Graph
 from bmpaudit.pipeline.pipeline import PRIOR_SECONDS, Pipeline
 from bmpaudit.samplers import Priors, prior_probabilities
 from bmpaudit.shadow import ShadowRuns, estimate_cost
+from bmpaudit.util.matrices import Rows
 from bmpaudit.util.values import Floats, Ints
 
 WARM_UP = (100, 20)  # nodes and models of the rehearsal that imports what is needed; it counts for nothing
@@ -116,7 +117,12 @@ def _rehearse(
     quiet = Runtime(num_threads=runtime.num_threads, quiet=True, notice=lambda _: None)
     with tempfile.TemporaryDirectory(prefix="bmpaudit-") as folder:
         pipeline = Pipeline(Subject(graph, "", plan), Workspace(Path(folder)), quiet)
-        pipeline.runs = ShadowRuns.from_arrays(is_member, statistics, graph)
+        extent = num_models, graph.num_features
+        rows = {
+            each.name: Rows(rng.normal(size=(*extent, graph.num_classes)).astype(np.float32), np.ones(extent))
+            for each in plan.shadow_plan.row_sets
+        }
+        pipeline.runs = replace(ShadowRuns.from_arrays(is_member, statistics, graph), rows=rows)
         pipeline.priors = Priors.from_formula(plan.sampler, prob)
         with pipeline.prepared():
             pipeline.report() if is_reported else pipeline.audit

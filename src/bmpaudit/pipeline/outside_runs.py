@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -14,6 +14,7 @@ from bmpaudit.attack import Evidence
 from bmpaudit.attack.evidence import check_samples
 from bmpaudit.auditing import Runtime, Subject, Workspace, context, finished, stages
 from bmpaudit.graph import Graph
+from bmpaudit.interfaces import Attack
 from bmpaudit.io.readers import read_archive
 from bmpaudit.models import TrainedElsewhere
 from bmpaudit.pipeline.pipeline import Pipeline, stored_models
@@ -21,6 +22,7 @@ from bmpaudit.plan import AuditPlan, format_plan
 from bmpaudit.proof import Proof, prove
 from bmpaudit.proof.prove import Method
 from bmpaudit.registry import ATTACK, ENTRIES, QUERY, RELEASE
+from bmpaudit.releases import SCORES
 from bmpaudit.shadow import ShadowRuns
 from bmpaudit.util.errors import DataError, InputError
 from bmpaudit.util.values import Floats
@@ -92,8 +94,9 @@ def view_names() -> list[str]:
 class ProofSettings:
     """How to prove."""
 
-    attacks: Sequence[str] = stages.CANDIDATES  # attacks to choose from on the fitting models
+    attacks: Sequence[str] = ()  # attacks to choose from on the fitting models; those of an audit if empty
     release: str = ""  # label of the release; the first one if empty
+    access: str | None = None  # what the adversary sees of it; as an audit has it if None, else scores
     level: float = 0.95  # confidence of each bound
     # One guess per model with a fixed split, or the prequential form, which holds at any time; the plan's if None, and
     # one-guess where there is no plan.
@@ -108,8 +111,13 @@ def prove_folder(
     runtime = runtime or Runtime()
     subject, runs, priors = stored_models(Workspace(folder), runtime, trust_code=trust_code)
     plan = subject.plan
-    asked = {registry.label(RELEASE, release): list(context.queries_of(plan)) for release in plan.releases}
-    return _prove(runs, subject.graph, asked, priors.prob, priors.num_draws, settings, runtime, plan.proof_method)
+    release = _chosen("release", settings.release, [registry.label(RELEASE, release) for release in plan.releases])
+    ladder = context.accesses_of(plan, release)
+    access = _chosen("access", settings.access or ladder[-1], ladder)
+    attacks = list(map(_attack, settings.attacks)) or stages.proof_attacks(plan, release, access=access)
+    models = Evidence.of_runs(runs, release, context.queries_of(plan), subject.graph, access)
+    method = settings.method or plan.proof_method
+    return _prove(models, attacks, priors.prob, priors.num_draws, settings, runtime, method)
 
 
 def prove_file(
@@ -139,41 +147,50 @@ def prove_file(
             raise InputError(f"prior_draws must be one whole number, got {draws.dtype} of shape {draws.shape}")
         graph = Graph.from_edges(arrays["edges"], np.ones((num_nodes, 1)), labels) if "edges" in arrays else None
         queries, releases = (list(dict.fromkeys(name.partition("_")[part] for name in views)) for part in (0, 2))
-        asked = {name: [query for query in queries if f"{query}_{name}" in views] for name in releases}
+        release, _ = _chosen("release", settings.release, releases), _chosen("access", settings.access or "", [SCORES])
         try:
             check_samples(runs)
         except InputError as shared:
             if not allow_misfit:
                 raise InputError(f"{shared}; --allow-misfit proves all the same") from None
-        runs = replace(runs, are_independent=True)
-        return _prove(runs, graph, asked, arrays["prior_prob"], int(draws), settings, runtime or Runtime())
+        asked = [query for query in queries if f"{query}_{release}" in views]
+        models = Evidence.of_runs(replace(runs, are_independent=True), release, asked, graph)
+        attacks = list(map(_attack, settings.attacks or stages.CANDIDATES))
+        method = settings.method or "one-guess"
+        return _prove(models, attacks, arrays["prior_prob"], int(draws), settings, runtime or Runtime(), method)
     except InputError as wrong:
         raise InputError(f"{path}: {wrong}") from None
 
 
+def _chosen(name: str, wanted: str, possible: Sequence[str]) -> str:
+    """What is wanted of what there is, the first if nothing is."""
+    if wanted and wanted not in possible:
+        raise InputError(f"{name} must be one of {', '.join(possible)}, got {wanted!r}")
+    return wanted or possible[0]
+
+
+def _attack(name: str) -> Attack:
+    attack: Attack = registry.build(ATTACK, name)
+    return attack
+
+
 def _prove(
-    runs: ShadowRuns,
-    graph: Graph | None,
-    asked: Mapping[str, list[str]],
+    models: Evidence,
+    attacks: Sequence[Attack],
     prior_prob: Floats,
     prior_draws: int,
     settings: ProofSettings,
     runtime: Runtime,
-    method: Method = "one-guess",
+    method: Method,
 ) -> Proof:
-    """Proves about one of the releases, which were each asked with some queries."""
-    release = settings.release or next(iter(asked))
-    if release not in asked:
-        raise InputError(f"release must be one of {', '.join(asked)}, got {release!r}")
-    models = Evidence.of_runs(runs, release, asked[release], graph)
     with runtime.progress("proof", models.num_nodes) as progress:
         return prove(
-            [registry.build(ATTACK, name) for name in settings.attacks],
+            attacks,
             models,
             prior_prob,
             prior_draws=prior_draws,
             level=settings.level,
-            method=settings.method or method,
+            method=method,
             num_fitting=settings.num_fitting,
             num_threads=runtime.num_threads,
             progress=progress,

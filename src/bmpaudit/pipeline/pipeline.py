@@ -93,7 +93,7 @@ class Pipeline:
 
     @cached_property
     def priors(self) -> Priors:
-        """The prior of every node, by formula or from many draws, whichever of them the attack is to use."""
+        """The prior of every node, by formula or from many draws, also if the attack uses frequencies."""
         plan = self.plan
         stamp = self._stamp(context.plan_hash(plan, only=("sampler", "seed", "prior_draws")))
         if (workspace := self._workspace_with("priors", stamp)) is not None:
@@ -224,7 +224,7 @@ class Pipeline:
         return drawn >= set(formats)
 
     def sample(self) -> Priors:
-        """Writes who is in which sample, for models that are trained elsewhere."""
+        """Writes who is in which sample, for models that are trained elsewhere, and returns the priors."""
         plan, workspace = self.plan, self.workspace
         if workspace is None:
             raise InputError("samples are written for training elsewhere: a folder is needed")

@@ -318,7 +318,7 @@ class _Fit(NamedTuple):
 def _splits(
     models: Evidence, method: str, num_fitting: int | None, fitting: Evidence | None
 ) -> Iterator[tuple[Evidence, Evidence]]:
-    """Models to fit on and models to challenge, once or, for the prequential method, ever again."""
+    """Models to fit on and models to challenge, once or, for the prequential method, again and again."""
     if method == "prequential":
         if fitting is not None or num_fitting is not None:
             raise InputError("the prequential method fits on the models before each one, and takes no fitting models")

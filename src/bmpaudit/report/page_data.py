@@ -7,6 +7,7 @@ import math
 import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -276,7 +277,7 @@ def _page_parts(audit: Audit) -> Iterator[dict[str, Any]]:
     promised = audit.guaranteed
     yield {
         **{name: audit.summary[name] for name in SHOWN_AS_IT_IS},
-        "releases": [{"name": name, **release} for name, release in audit.summary["releases"].items()],
+        "releases": [{"name": name, **asdict(release)} for name, release in audit.result.releases.items()],
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "words": words_of(audit.graph),
         "missed": in_words_of(audit.graph, missed_in_words(audit.result.permutation_test)),

@@ -73,7 +73,8 @@ class AuditPlots:
         """Draws of (ε_L, ε_R)."""
         draws = self._main_posteriors["bmp"].sample(DRAWS, seed=self._audit.plan.seed)
         pairs = np.column_stack([draws["epsilon_left"], draws["epsilon_right"]])
-        return Picture("joint_samples", {"draws": pairs, "title": self._audit.attacks.variants[0].short_label})
+        labels = {variant.name: variant.short_label for variant in self._audit.attacks.variants}
+        return Picture("joint_samples", {"draws": pairs, "title": labels[self._audit.attacks.main]})
 
     @property
     def regions(self) -> Picture:

@@ -19,7 +19,7 @@ from bmpaudit.graph import Graph
 from bmpaudit.graph.graph import EdgeCleaning
 from bmpaudit.interfaces import Release
 from bmpaudit.models import NativeModel
-from bmpaudit.registry import RELEASE
+from bmpaudit.registry import MODEL, RELEASE
 from bmpaudit.releases import QUERIES, gives_embeddings, models_of
 from bmpaudit.util.values import Floats, Floats32
 
@@ -44,12 +44,15 @@ def row_sets(accesses: Sequence[str], releases: Sequence[Release], model: object
     Weights are those of built-in models whose first layer has no noise on it.
     """
     whole = [each for each in releases if not (each.changes_outputs or gives_embeddings(each)) and models_of(each) == 1]
-    is_deep = isinstance(model, NativeModel) and len(model.native_layers(2)) > 1
+    is_native = is_deep = False
+    # Not those of a class of the user's own: a folder is to be read without running its code.
+    if isinstance(model, NativeModel) and registry.name_of(MODEL, model) in registry.ENTRIES[MODEL]:
+        is_native, is_deep = True, len(model.native_layers(2)) > 1
     return tuple(
         RowSet(access, release)
         for access in accesses
         for release in whole
-        if access == QUERIES or is_deep or (isinstance(model, NativeModel) and release.last_layer_noise == 0)
+        if access == QUERIES or is_deep or (is_native and release.last_layer_noise == 0)
     )
 
 

@@ -71,6 +71,30 @@ def read_released(model: Any, graph: Graph, plan: ShadowPlan, release: str, acce
         raise type(wrong)(f"{path}: {wrong}") from None
 
 
+def first_layer_norms(model: Any, graph: Graph) -> Floats32:
+    """How long the first layer's weights of each feature are, shape (F,), of any model that has them.
+
+    A model is the path of an `.npz` or `.safetensors` file, arrays by name, or an `nn.Module`. Weights of the first
+    layer are those with a column for each feature or, if there are none, with a row for each.
+    """
+    if isinstance(model, (str, Path)):
+        arrays: NamedArrays = read_named_arrays(Path(model))
+    else:
+        named = model.state_dict() if hasattr(model, "state_dict") else model
+        arrays = {str(name): _as_array(values) for name, values in named.items()}
+    tables = {name: values for name, values in arrays.items() if values.ndim == 2 and values.dtype.kind == "f"}
+    for axis in (1, 0):
+        first = [values for values in tables.values() if values.shape[axis] == graph.num_features]
+        if first:
+            squares = sum(np.square(values, dtype=np.float64).sum(axis=1 - axis) for values in first)
+            norms = np.sqrt(squares).astype(np.float32)
+            if not np.isfinite(norms).all():
+                raise InputError("the weights of the first layer must be finite")
+            return norms
+    shapes = ", ".join(f"{name} {values.shape}" for name, values in list(arrays.items())[:MOST_NAMES_SHOWN])
+    raise InputError(f"no weights of a first layer for the graph's {graph.num_features:,} features, got {shapes}")
+
+
 class _Asked:
     """What a model is asked, and how its answers are looked at."""
 

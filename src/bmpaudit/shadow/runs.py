@@ -1,4 +1,4 @@
-"""Shadow models as attacks take them: memberships, statistics and accuracies, read here or given by the user."""
+"""Shadow models as attacks take them: memberships, statistics and accuracies, from a store or from the user."""
 
 from __future__ import annotations
 
@@ -114,13 +114,14 @@ class ShadowRuns:
         if not views:
             raise InputError("logits_or_statistics must hold at least one view, got none")
         unknown = np.full(len(members), np.nan, dtype=np.float32)
-        statistics, accuracies = {}, {}
+        statistics, accuracies, is_right = {}, {}, {}
         for name, values in views.items():
             outputs = np.asarray(values)
             statistics[name] = _as_statistics(name, outputs, members.shape, classes, node_names)
             accuracies[name] = ViewAccuracy(unknown, unknown)
+            is_right[name] = right = statistics[name] > 0  # a margin alone tells whether a label is likelier than not
             if outputs.ndim == 3:
-                right = outputs.argmax(axis=2) == classes
+                is_right[name] = right = outputs.argmax(axis=2) == classes
                 with np.errstate(invalid="ignore"):  # of no nodes
                     shares = [(right & some).sum(axis=1) / some.sum(axis=1) for some in (members, ~members)]
                 accuracies[name] = ViewAccuracy(*(share.astype(np.float32) for share in shares))
@@ -131,6 +132,7 @@ class ShadowRuns:
             train_accuracy=unknown,
             held_out_accuracy=unknown,
             view_accuracy=accuracies,
+            is_right=is_right,
         )
 
 

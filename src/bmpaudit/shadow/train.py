@@ -46,7 +46,7 @@ PIECES_PER_WORKER = 4
 """At least, so that no worker is idle for long while others train their last piece."""
 
 MOST_BYTES = 2**31  # of the results of one piece
-SECONDS_BETWEEN_WRITES = 5.0  # what a kill can cost at most, but for the models in work
+SECONDS_BETWEEN_WRITES = 5.0  # what a kill can cost at most, but for the models under way
 
 TRIALS_PER_THREAD = 3
 MOST_STORED = 2**28
@@ -224,7 +224,7 @@ def train_range(
     """Trains models start, …, stop - 1 of a plan into a folder to which others may be writing, as job arrays do.
 
     Only whole chunks are written, so that ranges can overlap: whoever comes second writes what is there. A kill costs
-    the chunk in work. Whoever calls this holds `files.shared_folder_lock`, which has seen to it that the folder has
+    the chunk under way. Whoever calls this holds `files.shared_folder_lock`, which has seen to it that the folder has
     room for J = `num_models`; what a range has beyond them is left out. Arguments are those of `train_shadows`, but
     `progress` is called with the number of models of the range that are done.
 

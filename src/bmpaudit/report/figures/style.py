@@ -31,7 +31,7 @@ RASTERIZE_ABOVE = 5_000  # points of a cloud; as vectors more of them make a fil
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart, in the order in which they are taken.
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = SERIES
+BLUE, VERMILLION, GREEN, *_, BLACK = SERIES
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)))
 REFERENCE = "0.35"  # lines that are no data: a floor, a diagonal, a prior
 DIAGONAL: dict[str, Any] = {"color": REFERENCE, "linewidth": 0.8, "linestyle": (0, (4, 3))}
