@@ -74,7 +74,7 @@ def test_what_guesses_prove_is_said() -> None:
         proof_attacks(result.plan, "clean"),
         Evidence.of_runs(result.runs, "clean", ["full"], result.graph),
         result.priors.prob,
-        level=bound_level(result.plan),
+        level=bound_level(result.plan, "clean", "scores"),
         num_threads=1,
     )
     figures = [(each.proven, each.num_hits, each.num_guesses, each.choice.source) for each in proof.bounds]

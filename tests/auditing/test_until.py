@@ -138,7 +138,7 @@ def test_models_are_added_until_enough_is_proven(tmp_path: Path) -> None:
     # Proving again does not forget that the number of models depended on what was seen.
     assert prove_folder(tmp_path, ProofSettings(("gaussian",)), QUIET).epsilon_right.method == "prequential"
     # By the level with which all bounds of an audit hold together: 95 % for five bounds of scores and five of labels.
-    assert bound_level(reached.audit.plan) == proof.epsilon_right.level == pytest.approx(0.995)
+    assert bound_level(reached.audit.plan, "clean", "scores") == proof.epsilon_right.level == pytest.approx(0.995)
 
     def proven(num_models: int, level: float) -> float:
         bound = prove(

@@ -63,9 +63,9 @@ def test_the_action_is_as_the_page_says() -> None:
 def test_what_models_would_have_shown_is_as_the_page_says() -> None:
     assert "ε_R = log(1/(a^(−1/n) − 1))" in TEXT
     for n in (1, 86, 667):
-        assert abs(math.log(1 / (0.01 ** (-1 / n) - 1)) - provable(n, 0.99)) < 1e-9
-    assert bound_level(AuditPlan(releases="clean")) == pytest.approx(0.99)
+        assert abs(math.log(1 / (0.005 ** (-1 / n) - 1)) - provable(n, 0.995)) < 1e-9
+    assert bound_level(AuditPlan(), "clean", "weights") == pytest.approx(0.995)
     fewest = int(scipy.stats.binom.ppf(0.01, 1_000 - default_num_fitting(1_000), 0.25))
-    assert f"n = {fewest}, of 1,000 models with 25 % samples, prove {provable(fewest, 0.99):.2f}" in TEXT
+    assert f"n = {fewest}, of 1,000 models with 25 % samples, prove {provable(fewest, 0.995):.2f}" in TEXT
     for n, certainty in ((49, 0.99), (499, 0.999)):
         assert (n + 0.5) / (n + 1) >= certainty - 1e-12 > (n - 0.5) / n

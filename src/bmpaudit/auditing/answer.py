@@ -100,8 +100,7 @@ def make_result(audit: Audit) -> tree.AuditResult:
     counts, prob, floor, promised = attacks.main_counts, audit.priors.prob, audit.priors.floor, audit.guaranteed
     is_open = (prob > 0) & (prob < 1)
     num_in = count_in(runs.memberships)[is_open]
-    provable = _provable_about_any(audit, is_open)
-    releases = {release: _release(audit, release, provable) for release in attacks.releases}
+    releases = {release: _release(audit, release, is_open) for release in attacks.releases}
     main = releases[attacks.releases[0]]
     tested = _test(attacks.permutation_test, is_open)
     level = leakage_level(tested, main)
@@ -159,10 +158,14 @@ def make_result(audit: Audit) -> tree.AuditResult:
     )
 
 
-def _release(audit: Audit, release: str, provable: Mapping[str, float | None]) -> tree.ReleaseResult:
+def _release(audit: Audit, release: str, is_open: Flags) -> tree.ReleaseResult:
     variant, accuracy = audit.attacks.strongest(release), release_accuracy(audit.plan, audit.runs, release)
-    rungs = audit.findings.ladders[release].items()
-    ladder = {access: _access(findings, audit.priors, provable) for access, findings in rungs}
+    ladder = {
+        access: _access(
+            findings, audit.priors, _provable_about_any(audit, bound_level(audit.plan, release, access), is_open)
+        )
+        for access, findings in audit.findings.ladders[release].items()
+    }
     access, released = ladder.popitem()
     return filled(
         tree.ReleaseResult,
@@ -197,9 +200,9 @@ def _access(findings: ReleaseFindings, priors: Priors, provable: Mapping[str, fl
     )
 
 
-def _provable_about_any(audit: Audit, is_open: Flags) -> dict[str, float | None]:
+def _provable_about_any(audit: Audit, level: float, is_open: Flags) -> dict[str, float | None]:
     """What guesses about any single node would prove at least, if all were right; None if nothing."""
-    priors, level = audit.priors, bound_level(audit.plan)
+    priors = audit.priors
     odds = PriorOdds.of(priors.prob, len(priors.prob), priors.num_draws, 1 - level)
     about_each = provable_about_each(audit.runs.memberships, odds, level, audit.plan.proof_method)
     least = {parameter: float(each[is_open].min()) for parameter, each in about_each.items()}
@@ -439,19 +442,29 @@ def _answer(
 
 def _verdict(level: tree.Level, test: tree.TestResult, main: tree.ReleaseResult, plan: AuditPlan) -> str:
     """What was found, or what could have been missed."""
+    row = main.exposure.named(tree.HEADLINE_CERTAINTY)
+    by_attack, estimate = f"The attack is {main.exposed_by}.", ""
+    if row.correct_low - row.by_prior >= 1:
+        estimate = (
+            f" From {SEEN[main.access]} an adversary can name an estimated {count_interval(row)} of its "
+            f"{main.exposure.total_members:,.0f} training nodes with 99 % certainty; certificates take more shadow "
+            "models."
+        )
     if level in ("none", "traces"):
-        found = "The answers of models depend on who was in their training graph, but nothing shows whom they expose."
+        found = "The answers of models depend on who was in their training graph"
+        found += "." if estimate else ", but nothing shows whom they expose."
         if level == "none":
             found = f"No leakage found by the attack {main.exposed_by}, nor by testing every node."
-        return f"{found} {missed_in_words(test)}"
-    by_attack = f"The attack is {main.exposed_by}."
+            found = "No leakage is proven." if estimate else found
+        return f"{found}{estimate} {missed_in_words(test)}"
     certificate = None if main.certified is None else main.certified.leading()
     if certificate is None:
         if not test.num_leaking:
-            return f"That models give away more than the sampling is proven; no name is certified. {by_attack}"
+            proven = "That models give away more than the sampling is proven."
+            return f"{proven}{estimate or ' No name is certified.'} {by_attack}"
         leaking = f"{test.num_leaking:,} of {count(test.num_nodes, 'node')}"
         is_or_are = "is" if test.num_leaking == 1 else "are"
-        return f"{leaking} {is_or_are} proven to leak; no name is certified. {by_attack}"
+        return f"{leaking} {is_or_are} proven to leak.{estimate or ' No name is certified.'} {by_attack}"
     beyond = "" if certificate.by_prior < 1 else f", {certificate.by_prior:,} of them by the sampling alone"
     number_named = names(certificate.names)
     nodes = "node as a training node" if number_named == "1" else "nodes as training nodes"
@@ -460,6 +473,11 @@ def _verdict(level: tree.Level, test: tree.TestResult, main: tree.ReleaseResult,
         f"at least {percent(certificate.certainty)} of the names are right "
         f"({confidence(plan.proof_level)} confidence; there are {main.exposure.total_members:,.0f})."
     )
+
+
+def count_interval(row: tree.NamedResult) -> str:
+    """Limits of a number of nodes."""
+    return interval(row.correct_low, row.correct_high, 0 if row.correct_low >= 10 else 1)
 
 
 def certificate_cell(number: float | None, certainty: float | None) -> str:

@@ -247,7 +247,7 @@ def read_attacks(workspace: Workspace) -> Attacks:
 
 # From shadow models to what is certain: what each release proves, and what one released model exposes.
 
-BOUNDS_OF_A_RELEASE = 5  # that are shown
+BOUNDS_OF_AN_ACCESS = 5  # that are shown
 ROW_ATTACK = "rows"
 CANDIDATES = ("student", "gaussian")
 """Attacks that a proof chooses from on its fitting models, besides the plan's."""
@@ -306,13 +306,17 @@ def is_built_in(release: Any) -> bool:
     return registry.name_of(registry.RELEASE, release) in registry.ENTRIES[registry.RELEASE]
 
 
-def bound_level(plan: AuditPlan) -> float:
+def bound_level(plan: AuditPlan, release: str, access: str) -> float:
     """Confidence of each bound by itself, so that all bounds of an audit hold together with the plan's.
 
     Of each access to each release these are the bounds on ε_R, ε_L and MP, and the certified names of members and of
-    non-members.
+    non-members. What the answer is about, the main release with the access that it is released with, has half of the
+    failure probability; all else shares the other half.
     """
-    return 1 - (1 - plan.proof_level) / (BOUNDS_OF_A_RELEASE * sum(len(plan.accesses(each)) for each in plan.releases))
+    num_rungs, main = sum(len(plan.accesses(each)) for each in plan.releases), plan.releases[0]
+    is_main = (release, access) == (registry.label(registry.RELEASE, main), plan.accesses(main)[-1])
+    share = 1.0 if num_rungs == 1 else 0.5 if is_main else 0.5 / (num_rungs - 1)
+    return 1 - (1 - plan.proof_level) * share / BOUNDS_OF_AN_ACCESS
 
 
 def run_proofs(
@@ -326,7 +330,7 @@ def run_proofs(
         for access in accesses_of(plan, release)
     }
     workers: dict[str, Any] = {"num_threads": runtime.num_threads, "executor": runtime.executor}
-    num_nodes, num_done, level = graph.num_nodes, 0, bound_level(plan)
+    num_nodes, num_done = graph.num_nodes, 0
     # Exposure scores every node twice, with all models and with halves; proof and certificates count as one more each.
     total = num_nodes * sum(2 * len(each) + 2 for each in tried.values())
     with runtime.progress("proof and exposure", total) as progress:
@@ -352,6 +356,7 @@ def run_proofs(
                         raise
             strongest = max(exposed, key=lambda name: num_named(exposed[name]))
             certified, proof, reason = None, None, ""
+            level = bound_level(plan, release, access)
             try:  # with too few models, or none with a member, there is an audit all the same
                 proof = prove_release(plan, evidence, priors, release, runtime, access, progress=next_part(1))
                 certified = certify(attackers, evidence, priors.prob, level=level, progress=next_part(1), **workers)
@@ -416,7 +421,7 @@ def prove_release(
         evidence,
         priors.prob,
         prior_draws=priors.num_draws,
-        level=bound_level(plan),
+        level=bound_level(plan, release, access),
         method=plan.proof_method,
         num_threads=runtime.num_threads,
         executor=runtime.executor,
