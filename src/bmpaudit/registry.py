@@ -92,6 +92,11 @@ ENTRIES: Mapping[str, Mapping[str, Entry]] = {
         ("student", "student:Student", "all queries and the neighbours, a Student t fit with a learnt prior"),
         ("rows", "rows:RowAttack", "what the model says of every single feature, besides all that student takes"),
         ("rmia", "other_attacks:RMIA", "confidence ratio against those of other nodes (Zarifzadeh et al. 2024)"),
+        (
+            "lira-offline",
+            "other_attacks:OfflineLiRA",
+            "how unusual an answer is without the node (Carlini et al. 2022)",
+        ),
         ("right-or-wrong", "other_attacks:RightOrWrong", "how often other models are as right; for released labels"),
         ("base", "other_attacks:Base", "confidence against its mean over models (Lassila et al. 2025)"),
     ),

@@ -1,13 +1,14 @@
-"""RMIA and BASE against their formulas, written out."""
+"""RMIA, BASE and the offline forms against their formulas, written out."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.stats
 from slow_attack import make_models, random_memberships, scores_of
 
 from bmpaudit import registry
-from bmpaudit.attack import RMIA, Base, Evidence, attack_performance, split_models
+from bmpaudit.attack import RMIA, Base, Evidence, OfflineLiRA, attack_performance, split_models
 from bmpaudit.attack.other_attacks import log_confidence, log_mean_of_others
 from bmpaudit.interfaces import LeaveOneOutAttack
 from bmpaudit.releases import label_margin
@@ -58,6 +59,41 @@ def test_scores_are_those_of_the_formula(attack: LeaveOneOutAttack) -> None:
     np.testing.assert_allclose(left_out, wanted, rtol=1e-9, atol=1e-9)
 
 
+def slow_offline(attack: LeaveOneOutAttack, fitting: Evidence, asked: np.ndarray) -> list[float]:
+    """The score of each node of one model by models without the node, given its margins."""
+    margins, members = fitting.only_statistic.astype(np.float64), fitting.memberships
+    if isinstance(attack, OfflineLiRA):
+        without = [margins[~members[:, x], x] for x in range(len(asked))]
+        return [-scipy.stats.norm.logsf(z, each.mean(), each.std()) for z, each in zip(asked, without, strict=True)]
+    known = 1 / (1 + np.exp(-margins))
+    reference = [(1.3 * known[~members[:, x], x].mean() + 0.7) / 2 for x in range(len(asked))]
+    return slow_rmia(np.array([reference]), 1 / (1 + np.exp(-asked)), 2.0)
+
+
+@pytest.mark.parametrize("attack", [RMIA(offline=True), OfflineLiRA()])
+def test_offline_forms_know_models_without_the_node_only(attack: LeaveOneOutAttack) -> None:
+    models = margin_models()
+    halves, every = split_models(models), np.arange(24)
+    asked = halves.challenged.only_statistic.astype(np.float64)
+    scores = attack.score(halves.fitting, halves.challenged.without_memberships(), num_threads=1)
+    wanted = [slow_offline(attack, halves.fitting, each) for each in asked]
+    np.testing.assert_allclose(scores.log_likelihood_ratio, wanted, rtol=1e-6, atol=1e-6)
+    left_out = attack.score_left_out(models, num_threads=1).log_likelihood_ratio
+    margins = models.only_statistic.astype(np.float64)
+    wanted = [slow_offline(attack, models.take(np.delete(every, j)), margins[j]) for j in every]
+    np.testing.assert_allclose(left_out, wanted, rtol=1e-6, atol=1e-6)
+    assert attack_performance(scores_of(margin_models(200), np.full(15, 0.4), attack), "weak").auc > 0.65
+
+
+def test_a_node_in_all_models_has_no_offline_score() -> None:
+    models = margin_models()
+    members = models.memberships.copy()
+    members[:, 3], members[1:, 4] = True, True
+    everywhere = replace(models, memberships=members)
+    assert [each.node for each in OfflineLiRA().score_left_out(everywhere, num_threads=1).not_auditable] == [3, 4]
+    assert np.isfinite(RMIA(offline=True).score_left_out(everywhere, num_threads=1).log_likelihood_ratio).all()
+
+
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_memberships_do_not_count_and_targets_change_nothing(attack: LeaveOneOutAttack) -> None:
     models, prior = margin_models(), np.full(15, 0.4)
@@ -102,7 +138,7 @@ def test_wrong_use_is_told() -> None:
 
 
 def test_attacks_have_names() -> None:
-    for name in ("gaussian", "student", "rmia", "base"):
+    for name in ("gaussian", "student", "rmia", "base", "lira-offline"):
         attack = registry.build(registry.ATTACK, name)
         assert isinstance(attack, LeaveOneOutAttack)
         assert registry.name_of(registry.ATTACK, attack) == name

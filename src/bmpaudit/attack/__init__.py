@@ -5,7 +5,7 @@ from bmpaudit.attack.challenges import Challenges, ChallengeScores, challenge, n
 from bmpaudit.attack.counts import ErrorCounts
 from bmpaudit.attack.evidence import SHADOW_FREQUENCY, Evidence, NotAuditable, Scores, SplitModels, split_models
 from bmpaudit.attack.gaussian import Gaussian
-from bmpaudit.attack.other_attacks import RMIA, Base, Raw, RightOrWrong
+from bmpaudit.attack.other_attacks import RMIA, Base, OfflineLiRA, Raw, RightOrWrong
 from bmpaudit.attack.performance import AttackPerformance, RocCurve, attack_performance
 from bmpaudit.attack.permutation import PermutationTest, permutation_test
 from bmpaudit.attack.rows import RowAttack
@@ -26,6 +26,7 @@ __all__ = [
     "Evidence",
     "Gaussian",
     "NotAuditable",
+    "OfflineLiRA",
     "PermutationTest",
     "Raw",
     "RightOrWrong",
