@@ -4,10 +4,10 @@ python benchmarks/attacks.py [--data cora citeseer pubmed amazon_photo] [--model
     [--fitted 8 16 64 500] [--challenged 60] [--seed 31337] [--shuffled] [--csv FILE]
 
 Models are trained on a quarter of the nodes, and 60 of them are challenged with a fit on 8 to 500 others. An attack
-that takes one query is asked without edges, which tells more. The row attack sees answers about made-up nodes (`queries`) or
-the weights. Named is how many members of a model have a score beyond a threshold above which 99 % of the names are
-right, learnt on one half of the challenged models and applied to the other, both ways. With `--shuffled`, memberships
-are permuted first, between the models to fit on and between the others, when there is nothing to find.
+that takes one query is asked without edges, which tells more. The row attack sees answers about made-up nodes
+(`queries`) or the weights. Named is how many members of a model have a score beyond a threshold above which 99 % of
+the names are right, learnt on one half of the challenged models and applied to the other, both ways. With `--shuffled`,
+memberships are permuted first, between the models to fit on and between the others, when there is nothing to find.
 """
 
 import argparse

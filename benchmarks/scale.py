@@ -52,7 +52,7 @@ def make_graph(num_nodes: int, num_features: int = 1) -> Graph:
 
 def make_plan(num_models: int) -> AuditPlan:
     """One release, two queries."""
-    return AuditPlan(sampler=Uniform(0.25), shadows=num_models, releases=(Clean(),))
+    return AuditPlan(sampler=Uniform(0.25), shadows=num_models, releases=(Clean(),), release_as="scores")
 
 
 def write_models(folder: Path, graph: Graph, plan: AuditPlan) -> None:

@@ -388,6 +388,17 @@ def test_with_many_models_those_learnt_from_take_no_part_in_other_fits() -> None
     np.testing.assert_allclose(scores[:size], _Fit(models.take(swapped), 2).table_left_out().scores[:size], atol=1e-6)
 
 
+@pytest.mark.parametrize("num_models", [128, 131, 200, 260])
+def test_whatever_their_number_no_model_is_held_out_and_scored_by_the_same_fit(num_models: int) -> None:
+    models = simulated_models(num_models, num_nodes=30, num_features=50)
+    before, flipped = left_out(models), models.memberships.copy()
+    for model in (0, num_models // 4, num_models - 1):  # learnt from at first, then, and never
+        flipped[model] ^= True
+        after = left_out(changed_models(models, memberships=flipped))
+        np.testing.assert_allclose(after[model], before[model], atol=1e-6)
+        flipped[model] ^= True
+
+
 def test_each_model_is_read_once_by_all_who_learn_from_the_same_models(monkeypatch: pytest.MonkeyPatch) -> None:
     models, num_read = simulated_models(300), 0
     read = Directions.of

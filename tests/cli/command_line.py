@@ -21,7 +21,20 @@ from bmpaudit import cli
 SCRIPT = (sys.executable, "-P", "-c", "from bmpaudit.cli import main; main()")
 
 # Few models that learn by heart, two definitions with one parameter.
-TRAINING = ("--model", "mlp", "--hidden", 8, "--dropout", 0, "--epochs", 15, "--learning-rate", 0.1)
+TRAINING = (
+    "--model",
+    "mlp",
+    "--hidden",
+    8,
+    "--dropout",
+    0,
+    "--epochs",
+    15,
+    "--learning-rate",
+    0.1,
+    "--release-as",
+    "scores",
+)
 FAST = (*TRAINING, *("--train-fraction", 0.4, "--definition", "bmp-r", "--definition", "mp"))
 
 

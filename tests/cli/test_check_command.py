@@ -206,7 +206,7 @@ def test_names_are_escaped(folder: Path, tmp_path: Path) -> None:
     junit = tmp_path / "junit.xml"
     markdown = run_here("check", folder, "--max-proven-right", 3, "--markdown", "--junit", junit).stdout
     assert markdown.startswith(
-        '**Membership inference: exceeded** (a&lt;b&amp;"c\\|d, Uniform 40 %, MLP; clean release;'
+        '**Membership inference: exceeded** (a&lt;b&amp;"c\\|d, Uniform 40 %, MLP; clean release, scores;'
     )
     case = next(ET.parse(junit).getroot().iter("testcase"))
     assert case.get("classname") == 'a<b&"c|d, Uniform 40 %, MLP'

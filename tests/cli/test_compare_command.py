@@ -27,7 +27,14 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     features = [[float(node == other) for other in range(NUM_NODES)] for node in range(NUM_NODES)]
     path = [(node, node + 1) for node in range(NUM_NODES - 1)]
     graph = Graph.from_edges(path, features, labels, node_names=NAMES)
-    plan = AuditPlan(model=MLP(hidden=8, dropout=0.0), shadows=40, rules="weak", definitions="bmp-r", permutations=199)
+    plan = AuditPlan(
+        model=MLP(hidden=8, dropout=0.0),
+        release_as="scores",
+        shadows=40,
+        rules="weak",
+        definitions="bmp-r",
+        permutations=199,
+    )
     for name, epochs in (("one", 1), ("two", 30)):
         training = Training(epochs=epochs, learning_rate=0.1)
         audit(graph, plan, training=training, folder=place / name, pictures="none")
@@ -38,7 +45,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The demo graph, models trained for a short and for a long time, and with another seed."""
     place = tmp_path_factory.mktemp("demo")
-    plan = AuditPlan(shadows=40, queries="full", rules="strong", definitions="bmp-r", permutations=199)
+    plan = AuditPlan(
+        shadows=40, release_as="scores", queries="full", rules="strong", definitions="bmp-r", permutations=199
+    )
     for name, epochs, seed in (("long", 200, 0), ("short", 5, 0), ("again", 200, 1)):
         audit("demo", plan.replace(seed=seed), training=Training(epochs=epochs), folder=place / name, pictures="none")
     return [place / name for name in ("long", "short", "again")]

@@ -41,6 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         training=Training(epochs=15, learning_rate=0.1),
         shadows=20,
         releases="clean",
+        release_as="scores",
         queries="full",
         rules="weak",
         definitions="mp",

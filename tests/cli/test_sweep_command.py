@@ -52,7 +52,7 @@ def test_a_guarantee_has_a_column(capsys: pytest.CaptureFixture[str]) -> None:
     unknown = dict.fromkeys(("accuracy", "named_90", "named_99", "certified_names", "certified_share", "level"))
     unknown |= dict.fromkeys(("proven_right", "proven_left", "guaranteed_right", "num_leaking"))
     known = {"is_settled": True, "exposed_by": "student, full", "is_ceiling_right": False, "is_ceiling_left": False}
-    plain = SweepPoint(0, "gcn", {}, "clean", "", 16, auc=0.5, **known, **unknown)  # type: ignore[arg-type]
+    plain = SweepPoint(0, "gcn", {}, "clean", "", 16, access="scores", named_90_from={}, auc=0.5, **known, **unknown)  # type: ignore[arg-type]
     private = replace(plain, label="private-sgc", guaranteed_right=0.9, on_front=True, confirmed=plain)
     private = replace(private, certified_names=31.97, certified_share=0.95, proven_right=0.5, is_ceiling_right=True)
     print_sweep(Sweep((replace(plain, confirmed=None), private)))

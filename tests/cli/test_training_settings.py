@@ -33,7 +33,7 @@ def test_options_plan_file_and_python_train_the_same_models(name: str, tmp_path:
     plan.write_text(f'graph = "demo"\nshadows = 8\n[training]\nepochs = 3\n{lines}\n')
     run_well("train", "--plan", plan, "--out", tmp_path / "file")
     graph = datasets.load("demo")
-    in_python = ShadowPlan(read_plan(plan).plan.sampler, GCN(), training)
+    in_python = ShadowPlan(read_plan(plan).plan.sampler, GCN(), training, rows=("queries", "weights"))
     assert read_plan(plan).plan.shadow_plan == in_python
     # Folders of another plan would be refused.
     runs = [train_shadows(graph, in_python, 8, tmp_path / folder) for folder in ("python", "options", "file")]

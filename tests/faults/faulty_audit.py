@@ -10,7 +10,7 @@ from typing import Any
 
 TRAINING = (
     *("--model", "mlp", "--hidden", 8, "--dropout", 0, "--epochs", 15, "--learning-rate", 0.1),
-    *("--shadows", 100, "--threads", 2, "--quiet"),
+    *("--shadows", 100, "--threads", 2, "--quiet", "--release-as", "scores"),
 )
 DEFINITION = ("--definition", "bmp-r")
 

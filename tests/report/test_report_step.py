@@ -27,6 +27,7 @@ PLAN = AuditPlan(
     training=Training(epochs=5),
     shadows=12,
     releases=("clean",),
+    release_as="scores",
     definitions=("bmp-r", "bmp"),
 )
 

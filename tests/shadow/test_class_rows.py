@@ -177,3 +177,23 @@ def test_a_model_that_is_stopped_before_its_rows_is_not_finished(monkeypatch: py
     with pytest.raises(KeyboardInterrupt):
         engine.fill(batch, 1, lambda _: None)
     assert (batch.state == ModelState.UNTRAINED).all()
+
+
+def test_few_features_are_asked_about_along_principal_directions() -> None:
+    rng = np.random.default_rng(0)
+    mixed = (rng.normal(size=(60, 5)) @ rng.normal(size=(5, 5)) + 2).astype(np.float32)
+    graph = Graph.from_table(mixed, np.arange(60) % 3)
+    unit_nodes = UnitNodes(graph)
+    asked = unit_nodes.graph.dense_features.astype(np.float64)
+    assert asked.shape == (10, 5)
+    steps = (asked[:5] - asked[5:]) / 2
+    np.testing.assert_allclose((asked[:5] + asked[5:]) / 2, np.tile(mixed.mean(axis=0), (5, 1)), atol=1e-4)
+    np.testing.assert_allclose(steps.T @ steps, np.cov(mixed.T, bias=True), atol=1e-3)  # one standard deviation each
+    gram = steps @ steps.T
+    np.testing.assert_allclose(gram, np.diag(np.diag(gram)), atol=1e-3)
+    weights, bias = rng.normal(size=(5, 3)), rng.normal(size=3)
+    rows, norms = unit_nodes.class_rows((asked @ weights + bias).astype(np.float32)[None])
+    np.testing.assert_allclose(rows[0], weights, atol=1e-3)  # of a linear model they are its weights
+    np.testing.assert_allclose(norms[0], np.linalg.norm(weights, axis=1), atol=1e-3)
+    constant = UnitNodes(Graph.from_table(np.ones((20, 2)), np.arange(20) % 2))
+    assert np.isfinite(constant.class_rows(np.ones((1, 4, 2), dtype=np.float32))[0]).all()

@@ -212,7 +212,8 @@ def test_a_forest_that_memorises_leaks_and_a_constant_does_not() -> None:
 
 
 def test_a_released_classifier_is_looked_at(tmp_path: Path) -> None:
-    done = audit_of(RandomForestClassifier(10), 24, sampler=Uniform(0.5), folder=tmp_path / "audit", pictures="none")
+    settings: dict[str, Any] = {"sampler": Uniform(0.5), "folder": tmp_path / "audit", "pictures": "none"}
+    done = audit_of(RandomForestClassifier(10), 24, release_as="scores", **settings)
     features, labels = done.graph.dense_features, done.graph.labels
     member = np.zeros(200, dtype=bool)
     member[::2] = True

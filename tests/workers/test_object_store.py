@@ -34,6 +34,7 @@ PLAN = AuditPlan(
     training=Training(epochs=15),
     shadows=80,
     releases=("clean",),
+    release_as="scores",
     definitions=("bmp-r",),
 )
 QUIET = Runtime(quiet=True, num_threads=1)

@@ -56,6 +56,7 @@ def small_plan(*definitions: Any) -> AuditPlan:
         training=Training(epochs=20),
         shadows=40,
         releases=(Clean(),),
+        release_as="scores",
         definitions=definitions,
     )
 

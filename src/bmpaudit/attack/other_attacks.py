@@ -12,7 +12,7 @@ import scipy.special
 from bmpaudit.attack.evidence import Evidence, Scores
 from bmpaudit.util.errors import InputError, check_at_least_one
 from bmpaudit.util.matrices import columns, evenly_spaced
-from bmpaudit.util.values import AnyFloats, Flags, Floats, Ints
+from bmpaudit.util.values import AnyFloats, Bytes, Flags, Floats, Ints
 
 MAX_POPULATION = 2**24  # numbers that RMIA compares with, of all models together
 MOST_QUERIES = 8
@@ -248,12 +248,14 @@ class RightOrWrong:
         return Scores(_log_ratio(models, None), models.too_few_models(self.min_models + 1))
 
 
-def _answers(models: Evidence) -> Ints:
+def _answers(models: Evidence) -> Bytes:
     """The number of the pattern that each model gives for each node, shape (J, K)."""
     if len(models.queries) > MOST_QUERIES:
         raise InputError(f"right-or-wrong takes at most {MOST_QUERIES} queries, got {len(models.queries)}")
-    is_right = [models.at_targets(values) > 0 for values in models.statistics.values()]
-    return np.asarray(sum(flags.astype(np.int64) << place for place, flags in enumerate(is_right)))
+    answers = np.zeros((models.num_models, models.num_targets), dtype=np.uint8)
+    for place, values in enumerate(models.statistics.values()):
+        answers |= (models.at_targets(values) > 0).astype(np.uint8) << place
+    return answers
 
 
 def _log_ratio(models: Evidence, fitting: Evidence | None) -> Floats:
@@ -263,11 +265,13 @@ def _log_ratio(models: Evidence, fitting: Evidence | None) -> Floats:
     ratio = np.zeros(answers.shape)
     for is_in, sign in ((True, 1.0), (False, -1.0)):
         of_hypothesis = members == is_in
-        alike = np.empty(answers.shape)
-        for pattern in range(num_patterns):
-            number = (of_hypothesis & (others == pattern)).sum(axis=0)
-            alike = np.where(answers == pattern, number, alike)
-        total = np.broadcast_to(of_hypothesis.sum(axis=0), answers.shape)
-        own = of_hypothesis if fitting is None else 0
-        ratio += sign * np.log((alike - own + SMOOTHING) / (total - own + SMOOTHING * num_patterns))
+        counts = np.stack([(of_hypothesis & (others == pattern)).sum(axis=0) for pattern in range(num_patterns)])
+        alike = np.take_along_axis(counts.astype(np.int32), answers, axis=0)
+        total = counts.sum(axis=0) + SMOOTHING * num_patterns
+        if fitting is None:
+            alike -= of_hypothesis
+        ratio += sign * np.log(alike + SMOOTHING)
+        ratio -= sign * (
+            np.log(total) if fitting else np.where(of_hypothesis, np.log(np.maximum(total - 1, 1)), np.log(total))
+        )
     return ratio

@@ -154,7 +154,7 @@ def _left_out(models: Evidence, num_threads: int) -> _Table:
             table[model : model + 1, :] = made.scores[place : place + 1]
         reasons.update({reason.node: reason for reason in made.reasons})
 
-    if num_models < 2 * ENOUGH_TO_HOLD_OUT:
+    if num_models < ENOUGH_TO_HOLD_OUT:
         for part in folds(num_models, FEW_FOLDS):
             fit = _Fit(models.take(np.delete(every, part)), num_threads)
             fill(every[part], fit.table(models.take(part).without_memberships()))

@@ -26,7 +26,7 @@ from bmpaudit.proof import CertifiedExposure, ExposureCurve, Proof, ReleaseExpos
 from bmpaudit.proof.exposure import LEVEL_OF_GATES
 from bmpaudit.proof.guesses import PriorOdds
 from bmpaudit.proof.prove import LEAKAGE_LEVEL, provable_about_each
-from bmpaudit.releases import QUERIES, SCORES, WEIGHTS, gives_labels_only
+from bmpaudit.releases import QUERIES, SCORES, WEIGHTS
 from bmpaudit.samplers import Priors
 from bmpaudit.shadow import ShadowRuns
 from bmpaudit.shadow.runs import ViewAccuracy
@@ -55,6 +55,7 @@ SEEN = {
     "queries": "the answers of one released model",
     "weights": "the weights of one released model",
 }
+GIVEN = {"labels": "labels", "scores": "scores", "queries": "answers to any query", "weights": "the weights"}
 MORE_ACCESS = (
     "This is about scores. If you give out the model itself, or answer any query, audit that: --release-as weights, or "
     "queries."
@@ -627,10 +628,16 @@ def _defences(
             f"Much of it is the sampling's doing ({odds(floor)} without any model): try another sampler or fraction; "
             "bmpaudit priors shows what each gives away."
         )
-    if any(map(gives_labels_only, plan.releases)):
-        steps.append("Release nothing where the model is not needed.")
-    else:
-        steps.append("Release only labels where scores are not needed, and nothing where the model is not needed.")
+    main = next(iter(releases.values()))
+    if main.lesser:
+        named = [
+            f"{GIVEN[access]} {number(found.exposure.named(tree.HEADLINE_CERTAINTY).correct, 1)}"
+            for access, found in reversed(main.lesser.items())
+        ]
+        steps.append(
+            f"Give out no more than is needed: {GIVEN[main.access]} name "
+            f"{number(main.exposure.named(tree.HEADLINE_CERTAINTY).correct, 1)} with 99 % certainty, {listed(named)}."
+        )
     return steps
 
 

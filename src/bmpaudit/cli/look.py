@@ -132,6 +132,8 @@ def nodes(folder: Path, top: int, wanted: tuple[str, ...], class_name: str | Non
     say(f"{len(shown):,} of {len(ranked):,} nodes, {ranking}")
     num_leaking, num_tested = int(table["is_leaking"].sum()), int(table["p_value"].notna().sum())
     say(f"proven to leak, by shuffled memberships: {num_leaking:,} of {num_tested:,} nodes")
+    if (shown[f"{role}_certain"].fillna(0) > 0).any():
+        say("certain: models of which logic alone shows it, and the feature that tells")
 
 
 def _chosen(table: pd.DataFrame, wanted: tuple[str, ...], class_name: str | None) -> pd.DataFrame:

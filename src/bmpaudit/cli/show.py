@@ -174,7 +174,7 @@ def _certain_cell(row: pd.Series, side: Side) -> str:
     """In how many models logic alone settles a node, and the feature that usually tells."""
     if not row.notna()[f"{side}_certain"] or row[f"{side}_certain"] == 0:
         return ""
-    return f"{row[f'{side}_certain']}/{row[f'{side}_models']}, feature {row['telling_feature']}"
+    return f"{row[f'{side}_certain']}/{row[f'{side}_models']} by {row['telling_feature']}"
 
 
 def _short(name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -23,6 +23,8 @@ from bmpaudit.registry import MODEL, RELEASE
 from bmpaudit.releases import QUERIES, gives_embeddings, models_of
 from bmpaudit.util.values import Floats, Floats32
 
+NODES_PER_FEATURE = 4  # from which on features are asked about together
+LEAST_VARIANCE = 1e-9  # along a principal direction, as a share of the largest
 RIDGE = 0.1  # of the last layer's Gram matrix over classes, as a share of its mean eigenvalue
 
 
@@ -43,9 +45,10 @@ def row_sets(accesses: Sequence[str], releases: Sequence[Release], model: object
 
     Weights are those of built-in models whose first layer has no noise on it.
     """
-    whole = [each for each in releases if not (each.changes_outputs or gives_embeddings(each)) and models_of(each) == 1]
+    # None of a release or a model of the user's own class: a folder is to be read without running its code.
+    built_in = [each for each in releases if registry.name_of(RELEASE, each) in registry.ENTRIES[RELEASE]]
+    whole = [each for each in built_in if not (each.changes_outputs or gives_embeddings(each)) and models_of(each) == 1]
     is_native = is_deep = False
-    # Not those of a class of the user's own: a folder is to be read without running its code.
     if isinstance(model, NativeModel) and registry.name_of(MODEL, model) in registry.ENTRIES[MODEL]:
         is_native, is_deep = True, len(model.native_layers(2)) > 1
     return tuple(
@@ -57,35 +60,61 @@ def row_sets(accesses: Sequence[str], releases: Sequence[Release], model: object
 
 
 class UnitNodes:
-    """Made-up nodes without edges: one for each feature, which has that alone, and one without features.
+    """Made-up nodes without edges, and what their logits say of every single feature.
 
-    A feature has the size that it has in the graph: the root mean square of its values that are not 0.
+    Of many features there is a node for each, which has that alone, and one without features. A feature has the size
+    that it has in the graph: the root mean square of its values that are not 0. Where nodes are at least four times as
+    many as features, of which each then has many, there are two nodes for each principal direction of the features: at
+    one standard deviation of the graph's nodes from their mean, to either side.
     """
 
     def __init__(self, graph: Graph) -> None:
-        features = scipy.sparse.csc_array(graph.features)
-        counts = np.diff(features.indptr)
-        squares = np.asarray(features.multiply(features).sum(axis=0), dtype=np.float64).ravel()
-        scale = np.sqrt(squares / np.maximum(counts, 1))
-        self.scale: Floats32 = np.where(scale > 0, scale, 1.0).astype(np.float32)
         number = graph.num_features
-        ends = np.minimum(np.arange(number + 2), number)
+        self._directions: Floats32 | None = None
+        nodes: Any
+        if NODES_PER_FEATURE * number <= graph.num_nodes:
+            mean, scale, self._directions = _principal_directions(graph)
+            offsets = scale[:, None] * self._directions.T
+            nodes = np.concatenate([mean + offsets, mean - offsets])
+        else:
+            features = scipy.sparse.csc_array(graph.features)
+            squares = np.asarray(features.multiply(features).sum(axis=0), dtype=np.float64).ravel()
+            scale = np.sqrt(squares / np.maximum(np.diff(features.indptr), 1)).astype(np.float32)
+            scale[scale == 0] = 1.0
+            ends = np.minimum(np.arange(number + 2), number)
+            nodes = scipy.sparse.csr_array((scale, np.arange(number), ends), shape=(number + 1, number))
+        self.scale: Floats32 = scale
         self.graph = Graph(
-            indptr=np.zeros(number + 2, dtype=np.int64),
+            indptr=np.zeros(nodes.shape[0] + 1, dtype=np.int64),
             indices=np.empty(0, dtype=np.int32),
-            features=scipy.sparse.csr_array((self.scale, np.arange(number), ends), shape=(number + 1, number)),
-            labels=np.arange(number + 1) % graph.num_classes,  # of no consequence
+            features=nodes,
+            labels=np.arange(nodes.shape[0]) % graph.num_classes,  # of no consequence
             num_classes=graph.num_classes,
             cleaning=EdgeCleaning(0, 0, 0, 0),
         )
 
     def class_rows(self, logits: Floats32) -> tuple[Floats32, Floats32]:
-        """Class rows (…, F, C) and their lengths (…, F) from the logits of the nodes, shape (…, F + 1, C).
+        """Class rows (…, F, C) and their lengths (…, F) from the logits of the nodes, shape (…, nodes, C).
 
         A row is that of a feature of size 1, as if the model were linear.
         """
-        rows = (logits[..., :-1, :] - logits[..., -1:, :]) / self.scale[:, None]
+        if self._directions is None:
+            rows = (logits[..., :-1, :] - logits[..., -1:, :]) / self.scale[:, None]
+        else:
+            above, below = np.split(logits, 2, axis=-2)
+            rows = self._directions @ ((above - below) / (2 * self.scale[:, None]))
         return rows, np.linalg.norm(rows, axis=-1)
+
+
+def _principal_directions(graph: Graph) -> tuple[Floats32, Floats32, Floats32]:
+    """Mean of the features (F,), standard deviations along principal directions (F,), and these as columns (F, F)."""
+    mean = np.asarray(graph.features.mean(axis=0), dtype=np.float64).ravel()
+    products: Any = graph.features.T @ graph.features
+    dense = products.toarray() if scipy.sparse.issparse(products) else products
+    variances, directions = np.linalg.eigh(dense.astype(np.float64) / graph.num_nodes - np.outer(mean, mean))
+    largest = max(float(variances[-1]), 1e-30)
+    scale = np.sqrt(np.maximum(variances, LEAST_VARIANCE * largest))
+    return mean.astype(np.float32), scale.astype(np.float32), directions.astype(np.float32)
 
 
 class WeightRows:

@@ -147,8 +147,7 @@ class ShadowPlan:
         """The class rows that are kept of each model: none by engines of the user's own, or of models from outside."""
         if not self.keeps_labels:
             return ()
-        releases = [each for each in self.releases if not isinstance(each, UntrustedPart)]
-        return row_sets(self.rows, releases, self.model)
+        return row_sets(self.rows, self.releases, self.model)
 
     @property
     def num_repeats(self) -> int:

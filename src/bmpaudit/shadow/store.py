@@ -296,7 +296,7 @@ class StoredRows:
         rows = self._rows[models]
         with reading(self.folder):
             read = np.asarray(self._array.oindex[rows], dtype=np.float32)
-        is_there = np.isfinite(read).reshape(len(rows), -1).all(axis=1)  # a chunk that was lost reads as NaN
+        is_there = np.isfinite(read).all(axis=tuple(range(1, read.ndim)))  # a chunk that was lost reads as NaN
         if not is_there.all():
             raise DataError(f"{self.folder}: damaged: {self._array.basename} of model {rows[~is_there][0]} is missing")
         return read
