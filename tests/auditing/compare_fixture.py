@@ -20,7 +20,7 @@ from bmpaudit.auditing.context import Variant, attack_hash, plan_hash, proof_has
 from bmpaudit.auditing.finished import Audit, audit_files
 from bmpaudit.auditing.nodes import NODE_COLUMNS
 from bmpaudit.auditing.result import PriorsResult
-from bmpaudit.auditing.stages import Attacks, Estimates, Findings, ReleaseFindings, attack_files, proof_files
+from bmpaudit.auditing.stages import Attacks, Estimates, Findings, AccessFindings, attack_files, proof_files
 from bmpaudit.auditing.workspace import Stamp, Workspace
 from bmpaudit.estimation import node_leakage
 from bmpaudit.estimation.estimate import estimate
@@ -127,7 +127,7 @@ def made_audit(
     runs = made_runs(plan, counts.num_nodes, leakage, noise_seed)
     prob = np.full(counts.num_nodes, 0.5)
     findings = {
-        release: ReleaseFindings(
+        release: AccessFindings(
             "student, full",
             expose(Student(), Evidence.of_runs(runs, release, ("full",)), prob),
             None,

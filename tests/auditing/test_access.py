@@ -78,6 +78,9 @@ def test_no_access_is_shown_to_give_away_less_than_a_lesser_one(audited: Audit) 
             assert less.certified is not None
             for mine_row, their_row in zip(more.certified.members, less.certified.members, strict=True):
                 assert mine_row.names >= their_row.names
+            for loose, strict in pairwise(more.certified.members):  # what is right so often is so for less, too
+                assert loose.names >= strict.names
+                assert loose.certainty < strict.certainty
 
 
 def test_answers_alone_do_not_make_a_model_with_noise_on_its_weights() -> None:

@@ -16,13 +16,21 @@ from bmpaudit.attack import PermutationTest
 from bmpaudit.auditing import result as tree
 from bmpaudit.auditing.context import Variant, attack_on, fingerprint, models_hash
 from bmpaudit.auditing.nodes import ranked_nodes
-from bmpaudit.auditing.stages import SIDES, ReleaseFindings, bound_level, headline_parameters
+from bmpaudit.auditing.stages import SIDES, AccessFindings, bound_level, headline_parameters
 from bmpaudit.estimation import Posterior
 from bmpaudit.estimation.definitions import StoredDefinition, smallest_values
 from bmpaudit.graph import Graph
 from bmpaudit.io.codec import filled, normal
 from bmpaudit.plan import AuditPlan, plan_table
-from bmpaudit.proof import CertifiedExposure, ExposureCurve, Proof, ReleaseExposure, models_to_prove_more, provable
+from bmpaudit.proof import (
+    Certificate,
+    CertifiedExposure,
+    ExposureCurve,
+    Proof,
+    ReleaseExposure,
+    models_to_prove_more,
+    provable,
+)
 from bmpaudit.proof.exposure import LEVEL_OF_GATES
 from bmpaudit.proof.guesses import PriorOdds
 from bmpaudit.proof.prove import LEAKAGE_LEVEL, provable_about_each
@@ -182,7 +190,7 @@ def _release(audit: Audit, release: str, is_open: Flags) -> tree.ReleaseResult:
     )
 
 
-def _access(findings: ReleaseFindings, priors: Priors, provable: Mapping[str, float | None]) -> tree.AccessResult:
+def _access(findings: AccessFindings, priors: Priors, provable: Mapping[str, float | None]) -> tree.AccessResult:
     proof, nodes = findings.proof, findings.exposure.exposure.member_nodes
     bounds = {} if proof is None else {bound.parameter: bound for bound in proof.bounds}
     nodes = replace(nodes, level=1 - (1 - LEVEL_OF_GATES) / len(nodes.node))
@@ -224,14 +232,26 @@ def _proof(proof: Proof) -> tree.ProofResult:
     return filled(tree.ProofResult, proof, **bounds)
 
 
+def _names(row: Certificate) -> float:
+    return row.names
+
+
 def _certified(exposure: CertifiedExposure, priors: Priors) -> tree.CertifiedResult:
     sides: dict[str, list[tree.CertificateResult]] = {}
     for side, prob in (("members", priors.prob), ("non_members", 1 - priors.prob)):
         # The surest nodes by the prior alone, as many as are right often enough on average.
         share = np.sort(prob)[::-1].cumsum() / np.arange(1, len(prob) + 1)
+        rows: Sequence[Certificate] = getattr(exposure, side)
+        # What is right often enough for more is so for less.
+        best = [max((more for more in rows if more.certainty >= each.certainty), key=_names) for each in rows]
         sides[side] = [
-            filled(tree.CertificateResult, row, by_prior=int(np.searchsorted(-share, -row.certainty, side="right")))
-            for row in getattr(exposure, side)
+            filled(
+                tree.CertificateResult,
+                row,
+                certainty=each.certainty,
+                by_prior=int(np.searchsorted(-share, -each.certainty, side="right")),
+            )
+            for each, row in zip(rows, best, strict=True)
         ]
     return filled(tree.CertifiedResult, exposure, **sides)
 

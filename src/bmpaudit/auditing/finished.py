@@ -117,7 +117,7 @@ class Audit:
         return self.result.headline
 
     @property
-    def main_findings(self) -> stages.ReleaseFindings:
+    def main_findings(self) -> stages.AccessFindings:
         """What the main release proves and exposes."""
         return self.findings[self.attacks.releases[0]]
 

@@ -245,17 +245,21 @@ def read_attacks(workspace: Workspace) -> Attacks:
     )
 
 
-# From shadow models to what is certain: what each release proves, and what one released model exposes.
+# From shadow models to proofs and exposure: what each release proves, and what one released model exposes.
 
 BOUNDS_OF_AN_ACCESS = 5  # that are shown
 ROW_ATTACK = "rows"
-CANDIDATES = ("student", "gaussian")
-"""Attacks that a proof chooses from on its fitting models, besides the plan's."""
+NAMING_ATTACKS = ("student",)
+PROOF_ATTACKS = (*NAMING_ATTACKS, "gaussian")
+"""Attacks that names and proofs are chosen from on the fitting models, besides the plan's.
+
+An attack that takes one query at a time, such as `gaussian`, cannot count what is exposed by all of them.
+"""
 
 
 @dataclass(frozen=True, eq=False)
-class ReleaseFindings:
-    """What is certain about one release.
+class AccessFindings:
+    """What was found out about one release by an adversary with one kind of access.
 
     What was found about a release that is computed from it holds for it too, and is taken if it is more (Prop. 2): a
     weak attack on one of them makes neither safe.
@@ -270,12 +274,12 @@ class ReleaseFindings:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings(Mapping[str, ReleaseFindings]):
-    """By the release's label, the main one first, what is certain of it as it is released."""
+class Findings(Mapping[str, AccessFindings]):
+    """By the release's label, the main one first, what was found out about it as it is released."""
 
-    ladders: Mapping[str, Mapping[str, ReleaseFindings]]  # by release and access, the least access first
+    ladders: Mapping[str, Mapping[str, AccessFindings]]  # by release and access, the least access first
 
-    def __getitem__(self, release: str) -> ReleaseFindings:
+    def __getitem__(self, release: str) -> AccessFindings:
         return list(self.ladders[release].values())[-1]
 
     def __iter__(self) -> Iterator[str]:
@@ -286,7 +290,7 @@ class Findings(Mapping[str, ReleaseFindings]):
 
 
 def proof_attacks(
-    plan: AuditPlan, release: str, names: Sequence[str] = CANDIDATES, access: str = SCORES
+    plan: AuditPlan, release: str, names: Sequence[str] = PROOF_ATTACKS, access: str = SCORES
 ) -> list[Attack]:
     """The attack on a release, the built-in ones that may be chosen instead, and right-or-wrong on changed outputs.
 
@@ -323,9 +327,9 @@ def run_proofs(
     plan: AuditPlan, graph: Graph, runs: ShadowRuns, priors: Priors, attacks: Attacks, runtime: Runtime
 ) -> Findings:
     """Proves, certifies and counts what can be named, for each access to each release."""
-    own: dict[tuple[str, str], ReleaseFindings] = {}
+    own: dict[tuple[str, str], AccessFindings] = {}
     tried = {
-        (release, access): proof_attacks(plan, release, CANDIDATES[:1], access)
+        (release, access): proof_attacks(plan, release, NAMING_ATTACKS, access)
         for release in attacks.releases
         for access in accesses_of(plan, release)
     }
@@ -362,7 +366,7 @@ def run_proofs(
                 certified = certify(attackers, evidence, priors.prob, level=level, progress=next_part(1), **workers)
             except InputError as wrong:
                 reason = str(wrong)
-            own[release, access] = ReleaseFindings(strongest, exposed[strongest], certified, proof, reason)
+            own[release, access] = AccessFindings(strongest, exposed[strongest], certified, proof, reason)
         progress(total)
     return Findings(
         {
@@ -379,8 +383,8 @@ def num_named(exposure: ReleaseExposure) -> float:
 
 
 def _inherited(
-    plan: AuditPlan, release: str, access: str, own: Mapping[tuple[str, str], ReleaseFindings]
-) -> ReleaseFindings:
+    plan: AuditPlan, release: str, access: str, own: Mapping[tuple[str, str], AccessFindings]
+) -> AccessFindings:
     """What was found about a release, or about what can be computed from it, whichever is more; of equals its own."""
     base, result = release_of(plan, release), own[release, access]
     # Whoever is given the weights has them, also where the strongest attack that there is asks for less.
@@ -457,7 +461,7 @@ def _read_arrays(kind: type[Result], path: Path) -> Result:
 
 def read_proofs(workspace: Workspace, plan: AuditPlan, releases: tuple[str, ...]) -> Findings:
     """Reads what the step left; the workspace has checked that it is whole."""
-    read = partial(_read_arrays, ReleaseFindings)
+    read = partial(_read_arrays, AccessFindings)
     return Findings(
         {
             release: {

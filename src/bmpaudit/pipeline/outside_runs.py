@@ -155,7 +155,7 @@ def prove_file(
                 raise InputError(f"{shared}; --allow-misfit proves all the same") from None
         asked = [query for query in queries if f"{query}_{release}" in views]
         models = Evidence.of_runs(replace(runs, are_independent=True), release, asked, graph)
-        attacks = list(map(_attack, settings.attacks or stages.CANDIDATES))
+        attacks = list(map(_attack, settings.attacks or stages.PROOF_ATTACKS))
         method = settings.method or "one-guess"
         return _prove(models, attacks, arrays["prior_prob"], int(draws), settings, runtime or Runtime(), method)
     except InputError as wrong:

@@ -9,7 +9,7 @@ export const data = JSON.parse(
   }),
 );
 export const nodes = data.nodes;
-// Every access to every release, by the release's name and what the access is, if there are more.
+// Every access to every release, the most first, by the release's name and what the access is, if there are more.
 export const rungs = data.releases.flatMap(({lesser, ...release}) => {
   const names = Object.keys(lesser);
   const rung = (access, part) => ({
@@ -17,7 +17,7 @@ export const rungs = data.releases.flatMap(({lesser, ...release}) => {
     ...part,
     name: names.length ? `${release.name}, ${access}` : release.name,
   });
-  return [...names.map((access) => rung(access, lesser[access])), rung(release.access, {})];
+  return [rung(release.access, {}), ...names.reverse().map((access) => rung(access, lesser[access]))];
 });
 export const numShown = nodes.id.length;
 const replaced = Object.keys(data.words);
