@@ -20,7 +20,7 @@ from bmpaudit.auditing.context import Variant, attack_hash, plan_hash, proof_has
 from bmpaudit.auditing.finished import Audit, audit_files
 from bmpaudit.auditing.nodes import NODE_COLUMNS
 from bmpaudit.auditing.result import PriorsResult
-from bmpaudit.auditing.stages import Attacks, Estimates, Findings, AccessFindings, attack_files, proof_files
+from bmpaudit.auditing.stages import AccessFindings, Attacks, Estimates, Findings, attack_files, proof_files
 from bmpaudit.auditing.workspace import Stamp, Workspace
 from bmpaudit.estimation import node_leakage
 from bmpaudit.estimation.estimate import estimate

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bmpaudit.attack.certain import CertainCounts, Holders
-from bmpaudit.auditing.stages import Attacks, Estimates, AccessFindings
+from bmpaudit.auditing.stages import AccessFindings, Attacks, Estimates
 from bmpaudit.graph import Graph
 from bmpaudit.io.readers import FLAGS, KNOWN_NUMBERS, NUMBERS, TEXT, Columns
 from bmpaudit.samplers import Priors
