@@ -19,9 +19,10 @@ def in_an_empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_init_check_and_cost(tmp_path: Path) -> None:
-    printed = run_well("plan", "init", "--graph", "demo", "--sampler", "snowball", "--shadows", 64)
+    usual = ("--graph", "demo", "--sampler", "snowball", "--shadows", 64, "--release-as", "scores")
+    printed = run_well("plan", "init", *usual)
     assert printed == "audit.toml: run it with bmpaudit audit --plan audit.toml --out DIR\n"
-    plan = AuditPlan(sampler=Snowball(0.25), shadows=64)
+    plan = AuditPlan(sampler=Snowball(0.25), shadows=64, release_as="scores")
     assert read_plan(tmp_path / "audit.toml") == PlanFile("demo", plan)
     assert "# Number of shadow models; can be raised later" in (tmp_path / "audit.toml").read_text()
 
