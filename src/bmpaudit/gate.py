@@ -472,9 +472,9 @@ def check(audit: Audit | str | Path, gate: Gate | None = None, **thresholds: Any
         DataError: if the folder is not a finished audit, or is damaged.
 
     >>> from bmpaudit.pipeline.pipeline import audit
-    >>> finished = audit("demo", shadows=16, definitions="bmp-r")
+    >>> finished = audit("demo", shadows=16, definitions="bmp-r", release_as="scores")
     >>> print(check(finished, max_proven_right=3))
-    demo, Uniform 25 %, GCN; clean release, weights; 16 shadow models
+    demo, Uniform 25 %, GCN; clean release, scores; 16 shadow models
     undecided  max_proven_right 3  ...
     gate: undecided
     """

@@ -410,7 +410,8 @@ def sweep(
         pictures: Formats of the picture in the folder, separated by commas (`png`, `pdf`, `svg`), or `none`.
         runtime: Threads, workers and progress.
 
-    >>> found = sweep("demo", AuditPlan(shadows=16, releases="clean"), grid={"training.epochs": [5, 50]})
+    >>> plan = AuditPlan(shadows=16, releases="clean", release_as="scores")
+    >>> found = sweep("demo", plan, grid={"training.epochs": [5, 50]})
     >>> [point.label for point in found.points]
     ['epochs 5, clean', 'epochs 50, clean']
     """

@@ -150,7 +150,7 @@ def test_memory_is_that_of_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("bmpaudit.shadow.store.NODES_PER_CHUNK", 2**11)
     import scale
 
-    num_nodes, num_models = 40_000, 400
+    num_nodes, num_models = 40_000, 500
     for name, nodes, models in (("small", 500, 100), ("large", num_nodes, num_models)):
         scale.write_models(tmp_path / name, scale.make_graph(nodes), scale.make_plan(models))
     code = IN_LITTLE_MEMORY.format(benchmarks=str(benchmarks), nodes=num_nodes, models=num_models)

@@ -305,5 +305,5 @@ class TestWhatTheLimitsAllowFor:
         with_priors = replace(found, limits=dict.fromkeys(found.limits, 0.0))
         sentences = list(with_priors.contradictions(result.findings))
         assert sentences
-        assert all(sentence.endswith("or the confidence of 98.9 % failed.") for sentence in sentences)
+        assert all(sentence.endswith("or the confidence of 99.4 % failed.") for sentence in sentences)
         assert with_priors.level_of(replace(proof.epsilon_right, level=0.9995)) is None

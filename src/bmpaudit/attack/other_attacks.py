@@ -263,15 +263,16 @@ def _log_ratio(models: Evidence, fitting: Evidence | None) -> Floats:
     known, answers, num_patterns = fitting or models, _answers(models), 2 ** len(models.queries)
     members, others = known.at_targets(known.memberships), _answers(fitting) if fitting else answers
     ratio = np.zeros(answers.shape)
+    alike, logs = np.zeros(answers.shape, dtype=np.int32), np.log(np.arange(known.num_models + 1) + SMOOTHING)
     for is_in, sign in ((True, 1.0), (False, -1.0)):
-        of_hypothesis = members == is_in
-        counts = np.stack([(of_hypothesis & (others == pattern)).sum(axis=0) for pattern in range(num_patterns)])
-        alike = np.take_along_axis(counts.astype(np.int32), answers, axis=0)
-        total = counts.sum(axis=0) + SMOOTHING * num_patterns
+        of_hypothesis, total = members == is_in, np.full(answers.shape[1], SMOOTHING * num_patterns)
+        for pattern in range(num_patterns):
+            number = (of_hypothesis & (others == pattern)).sum(axis=0)
+            np.copyto(alike, number, where=answers == pattern, casting="same_kind")
+            total += number
         if fitting is None:
             alike -= of_hypothesis
-        ratio += sign * np.log(alike + SMOOTHING)
-        ratio -= sign * (
-            np.log(total) if fitting else np.where(of_hypothesis, np.log(np.maximum(total - 1, 1)), np.log(total))
-        )
+        ratio += sign * logs[alike]
+        others_only = np.log(np.maximum(total - 1, 1))  # of models that hold to this hypothesis themselves
+        ratio -= sign * (np.log(total) if fitting else np.where(of_hypothesis, others_only, np.log(total)))
     return ratio
