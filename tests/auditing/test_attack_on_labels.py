@@ -46,7 +46,7 @@ def test_an_audit_of_both() -> None:
     of_labels = ("label-only", "labels")
     assert bound_level(both.plan, *of_labels) == pytest.approx(bound_level(surer.plan, *of_labels), abs=1e-12)
     releases, wanted = both.summary["releases"], alone.summary["releases"]["label-only"]
-    wanted |= {name: surer.summary["releases"]["label-only"][name] for name in ("proof", "certified")}
+    wanted |= {name: surer.summary["releases"]["label-only"][name] for name in ("proof", "certified", "power")}
     assert [releases[name]["attack"] for name in releases] == ["gaussian", "right-or-wrong"]
     found, wanted = flat(releases["label-only"]), flat(wanted)
     assert found.keys() == wanted.keys()
