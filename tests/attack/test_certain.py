@@ -9,10 +9,12 @@ import zarr
 
 from bmpaudit import samplers
 from bmpaudit.attack import Rows, certain_nodes
-from bmpaudit.attack.certain import Gap, Holders, learnt_gap
+from bmpaudit.attack.certain import MEMBER, NON_MEMBER, Gap, Holders, count_certain, learnt_gap
 from bmpaudit.graph.graph import Graph
 from bmpaudit.models import GCN, Training
 from bmpaudit.shadow import ShadowPlan, train_shadows
+from bmpaudit.shadow.released import first_layer_norms
+from bmpaudit.util.errors import InputError
 
 GAP = Gap(0.01, 0.1)
 #             feature: 0  1  2  3  4
@@ -135,3 +137,37 @@ def test_nothing_that_is_certain_about_a_trained_model_is_wrong(weight_decay: fl
     first = np.asarray(weights[:num_models])[:, :num_first].reshape(num_models, model.hidden, graph.num_features)
     num_certain = assert_right(graph, runs.memberships, np.linalg.norm(first, axis=1).astype(np.float32))
     assert (num_certain > 20 * num_models) == (weight_decay > 0)
+
+
+def test_certain_nodes_of_known_models_are_counted() -> None:
+    graph, members, norms = models_of(1.0, 0.001)
+    rows = Rows(np.zeros((*norms.shape, 2), dtype=np.float32), norms)
+    counts, holders = count_certain(rows, members, graph), Holders(graph)
+    states = np.concatenate([holders.states(each[None], learnt_gap(rows, members, holders)) for each in norms])
+    assert counts.num_in.tolist() == ((states == MEMBER) & members).sum(axis=0).tolist()
+    assert counts.num_out.tolist() == ((states == NON_MEMBER) & ~members).sum(axis=0).tolist()
+    assert counts.num_out.sum() > 0
+    assert counts.num_wrong.sum() == 0
+    wrong = count_certain(rows, ~members, graph)  # memberships that the norms contradict leave no gap
+    assert sum(each.sum() for each in wrong) == 0
+    assert holders.rarest_feature()[:6].tolist() == [
+        min(np.flatnonzero(row), key=lambda f: (graph.dense_features[:, f].sum(), f)) if row.any() else -1
+        for row in graph.dense_features[:6]
+    ]
+    assert Holders(GRAPH).rarest_feature().tolist() == [0, 1, 2, 3, -1, 4]
+
+
+def test_norms_are_those_of_the_first_layer_in_any_form(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    own, neighbours, last = rng.normal(size=(3, 5)), rng.normal(size=(3, 5)), rng.normal(size=(2, 3))
+    expected = np.sqrt((own**2).sum(axis=0) + (neighbours**2).sum(axis=0))
+    arrays = {"conv1.lin_l.weight": neighbours, "conv1.lin_r.weight": own, "conv2.weight": last, "bias": np.ones(5)}
+    np.testing.assert_allclose(first_layer_norms(arrays, GRAPH), expected, rtol=1e-6)
+    np.savez(tmp_path / "model.npz", **arrays)  # type: ignore[arg-type]
+    np.testing.assert_allclose(first_layer_norms(tmp_path / "model.npz", GRAPH), expected, rtol=1e-6)
+    turned = {"w0": own.T, "w1": last.T}
+    np.testing.assert_allclose(first_layer_norms(turned, GRAPH), np.linalg.norm(own, axis=0), rtol=1e-6)
+    with pytest.raises(InputError, match=r"no weights of a first layer for the graph's 5 features, got w \(2, 3\)"):
+        first_layer_norms({"w": last}, GRAPH)
+    with pytest.raises(InputError, match="must be finite"):
+        first_layer_norms({"w": np.full((3, 5), np.nan)}, GRAPH)

@@ -16,10 +16,12 @@ from bmpaudit import datasets
 from bmpaudit.auditing import Audit, Runtime
 from bmpaudit.auditing.stages import bound_level
 from bmpaudit.cli.show import print_result
+from bmpaudit.comparison.compare import compare, side_by_side
 from bmpaudit.gate import check
 from bmpaudit.graph.graph import Graph
 from bmpaudit.inference.infer import infer
 from bmpaudit.models import GCN, Training
+from bmpaudit.pipeline.outside_runs import ProofSettings, prove_folder
 from bmpaudit.plan import AuditPlan
 from bmpaudit.releases import Clean, LabelOnly
 from bmpaudit.report.page_data import page_data
@@ -127,6 +129,31 @@ def test_the_verdict_and_the_nodes_are_about_the_access_that_is_released(audited
     shown = dict(zip(audited.nodes["node"], audited.nodes["member_named"], strict=True))
     released = audited.main_findings.exposure.exposure.member_nodes
     assert [shown[node] for node in released.node.tolist()] == released.num_named.tolist()
+
+
+def test_nodes_say_in_how_many_models_logic_alone_is_enough(audited: Audit) -> None:
+    nodes, members = audited.nodes, np.asarray(audited.runs.memberships)
+    assert 0 < nodes["member_certain"].sum() < members.sum()
+    assert 0 < nodes["non_member_certain"].sum() < (~members).sum()
+    assert nodes["certain_wrong"].sum() == 0
+    feature = nodes["telling_feature"].to_numpy(dtype=np.int64)
+    assert (audited.graph.dense_features[np.arange(len(nodes)), feature] > 0).all()
+
+
+def test_what_is_proven_later_is_about_the_released_access(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"shadows": 48, "definitions": "bmp-r", "releases": "clean", "runtime": QUIET}
+    made = bmpaudit.audit("demo", release_as="queries", folder=tmp_path, pictures="none", **settings)
+    sources = {}
+    for access in (None, "scores"):
+        proof = prove_folder(tmp_path, ProofSettings(access=access), QUIET)
+        sources[access] = {bound.choice.source for bound in proof.bounds}
+    assert sources[None] == {"rows, full and none"}
+    assert not any("rows" in source for source in sources["scores"])
+    with pytest.raises(InputError, match="access must be one of labels, scores, queries, got 'weights'"):
+        prove_folder(tmp_path, ProofSettings(access="weights"), QUIET)
+    both = compare([(made, "clean"), (made, "clean")])
+    assert list(both.to_dict()["audits"][0]["named_99_from"]) == ["labels", "scores", "queries"]
+    assert "named with 99 % certainty, from scores" in str(side_by_side(both))
 
 
 def test_it_is_read_back_and_shown_everywhere(audited: Audit, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ import pytest
 from command_line import TRAINING, contents, run_here, run_well, run_wrong
 from small_graph import small_graph
 
+from bmpaudit import datasets
 from bmpaudit.models import MLP, Training
 from bmpaudit.samplers import Uniform, draw_memberships
 from bmpaudit.shadow.engines.native import make_kernel
@@ -119,3 +120,40 @@ def test_wrong_use(folder: Path, released: Path, tmp_path: Path) -> None:
         f"{tmp_path / 'other.npz'}: full: outputs are of 39 nodes, and the graph has 40: of another graph?"
     )
     assert run_here("infr").stderr.strip().endswith("Did you mean 'infer'?")
+
+
+def certain_weights(path: Path, members: Any) -> Path:
+    """A first layer in which features that no member has are nearly empty."""
+    graph, rng = datasets.load("demo"), np.random.default_rng(0)
+    is_touched = graph.dense_features[members].any(axis=0)
+    weights = rng.uniform(0.5, 1, (16, graph.num_features)) * np.where(is_touched, 1, 1e-4)
+    np.savez(path, **{"conv1.lin.weight": weights, "conv2.lin.weight": rng.normal(size=(5, 16))})  # type: ignore[arg-type]
+    return path
+
+
+def test_without_shadow_models_logic_tells_who_was_certainly_in_or_out(tmp_path: Path) -> None:
+    members = np.random.default_rng(1).permutation(1_000)[:60]
+    model = certain_weights(tmp_path / "model.npz", members)
+    np.savetxt(tmp_path / "members.txt", members, fmt="%d")
+    shown = run_well("infer", "demo", "--model", model, "--truth", tmp_path / "members.txt", "--top", 3)
+    assert shown.startswith("Without any shadow model: of 1,000 nodes, ")
+    assert "Of these members 0 are wrong, of these non-members 0." in " ".join(shown.split())
+    answer = json.loads(run_well("infer", "demo", "--model", model, "--json"))
+    assert answer["num_non_members"] > 500
+    assert answer["num_members"] > 0
+    assert len(answer["nodes"]) == answer["num_members"] + answer["num_non_members"]
+    assert {row["certainly"] for row in answer["nodes"]} == {"in", "out"}
+    features = datasets.load("demo").dense_features
+    assert all(features[row["node"], row["feature"]] > 0 for row in answer["nodes"])
+    refused = run_wrong("infer", "demo", "--model", model, "--prior", 0.3)
+    assert refused == "infer takes --prior with an audit folder, got the graph demo"
+
+
+def test_without_a_gap_nothing_is_certain_and_a_wrong_model_is_told(tmp_path: Path) -> None:
+    np.savez(tmp_path / "model.npz", weight=np.random.default_rng(0).normal(size=(16, 600)))
+    assert run_well("infer", "demo", "--model", tmp_path / "model.npz").startswith("Nothing is certain: ")
+    np.savez(tmp_path / "other.npz", weight=np.ones((3, 4)))
+    assert "no weights of a first layer for the graph's 600 features" in run_wrong(
+        "infer", "demo", "--model", tmp_path / "other.npz"
+    )
+    assert "no data set, archive or folder 'dmeo'" in run_here("infer", "dmeo", "--model", "x.npz").stderr
