@@ -147,10 +147,10 @@ def _read_audit(folder: Path) -> None:
 
 
 def _print_nodes(folder: Path) -> None:
-    from bmpaudit.cli.look import nodes
+    from bmpaudit.cli import cli
 
-    with contextlib.redirect_stdout(io.StringIO()):
-        nodes.main([str(folder)], standalone_mode=False)
+    with contextlib.redirect_stdout(io.StringIO()):  # not the command by itself, which would keep a help of its own
+        cli.main(["nodes", str(folder)], standalone_mode=False)
 
 
 def _use(audit: Audit) -> None:
