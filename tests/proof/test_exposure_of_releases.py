@@ -53,7 +53,9 @@ def test_a_node_that_one_of_them_lacks_is_that_of_the_other() -> None:
 
 
 def test_no_derived_release_is_shown_to_leak_more() -> None:
-    plan = AuditPlan().replace(shadows=24, definitions="bmp-r", seed=5, releases=(Clean(), NoisyLastLayer(0.01)))
+    plan = AuditPlan().replace(
+        shadows=64, definitions="bmp-r", seed=5, releases=(Clean(), NoisyLastLayer(0.01), NoisyLastLayer(0.03))
+    )
     result = audit("demo", plan, runtime=Runtime(quiet=True, num_threads=1), pictures="none").result
     clean, *others = (each.exposure for each in result.releases.values())
     for derived in others:
